@@ -81,6 +81,13 @@ static const bel_option table[] = {
     {"id_columns", STRINGS, RUNNING, "", NULL, "NAME", DATA,
      "columns of a CSV file that hold texts or numbers which name something: they become ids. "
      "Remembered by checkpoints.", "model=wide_deep"},
+    {"id_list_columns", STRINGS, RUNNING, "", NULL, "NAME", DATA,
+     "columns of a CSV file that hold several of them, or none, with '|' between: \"3|17|4\". "
+     "Remembered by checkpoints.", "model=wide_deep"},
+    {"id_list_most", INT, RUNNING, "16", "[1, 1048576]", "ids", DATA,
+     "so many ids a value of --id_list_columns may have. Remembered by checkpoints.", "model=wide_deep"},
+    {"id_list_weights", BOOL, RUNNING, "false", NULL, NULL, DATA,
+     "ids of --id_list_columns may have weights: \"3:0.5|17\". Remembered by checkpoints.", "model=wide_deep"},
     {"length_column", STRING, RUNNING, "", NULL, "NAME", DATA,
      "column of a CSV file that holds how many steps of a sequence count; without it all do. "
      "Remembered by checkpoints.", "model=gru|lstm"},
@@ -101,7 +108,8 @@ static const bel_option table[] = {
      "Passes over the training data; 0: as many as --train_steps take, or one when that is 0 too.", NULL},
     {"skip_bad_records", INT, TRAINING | BEL_VERB_EVALUATE, "0", "[0, inf)", "records", DATA,
      "Leave out up to so many records that cannot be read, and name them in the log; one more is an error.", NULL},
-    {"prefetch", INT, RUNNING, "4", "[1, 64]", "batches", DATA, "Batches kept ready.", NULL},
+    {"prefetch", INT, RUNNING, "0", "[0, 64]", "batches", DATA,
+     "Batches kept ready. 0: 4, and more where they run out again and again, up to 64 and 256 MiB a tower.", NULL},
     {"input_threads", INT, RUNNING, "1", "[1, 64]", "threads", DATA, "Threads that make batches.", NULL},
 
     {"model", STRING, RUNNING, "dnn", "linear|dnn|cnn|resnet|wide_deep|gru|lstm", NULL, MODEL,
@@ -119,6 +127,9 @@ static const bel_option table[] = {
      "sizes of the hidden layers.", "model=dnn|wide_deep"},
     {"embedding_width", INT, RUNNING, "16", "[1, 4096]", "floats", MODEL,
      "width of an id's row.", "model=wide_deep"},
+    {"id_list_combiner", STRING, RUNNING, "mean", "sum|mean|sqrtn", NULL, MODEL,
+     "what becomes of the rows of a value of --id_list_columns: their weighted sum, alone or over the "
+     "sum of the weights or the root of that of their squares.", "model=wide_deep"},
     {"filters", INTS, RUNNING, "32,64", "[1, 65536]", "channels", MODEL,
      "outputs of the convolutions, each with a pool behind it.", "model=cnn"},
     {"image_shape", INTS, RUNNING, "", "[1, 65536]", "pixels", MODEL,

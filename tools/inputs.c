@@ -1,6 +1,6 @@
 // Data flags to datasets: names below --data_dir, the format by name, the label column and the
 // labels' file by convention. What training used is remembered by the checkpoint (scale, ids,
-// length, label), so that reading needs only the files.
+// lists, length, label), so that reading needs only the files.
 //
 // The last column as label needs a look into the first file before the dataset is described; so
 // a pipe needs --label_column, as it can be read only once. Shuffling comes before repeating:
@@ -169,23 +169,18 @@ static const char **split_names(const char *names, char **out_text, int *out_cou
 // --- Rows that name files ------------------------------------------------------------------------
 
 // A bel_map_fn: the feature function of a package, with the path that the row has. A relative one
-// begins at the CSV file's folder, which the record's origin names.
+// begins at the CSV file's folder.
 static bel_status *add_features(void *flag_input, bel_record *record, bool *out_skip)
 {
     (void)out_skip;
     const bel_flag_input *input = flag_input;
-    const bel_tensor *field =
-        bel_record_get(record, bel_options_string(input->options, "path_column"));
-    const char *name = field->data, *origin = bel_record_origin(record);
-    const char *slash = strrchr(origin, '/');
-    if (name[0] == '\0') return BEL_ERR(BEL_DATA_LOSS, "expected the path of a file, got nothing");
-    if (name[0] == '/' || slash == NULL) {
-        return input->feature_fn(input->feature_user, name, record);
-    }
-    char *path = bel_strf("%.*s/%s", (int)(slash - origin), origin, name);
-    bel_status *status = input->feature_fn(input->feature_user, path, record);
-    bel_free(path);
-    return status;
+    const char *column = bel_options_string(input->options, "path_column");
+    const char *path = bel_record_path(record, column, NULL);
+    if (path != NULL) return input->feature_fn(input->feature_user, path, record);
+    return BEL_ERR(BEL_DATA_LOSS, "column \"%s\": expected the path of a file, got %s", column,
+                   bel_record_get(record, column)->shape.dims[0] == 0
+                       ? "nothing"
+                       : "a text with a zero byte in it");
 }
 
 static bel_status *check_path_flags(const bel_flag_input *input)
@@ -195,11 +190,13 @@ static bel_status *check_path_flags(const bel_flag_input *input)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--path_column: expected the name of the column with "
                                              "the paths, got nothing");
     }
-    if (input->id_columns == NULL && input->length_column == NULL && input->feature_scale == 1) {
+    if (input->id_columns == NULL && input->id_list_columns == NULL &&
+        input->length_column == NULL && input->feature_scale == 1) {
         return NULL;
     }
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "--id_columns, --length_column and --feature_scale are for numbers of a CSV "
+                   "--id_columns, --id_list_columns, --length_column and --feature_scale are for "
+                   "numbers of a CSV "
                    "file; this package makes its features from the files that rows name");
 }
 
@@ -227,6 +224,10 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
     bool header = bel_options_bool(input->options, "header");
     const char *label = bel_options_string(input->options, "label_column");
     char *last = NULL;
+    if (input->id_list_columns == NULL && (input->id_list_most != 0 || input->id_list_weights)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--id_list_most and --id_list_weights go with --id_list_columns");
+    }
     if (label == NULL && mode == BEL_MODE_EVAL) label = input->label_column;
     if (label == NULL && mode != BEL_MODE_PREDICT) {
         BEL_TRY(last_column(files->paths[0], header, &last));
@@ -237,10 +238,12 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
         bel_free(last);
         return status;
     }
-    char *id_text = NULL;
-    int id_count = 0;
-    const char **ids = NULL;
+    char *id_text = NULL, *list_text = NULL;
+    int id_count = 0, list_count = 0;
+    const char **ids = NULL, **lists = NULL;
     if (input->id_columns != NULL) ids = split_names(input->id_columns, &id_text, &id_count);
+    if (input->id_list_columns != NULL)
+        lists = split_names(input->id_list_columns, &list_text, &list_count);
     *out_dataset = bel_dataset_from_csv(&(bel_csv_options){
         .paths = files->paths,
         .path_count = files->count,
@@ -248,6 +251,10 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
         .label_column = label,
         .id_columns = ids,
         .id_column_count = id_count,
+        .id_list_columns = lists,
+        .id_list_column_count = list_count,
+        .id_list_most = list_count > 0 ? input->id_list_most : 0,
+        .id_list_weights = list_count > 0 && input->id_list_weights,
         .length_column = input->length_column,
         .class_count = input->class_count,
         .scale = input->feature_scale,
@@ -255,6 +262,8 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
     bel_free(last);
     bel_free(id_text);
     bel_free(ids);
+    bel_free(list_text);
+    bel_free(lists);
     return NULL;
 }
 
@@ -282,11 +291,15 @@ static bel_status *open_idx(const bel_flag_input *input, bel_mode mode, const fi
                        "--%s: expected one pair of IDX files (images,labels), got %d files",
                        files->flag, files->count);
     }
-    if (input->id_columns != NULL || input->length_column != NULL) {
+    const char *columns = input->id_columns != NULL        ? "id_columns"
+                          : input->id_list_columns != NULL ? "id_list_columns"
+                          : input->length_column != NULL   ? "length_column"
+                                                           : NULL;
+    if (columns != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--%s: IDX files have no columns, and --%s, given or remembered by the "
                        "checkpoint, names some",
-                       files->flag, input->id_columns != NULL ? "id_columns" : "length_column");
+                       files->flag, columns);
     }
     char *beside = labels_beside(files->paths[0]);
     const char *labels = files->count == 2 ? files->paths[1] : beside;
@@ -324,6 +337,7 @@ static void add_stages(bel_flag_input *input, bel_mode mode, bel_dataset *datase
     int64_t batch_size = bel_options_int(options, batch_flag);
     if (input->feature_fn != NULL) {
         const char *drop[] = {bel_options_string(options, "path_column"), NULL};
+        bel_dataset_named_files(dataset, drop[0], NULL);
         bel_dataset_map(dataset, add_features, input, drop);
         bel_dataset_padded_batch(dataset, batch_size, NULL, 0);
     } else {
@@ -332,7 +346,8 @@ static void add_stages(bel_flag_input *input, bel_mode mode, bel_dataset *datase
     if (mode != BEL_MODE_PREDICT) { // where each record is to have its line
         bel_dataset_skip_bad_records(dataset, bel_options_int(options, "skip_bad_records"));
     }
-    bel_dataset_prefetch(dataset, (int)bel_options_int(options, "prefetch"),
+    int depth = (int)bel_options_int(options, "prefetch");
+    bel_dataset_prefetch(dataset, depth == 0 ? BEL_PREFETCH_AUTO : depth,
                          (int)bel_options_int(options, "input_threads"));
 }
 

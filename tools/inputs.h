@@ -9,7 +9,10 @@
 typedef struct bel_flag_input {
     const bel_options *options;
     double feature_scale;
-    const char *id_columns; // "NAME,NAME"; NULL: none
+    const char *id_columns;      // "NAME,NAME"; NULL: none
+    const char *id_list_columns; // in the same way
+    int64_t id_list_most;        // 0: the default
+    bool id_list_weights;
     const char *length_column;
     const char *label_column;   // of the checkpoint; NULL: it says none
     int64_t class_count;        // 0: labels are not checked

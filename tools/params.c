@@ -59,12 +59,19 @@ static bool is_parameter(const char *flag)
 // that a checkpoint without them compares equal.
 static bool is_young(const char *flag)
 {
-    static const char *const young[] = {
-        "beta1", "beta2", "staircase", "schedule_formula", "wide_optimizer", "wide_learning_rate"};
+    static const char *const young[] = {"beta1",           "beta2",
+                                        "staircase",       "schedule_formula",
+                                        "wide_optimizer",  "wide_learning_rate",
+                                        "id_list_combiner"};
     for (size_t i = 0; i < sizeof young / sizeof young[0]; i++)
         if (strcmp(flag, young[i]) == 0) return true;
     return false;
 }
+
+// Flags of data that checkpoints remember when they are given.
+static const char *const remembered[] = {"id_columns", "id_list_columns", "id_list_most",
+                                         "id_list_weights", "length_column"};
+enum { REMEMBERED_COUNT = sizeof remembered / sizeof *remembered };
 
 static void set_flag(bel_params *params, const bel_options *options, const char *flag,
                      bool defaults)
@@ -83,8 +90,9 @@ static bool has_own_flag(const char *name)
         for (size_t i = 0; (flag = bel_flags_in_group(groups[g], i)) != NULL; i++)
             if (strcmp(flag, name) == 0) return true;
     }
-    return strcmp(name, "feature_scale") == 0 || strcmp(name, "id_columns") == 0 ||
-           strcmp(name, "length_column") == 0;
+    for (int i = 0; i < REMEMBERED_COUNT; i++)
+        if (strcmp(remembered[i], name) == 0) return true;
+    return strcmp(name, "feature_scale") == 0;
 }
 
 static bool is_package_flag(const bel_package *package, const char *name)
@@ -106,8 +114,8 @@ bel_status *bel_params_from_flags(bel_params *params, const bel_options *options
     for (int i = 0; package != NULL && i < package->flag_count; i++)
         set_flag(params, options, package->flags[i].name, true);
     set_flag(params, options, "feature_scale", defaults);
-    set_flag(params, options, "id_columns", false);
-    set_flag(params, options, "length_column", false);
+    for (int i = 0; i < REMEMBERED_COUNT; i++)
+        set_flag(params, options, remembered[i], false);
 
     size_t count;
     const char *const *pairs = bel_options_list(options, "param", &count);

@@ -21,9 +21,10 @@ void bel_params_deinit(bel_params *params);
 // Sets those that a checkpoint's training was given.
 void bel_params_from_checkpoint(bel_params *params, const bel_ckpt_reader *reader);
 
-// Sets the flags of model and optimizer, and --feature_scale, --id_columns, --length_column: those
-// that are given, and with `defaults` also those that are not there yet; all flags that the package
-// has added. Then --param. INVALID_ARGUMENT: a --param that has a flag of its own.
+// Sets the flags of model and optimizer, and --feature_scale: those that are given, and with
+// `defaults` also those that are not there yet; --length_column and those of ids, where they are
+// given; all flags that the package has added. Then --param. INVALID_ARGUMENT: a --param that has a
+// flag of its own.
 bel_status *bel_params_from_flags(bel_params *params, const bel_options *options, bool defaults,
                                   const bel_package *package) BEL_MUST_USE;
 

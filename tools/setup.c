@@ -69,6 +69,12 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
         .options = options, .feature_scale = 1, .label_column = setup->label_column};
     const char *ids = bel_params_get(params, "id_columns");
     setup->input.id_columns = setup->id_columns = ids != NULL ? bel_xstrdup(ids) : NULL;
+    const char *lists = bel_params_get(params, "id_list_columns");
+    bool has_lists = lists != NULL && lists[0] != '\0';
+    setup->id_list_columns = has_lists ? bel_xstrdup(lists) : NULL;
+    setup->input.id_list_columns = setup->id_list_columns;
+    const char *weights = bel_params_get(params, "id_list_weights");
+    setup->input.id_list_weights = weights != NULL && strcmp(weights, "true") == 0;
     const char *length = bel_params_get(params, "length_column");
     bool has_length = length != NULL && length[0] != '\0';
     setup->input.length_column = setup->length_column = has_length ? bel_xstrdup(length) : NULL;
@@ -79,11 +85,13 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     setup->input_user = own_input ? setup->model->user : &setup->input;
     const char *scale = bel_params_get(params, "feature_scale");
     const char *classes = bel_params_get(params, "class_count");
+    const char *most = bel_params_get(params, "id_list_most");
     bool ok = scale == NULL || bel_parse_f64(scale, strlen(scale), &setup->input.feature_scale);
     ok = ok &&
          (classes == NULL || bel_parse_i64(classes, strlen(classes), &setup->input.class_count));
+    ok = ok && (most == NULL || bel_parse_i64(most, strlen(most), &setup->input.id_list_most));
     if (ok) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s: its feature_scale or class_count is no number",
+    return BEL_ERR(BEL_DATA_LOSS, "%s: its feature_scale, class_count or id_list_most is no number",
                    setup->checkpoint);
 }
 
@@ -176,8 +184,9 @@ static void set_run(const bel_options *options, bel_run_config *config)
 // package's parameters some are the command's own.
 static void mark_read(const bel_options *options, const bel_params *params, bel_setup *setup)
 {
-    static const char *const own[] = {"model", "feature_scale", "class_count", "id_columns",
-                                      "length_column"};
+    static const char *const own[] = {"model",           "feature_scale",   "class_count",
+                                      "id_columns",      "id_list_columns", "id_list_most",
+                                      "id_list_weights", "length_column"};
     bool is_package = bel_options_string(options, "package") != NULL;
     for (size_t i = 0; i < params->count && !is_package; i++)
         bel_estimator_param_is_read(setup->estimator, params->items[i].name);
@@ -348,6 +357,7 @@ void bel_setup_destroy(bel_setup *setup)
     if (setup == NULL) return;
     bel_estimator_destroy(setup->estimator);
     bel_free(setup->id_columns);
+    bel_free(setup->id_list_columns);
     bel_free(setup->length_column);
     bel_free(setup->label_column);
     bel_free(setup->checkpoint);

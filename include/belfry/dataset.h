@@ -45,11 +45,13 @@ extern "C" {
 /// The description of an input; opaque.
 typedef struct bel_dataset bel_dataset;
 
-#define BEL_LABEL_FIELD "label"   ///< The labels of the model function.
-#define BEL_ID_FIELD "ids"        ///< What bel_csv_options.id_columns become.
-#define BEL_LENGTH_FIELD "length" ///< What bel_csv_options.length_column becomes.
-#define BEL_TEXT_FIELD "text"     ///< The lines of bel_dataset_from_text.
-#define BEL_RECORD_FIELD "record" ///< The bytes of a TFRecord file's record.
+#define BEL_LABEL_FIELD "label"          ///< The labels of the model function.
+#define BEL_ID_FIELD "ids"               ///< What bel_csv_options.id_columns become.
+#define BEL_ID_LIST_FIELD "id_lists"     ///< What bel_csv_options.id_list_columns become.
+#define BEL_ID_WEIGHT_FIELD "id_weights" ///< Their weights, with bel_csv_options.id_list_weights.
+#define BEL_LENGTH_FIELD "length"        ///< What bel_csv_options.length_column becomes.
+#define BEL_TEXT_FIELD "text"            ///< The lines of bel_dataset_from_text.
+#define BEL_RECORD_FIELD "record"        ///< The bytes of a TFRecord file's record.
 
 enum { BEL_REPEAT_FOREVER = -1 }; ///< Of bel_dataset_repeat, and of sources without an end.
 
@@ -82,6 +84,13 @@ BEL_API int64_t bel_record_epoch(const bel_record *record);
 /// in the record are relative to. "" where there is no such file. Lives as long as the record.
 BEL_API const char *bel_record_file(const bel_record *record);
 
+/// The path of the file that the STRING field `field` names: a relative one begins at `folder`, or,
+/// where that is NULL, at the folder of the file that the record came from (bel_record_file). NULL:
+/// there is no such text field, its text is empty, or there is a zero byte in it. Lives as long as
+/// the record.
+BEL_API const char *bel_record_path(const bel_record *record, const char *field,
+                                    const char *folder);
+
 /// --- Sources -----------------------------------------------------------------------------------
 ///
 /// **Paths** may be patterns: `*`, `?` and `[…]` stand for what they do in a shell, unless there is
@@ -113,18 +122,27 @@ typedef struct bel_csv_options {
     const bel_csv_column
         *columns; ///< If given: these columns become fields, and no vector is made.
     int column_count;
+    const char *const
+        *id_list_columns;     ///< Without `columns`: each value is a list of ids, "3|17|4",
+    int id_list_column_count; ///< hashed as those of id_columns are; I64, field "id_lists".
+    int64_t id_list_most;     ///< So many ids a value may have; 0 means 16.
+    char id_list_separator;   ///< 0 means '|'.
+    bool id_list_weights;     ///< Ids may have weights, "3:0.5|17"; F32, field "id_weights".
 } bel_csv_options;
 
 /// CSV, with a record for each row. Without `columns`, every column but label, length and ids is a
 /// number and goes into one F32 field `vector_name` of shape [columns]; the ids, in the order in
-/// which they are named, into an I64 field "ids" of shape [id columns]; the length into an I64
-/// field "length" of shape []. With `columns` each of these becomes a field of shape [] (STRING:
-/// [length]) and others are left out. Later files of a model are bound to the columns of its
-/// training by name (docs/input.md). Errors name file:line:column. When opened: NOT_FOUND (file),
-/// DATA_LOSS (ragged row, open quote, no rows, label that is no class, text in a number column),
-/// INVALID_ARGUMENT (no such column, another one than in training). Of files above 64 MiB the
-/// numbers of the first and last rows are looked at then, all others when they are read
-/// (DATA_LOSS), as is a file that has become shorter.
+/// which they are named, into an I64 field "ids" of shape [id columns]; lists of ids into an I64
+/// field "id_lists" of shape [list columns, id_list_most], filled up with BEL_NO_ID, for
+/// bel_embedding_bag; an empty value is a list without ids. Weights, 1 where there is none behind
+/// the last ':', go into an F32 field of the same shape, with 0 where no id is. The length goes
+/// into an I64 field "length" of shape []. With `columns` each of these becomes a field of shape []
+/// (STRING: [length]) and others are left out. Later files of a model are bound to the columns of
+/// its training by name (docs/input.md). Errors name file:line:column. When opened: NOT_FOUND
+/// (file), DATA_LOSS (ragged row, open quote, no rows, label that is no class, text in a number
+/// column, a list with too many ids or an empty one), INVALID_ARGUMENT (no such column, another one
+/// than in training). Of files above 64 MiB the numbers of the first and last rows are looked at
+/// then, all others when they are read (DATA_LOSS), as is a file that has become shorter.
 BEL_API bel_dataset *bel_dataset_from_csv(const bel_csv_options *options);
 
 /// IDX (the MNIST format), plain or .gz: unsigned bytes in up to 4 dimensions, the first of which
@@ -365,6 +383,14 @@ BEL_API void bel_dataset_map_owned(bel_dataset *dataset, bel_map_fn *map, void *
                                    void (*destroy)(void *user), const char *identity,
                                    const char *const *drop);
 
+/// Says that maps read the files that the STRING field `field` of their first one's records names,
+/// found like bel_record_path does it; features.h's maps say so themselves. When the dataset is
+/// opened, in each process, the files' sizes are looked at, of more than 65,536 records so many at
+/// even distances: they are part of what training that goes on from a checkpoint compares, and of
+/// what a cache compares. (Contents are not: a file that was replaced by one of its size shows
+/// not.) A file that is missing is none of this call's business. Before or behind map.
+BEL_API void bel_dataset_named_files(bel_dataset *dataset, const char *field, const char *folder);
+
 /// Batches of `batch_size` (1 … 2^31 - 1) records, across epochs; the last one has what is left.
 /// Every field must have one type and shape for all records: DATA_LOSS (when read) names one that
 /// differs.
@@ -403,9 +429,12 @@ BEL_API void bel_dataset_labels(bel_dataset *dataset, const char *const *names, 
 /// not find. A file that is missing or has no structure at all is an error as before.
 BEL_API void bel_dataset_skip_bad_records(bel_dataset *dataset, int64_t most);
 
-/// How many batches are kept ready (default 4, at most 1,024; 0: none, they are read when asked
-/// for), made by how many threads (default 1, at most 1,024). Behind the batch stage. Changes the
-/// speed and nothing else.
+/// How many batches are kept ready (at most 1,024; 0: none, they are read when asked for), made by
+/// how many threads (default 1, at most 1,024). BEL_PREFETCH_AUTO, the default: 4 at first, and
+/// twice as many whenever they ran out though all had been ready before, which is what reading that
+/// is now fast and now slow needs, up to 64 and as long as they take no more than 256 MiB (for each
+/// tower of a worker). Behind the batch stage. Changes the speed and nothing else.
+enum { BEL_PREFETCH_AUTO = -1 };
 BEL_API void bel_dataset_prefetch(bel_dataset *dataset, int depth, int thread_count);
 
 /// Frees a dataset; accepts NULL. What was opened from it keeps what it needs.

@@ -424,6 +424,37 @@ BEL_API bel_value *bel_ctc_loss(bel_graph *graph, bel_value *logits, bel_value *
                                 bel_value *logit_lengths, bel_value *label_lengths,
                                 bool zero_infinity);
 
+/// --- Bags of rows -------------------------------------------------------------------------------
+///
+/// Examples with several ids each, and not the same number of them (TensorFlow's
+/// embedding_lookup_sparse, PyTorch's EmbeddingBag): ids I64 [a…, n], of rank 2 or more, are filled
+/// up with BEL_NO_ID, as bel_dataset_pad_value and bel_csv_options.id_list_columns do it. `weights`,
+/// the shape of ids, or NULL: ones. Weights have gradients too.
+
+/// What is made of the rows e_i of an example and their weights w_i. An example without ids, and
+/// one whose divisor is 0, divides by 1.
+typedef enum bel_combiner {
+    BEL_COMBINE_SUM,   ///< Σ w e
+    BEL_COMBINE_MEAN,  ///< Σ w e / Σ w
+    BEL_COMBINE_SQRTN, ///< Σ w e / √Σ w²
+} bel_combiner;
+
+/// rows [a…, n, width] of type T, one for each id, as bel_embedding gives them -> [a…, width].
+/// weights of type T. A row whose id is BEL_NO_ID must be finite, and has no effect. Error: ids of
+/// rank 1; another combiner.
+BEL_API bel_value *bel_combine_rows(bel_graph *graph, bel_value *rows, bel_value *ids,
+                                    bel_value *weights, bel_combiner combiner);
+
+/// The rows of table "name" (bel_embedding, and its errors), combined -> F32 [a…, width].
+BEL_API bel_value *bel_embedding_bag(bel_graph *graph, const char *name, bel_value *ids,
+                                     bel_value *weights, int64_t width, bel_initializer initializer,
+                                     bel_combiner combiner);
+
+/// The same with rows of `data` [rows, width] of type T, such as a variable (bel_gather, and its
+/// errors) -> [a…, width].
+BEL_API bel_value *bel_gather_bag(bel_graph *graph, bel_value *data, bel_value *ids,
+                                  bel_value *weights, bel_combiner combiner);
+
 /// --- Losses and layers made of the above --------------------------------------------------------
 ///
 /// A layer makes its variables, all trainable unless it says otherwise, in a scope of its name

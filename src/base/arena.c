@@ -21,11 +21,17 @@ typedef struct block {
 struct bel_arena {
     block *used; // blocks with content, newest first
     block *free;
+    size_t bytes; // of all blocks
 };
 
 bel_arena *bel_arena_create(void)
 {
     return bel_xcalloc(1, sizeof(bel_arena));
+}
+
+size_t bel_arena_bytes(const bel_arena *arena)
+{
+    return arena->bytes;
 }
 
 static void free_list(block *list)
@@ -57,6 +63,7 @@ static block *take_block(bel_arena *arena, size_t size)
     size_t bytes = size > BLOCK_BYTES ? size : BLOCK_BYTES;
     block *made = bel_xmalloc(sizeof(block) + bytes);
     made->size = bytes;
+    arena->bytes += sizeof(block) + bytes;
     return made;
 }
 

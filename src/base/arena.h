@@ -17,4 +17,7 @@ void *bel_arena_copy(bel_arena *arena, const void *data, size_t size);
 // Forgets all objects but keeps the memory for the next ones.
 void bel_arena_reset(bel_arena *arena);
 
+// The memory that it has, which a reset keeps.
+size_t bel_arena_bytes(const bel_arena *arena);
+
 #endif

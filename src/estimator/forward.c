@@ -3,6 +3,8 @@
 // (runtime/runner.h).
 #include "estimator/forward.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "runtime/runner.h"
@@ -63,8 +65,11 @@ static void look_up(bel_forward *f, const bel_tensor *fields)
         f->shapes[lookup->rows] = shape;
         size_t floats = (size_t)(count * width) + 1;
         f->rows[l] = bel_xgrow(f->rows[l], &f->capacities[l], floats, sizeof(float));
-        config->pull_rows(config->rows, lookup->table,
-                          fields[config->built->fields[lookup->ids]].data, count, f->rows[l]);
+        const int64_t *ids = fields[config->built->fields[lookup->ids]].data;
+        config->pull_rows(config->rows, lookup->table, ids, count, f->rows[l]);
+        for (int64_t i = 0; i < count; i++)
+            if (ids[i] == BEL_NO_ID)
+                memset(f->rows[l] + i * width, 0, (size_t)width * sizeof(float));
     }
 }
 

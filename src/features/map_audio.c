@@ -150,6 +150,7 @@ void bel_dataset_map_audio(bel_dataset *dataset, const bel_audio_options *option
     bel_drop_list drop = bel_drop_path(&map->file);
     bel_str identity = {0};
     identify(options, map, &identity);
+    bel_dataset_named_files(dataset, drop.names[0], map->file.folder);
     bel_dataset_map_owned(dataset, map_record, map, destroy, identity.text, drop.names);
     bel_str_deinit(&identity);
 }

@@ -283,6 +283,7 @@ void bel_dataset_map_image(bel_dataset *dataset, const bel_image_options *option
     bel_drop_list drop = bel_drop_path(&map->options.file);
     bel_str identity = {0};
     identify(map, &identity);
+    bel_dataset_named_files(dataset, drop.names[0], map->options.file.folder);
     bel_dataset_map_owned(dataset, map_record, map, destroy, identity.text, drop.names);
     bel_str_deinit(&identity);
 }

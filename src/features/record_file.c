@@ -41,26 +41,13 @@ bel_status *bel_record_file_path(const bel_record *record, const bel_file_option
                        "expected a text field \"%s\" with the path of a file, got %s", name,
                        field == NULL ? "none of this name" : bel_dtype_name(field->dtype));
     }
-    const char *path = field->data;
-    size_t length = (size_t)field->shape.dims[0];
-    if (length == 0 || strlen(path) != length) {
+    const char *path = bel_record_path(record, name, options->folder);
+    if (path == NULL) {
         return BEL_ERR(BEL_DATA_LOSS, "field \"%s\": expected the path of a file, got %s", name,
-                       length == 0 ? "an empty text" : "a text with a zero byte in it");
+                       field->shape.dims[0] == 0 ? "an empty text"
+                                                 : "a text with a zero byte in it");
     }
-    if (path[0] != '/') {
-        const char *folder = options->folder, *end = NULL;
-        if (folder == NULL) {
-            folder = bel_record_file(record);
-            end = strrchr(folder, '/');
-        } else if (folder[0] != '\0') {
-            end = folder + strlen(folder);
-        }
-        if (end != NULL) {
-            bel_str_append(out_path, folder, (size_t)(end - folder));
-            bel_str_puts(out_path, "/");
-        }
-    }
-    bel_str_append(out_path, path, length);
+    bel_str_puts(out_path, path);
     return NULL;
 }
 

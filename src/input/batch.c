@@ -83,6 +83,17 @@ void bel_batch_destroy(bel_batch *batch)
     bel_free(batch);
 }
 
+size_t bel_batch_bytes(const bel_batch *batch)
+{
+    const bel_batch_memory *memory = batch->memory;
+    size_t bytes = bel_arena_bytes(memory->arena) +
+                   (size_t)memory->row_count * sizeof *memory->positions +
+                   (size_t)memory->record_count * sizeof *memory->records;
+    for (int i = 0; i < batch->field_count; i++)
+        bytes += memory->buffers[i].capacity_bytes;
+    return bytes;
+}
+
 void bel_batch_set_count(bel_batch *batch, int64_t count)
 {
     batch->example_count = count;

@@ -49,6 +49,9 @@ bel_status *bel_batch_check(const bel_batch *batch, const bel_record *record) BE
 // DATA_LOSS: a record has other fields than the batch, or is larger than a fixed dimension.
 bel_status *bel_batch_place_padded(bel_batch *batch, int64_t count) BEL_MUST_USE;
 
+// The memory that it has, which only grows: of its fields, and of the records that are read for it.
+size_t bel_batch_bytes(const bel_batch *batch);
+
 // Sets the leading dimension of all fields.
 void bel_batch_set_count(bel_batch *batch, int64_t count);
 

@@ -4,11 +4,14 @@
 // are 8 bytes as they lie in memory: a cache is read by the kind of machine that wrote it.
 //
 // It is written under a lock beside it. Who cannot have the lock waits for the one who has it,
-// whose death ends the lock; after ten minutes he makes a cache of his own, which does no harm:
-// both hold the same, and the later one takes the earlier one's name.
+// whose death ends the lock. That may take hours, so the one who has it writes into the lock's file
+// how far he is, once a second, and the others wait as long as that changes. What an earlier one
+// left when he was killed is removed by the next who has the lock. On a file system without locks
+// each makes a cache, which does no harm: all hold the same, and a later one takes the name.
 #include "input/cache_file.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -26,6 +29,14 @@ static uint64_t number_at(const char *at)
     memcpy(&number, at, sizeof number);
     return number;
 }
+
+// What a cache is made of.
+typedef struct making {
+    uint64_t key;
+    int64_t count;
+    bel_cache_make *make;
+    void *context;
+} making;
 
 // --- Opening -------------------------------------------------------------------------------------
 
@@ -65,20 +76,38 @@ static bel_status *look(bel_cache_file *file, uint64_t key, int64_t count, bool 
     return NULL;
 }
 
+// --- Writing -------------------------------------------------------------------------------------
+
 static void write_number(bel_file_writer *writer, uint64_t number)
 {
     bel_file_writer_write(writer, &number, sizeof number);
 }
 
-static bel_status *write_records(bel_file_writer *writer, int64_t count, bel_cache_make *make,
-                                 void *context, bel_number_list *offsets)
+// How far the one who has the lock is: for those who wait, and only they need it.
+static void tell_progress(int lock, int64_t done, int64_t count)
 {
+    if (lock < 0) return;
+    char *text = bel_strf("%lld of %lld records by process %lld\n", (long long)done,
+                          (long long)count, (long long)getpid());
+    bool told = ftruncate(lock, 0) == 0 && pwrite(lock, text, strlen(text), 0) > 0;
+    (void)told; // the cache does not need it
+    bel_free(text);
+}
+
+static bel_status *write_records(bel_file_writer *writer, int lock, const making *m,
+                                 bel_number_list *offsets)
+{
+    enum { TELL_EACH_NS = 1000000000 };
     bel_str bytes = {0};
     bel_status *status = NULL;
-    int64_t offset = 0;
-    for (int64_t i = 0; i < count && status == NULL; i++) {
+    int64_t offset = 0, tell_at = 0;
+    for (int64_t i = 0; i < m->count && status == NULL; i++) {
+        if (bel_clock_ns() >= tell_at) {
+            tell_progress(lock, i, m->count);
+            tell_at = bel_clock_ns() + TELL_EACH_NS;
+        }
         bytes.length = 0;
-        status = make(context, i, &bytes);
+        status = m->make(m->context, i, &bytes);
         if (status == NULL) status = bel_number_list_append(offsets, offset);
         if (status != NULL) break;
         bel_file_writer_write(writer, bytes.text, bytes.length);
@@ -90,19 +119,18 @@ static bel_status *write_records(bel_file_writer *writer, int64_t count, bel_cac
     return status;
 }
 
-static bel_status *write_cache(const char *path, uint64_t key, int64_t count, bel_cache_make *make,
-                               void *context)
+static bel_status *write_cache(const char *path, int lock, const making *m)
 {
     bel_file_writer *writer;
     bel_number_list offsets = {0};
     BEL_TRY(bel_file_writer_open_beside(path, &writer));
-    bel_log_write(BEL_LOG_INFO, "cache %s: writing %lld records", path, (long long)count);
-    bel_status *status = write_records(writer, count, make, context, &offsets);
+    bel_log_write(BEL_LOG_INFO, "cache %s: writing %lld records", path, (long long)m->count);
+    bel_status *status = write_records(writer, lock, m, &offsets);
     if (status == NULL) {
         size_t bytes = offsets.count * sizeof *offsets.items;
         bel_file_writer_write(writer, offsets.items, bytes);
-        write_number(writer, (uint64_t)count);
-        write_number(writer, key);
+        write_number(writer, (uint64_t)m->count);
+        write_number(writer, m->key);
         write_number(writer, bel_hash64(offsets.items, bytes));
         bel_file_writer_write(writer, magic, sizeof magic);
         status = bel_file_writer_finish(writer, NULL, NULL);
@@ -113,33 +141,78 @@ static bel_status *write_cache(const char *path, uint64_t key, int64_t count, be
     return status;
 }
 
-// The lock, or -1 when it could not be had in time or the file system has none.
-static bel_status *wait_for_lock(const char *path, int *out_lock)
+// --- One at a time -------------------------------------------------------------------------------
+
+// What those left who were killed while they wrote: whoever has the lock is the only one now. What
+// cannot be removed does no harm.
+static void remove_leftovers(const char *path)
 {
-    enum { TELL_AFTER_SECS = 30, MOST_TURNS = 20 };
-    char *name = bel_strf("%s.lock", path);
-    bel_status *status = NULL;
-    *out_lock = -1;
-    for (int turn = 0; turn < MOST_TURNS; turn++) {
-        status = bel_linux_lock(name, TELL_AFTER_SECS, out_lock);
-        if (status == NULL || bel_status_code(status) != BEL_FAILED_PRECONDITION) break;
-        bel_status_ignore(status); // somebody is at it
-        status = NULL;
-        bel_log_write(BEL_LOG_INFO, "cache %s: another process makes it; waiting since %d s", path,
-                      (turn + 1) * TELL_AFTER_SECS);
+    const char *slash = strrchr(path, '/');
+    char *folder = slash == NULL ? bel_xstrdup(".") : bel_xstrndup(path, (size_t)(slash - path));
+    char *begins = bel_strf("%s.tmp-", slash == NULL ? path : slash + 1), **names = NULL;
+    size_t count = 0;
+    bel_status_ignore(bel_dir_list(folder[0] == '\0' ? "/" : folder, &names, &count));
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(names[i], begins, strlen(begins)) != 0) continue;
+        const char *rest = names[i] + strlen(begins); // PID-N, as file.c makes it
+        if (strspn(rest, "0123456789-") != strlen(rest)) continue;
+        char *left = bel_path_join(folder, names[i]);
+        if (unlink(left) == 0)
+            bel_log_write(BEL_LOG_INFO, "cache: removed %s, which was not finished", left);
+        bel_free(left);
     }
-    bel_free(name);
+    bel_dir_names_free(names, count);
+    bel_free(begins);
+    bel_free(folder);
+}
+
+// What the lock's file says, or nothing. Free with bel_free.
+static char *read_progress(const char *lock_path)
+{
+    char *text = NULL;
+    size_t size;
+    bel_status *status = bel_file_read(lock_path, &text, &size);
+    if (status == NULL) return text;
+    bel_status_ignore(status); // as good as one that says nothing
+    return bel_xstrdup("");
+}
+
+// The lock, or -1 when the file system has none.
+static bel_status *wait_for_lock(const char *path, bel_cache_patience patience, int *out_lock)
+{
+    char *lock_path = bel_strf("%s.lock", path), *before = bel_xstrdup("");
+    bel_status *status = NULL;
+    int still = 0; // turns since the progress was another one
+    for (;;) {
+        status = bel_linux_lock(lock_path, patience.turn_secs, out_lock);
+        if (status == NULL || bel_status_code(status) != BEL_FAILED_PRECONDITION) break;
+        char *now = read_progress(lock_path);
+        still = strcmp(now, before) == 0 ? still + 1 : 0;
+        bel_free(before);
+        before = now;
+        if (still >= patience.turns) {
+            status = bel_status_wrap(status, __FILE__, __LINE__,
+                                     "cache %s: waited for it while no record was added for %.0f s",
+                                     path, patience.turn_secs * patience.turns);
+            break;
+        }
+        bel_status_ignore(status); // somebody is at it
+        bel_log_write(BEL_LOG_INFO, "cache %s: another process makes it: %.*s", path,
+                      (int)strcspn(now, "\n"), now);
+    }
+    bel_free(before);
+    bel_free(lock_path);
     return status;
 }
 
-static bel_status *make_and_open(bel_cache_file *file, uint64_t key, int64_t count,
-                                 bel_cache_make *make, void *context)
+static bel_status *make_and_open(bel_cache_file *file, int lock, const making *m)
 {
     bool found;
-    BEL_TRY(look(file, key, count, &found)); // another one may have made it meanwhile
+    BEL_TRY(look(file, m->key, m->count, &found)); // another one may have made it meanwhile
     if (found) return NULL;
-    BEL_TRY(write_cache(file->path, key, count, make, context));
-    BEL_TRY(look(file, key, count, &found));
+    if (lock >= 0) remove_leftovers(file->path);
+    BEL_TRY(write_cache(file->path, lock, m));
+    BEL_TRY(look(file, m->key, m->count, &found));
     if (found) return NULL;
     return BEL_ERR(BEL_ABORTED, "%s: another process made a cache of other data meanwhile",
                    file->path);
@@ -148,13 +221,15 @@ static bel_status *make_and_open(bel_cache_file *file, uint64_t key, int64_t cou
 bel_status *bel_cache_file_open(bel_cache_file *file, const char *path, uint64_t key, int64_t count,
                                 bel_cache_make *make, void *context)
 {
+    const making m = {.key = key, .count = count, .make = make, .context = context};
     bool found;
     file->path = path;
+    if (file->patience.turns == 0) file->patience = bel_cache_usual_patience;
     BEL_TRY(look(file, key, count, &found));
     if (found) return NULL;
     int lock;
-    BEL_TRY(wait_for_lock(path, &lock));
-    bel_status *status = make_and_open(file, key, count, make, context);
+    BEL_TRY(wait_for_lock(path, file->patience, &lock));
+    bel_status *status = make_and_open(file, lock, &m);
     bel_linux_unlock(lock);
     return status;
 }

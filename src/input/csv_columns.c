@@ -3,9 +3,9 @@
 // training. A file whose columns are those of training in the same order is taken as it is,
 // which also allows two columns of one name.
 //
-// Columns are given away in a fixed order: the label, ids, the length, then the vector, which
-// takes what is left; a column that was taken is refused to the next. Names that are all digits
-// count as places. Everything lives in the source's arena, which outlives the rows.
+// Columns are given away in a fixed order: the label, ids, lists of ids, the length, then the
+// vector, which takes what is left; a column that was taken is refused to the next. Names that are
+// all digits count as places. Everything lives in the source's arena, which outlives the rows.
 #include "input/csv_columns.h"
 
 #include <string.h>
@@ -82,7 +82,10 @@ bel_status *bel_csv_columns_read_header(bel_csv_source *source, bel_csv_file *fi
     const char *next;
     BEL_TRY(bel_csv_file_split(file, file->text, &fields, &count, &next));
     bel_status *status = NULL;
-    if (source->columns == NULL) {
+    const char *zero = memchr(file->text, '\0', (size_t)(next - file->text));
+    if (zero != NULL) { // a name would end there
+        status = bel_csv_file_error(file, zero, "expected text, got a zero byte in the first row");
+    } else if (source->columns == NULL) {
         status = name_columns(source, fields, count);
     } else if (!source->options->no_header) {
         status = compare_header(source, file, fields, count);
@@ -157,24 +160,45 @@ static bel_status *use_label(bel_csv_source *source)
     return NULL;
 }
 
-static bel_status *use_ids(bel_csv_source *source, bel_source_field *fields, int *field_count)
+// Columns whose values are hashed, in the order in which they are named.
+static bel_status *use_hashed(bel_csv_source *source, const char *const *names, int count,
+                              bel_csv_use use)
 {
-    const bel_csv_options *options = source->options;
-    if (options->id_column_count == 0) return NULL;
-    for (int i = 0; i < options->id_column_count; i++) {
+    for (int i = 0; i < count; i++) {
         bel_csv_place *found = NULL;
-        BEL_TRY(find_column(source, options->id_columns[i], &found));
+        BEL_TRY(find_column(source, names[i], &found));
         if (found->use != BEL_CSV_USE_NOTHING) {
             return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" is asked for twice",
-                           options->paths[0], found->name);
+                           source->options->paths[0], found->name);
         }
-        found->use = BEL_CSV_USE_ID;
+        found->use = use;
         found->field = i;
         found->seed = bel_hash64(found->name, strlen(found->name));
     }
-    source->id_field = (*field_count)++;
-    fields[source->id_field] = (bel_source_field){
-        .name = BEL_ID_FIELD, .dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(options->id_column_count)};
+    return NULL;
+}
+
+static bel_status *use_ids(bel_csv_source *source, bel_source_field *fields, int *field_count)
+{
+    const bel_csv_options *options = source->options;
+    if (options->id_column_count > 0) {
+        BEL_TRY(use_hashed(source, options->id_columns, options->id_column_count, BEL_CSV_USE_ID));
+        source->id_field = (*field_count)++;
+        fields[source->id_field] = (bel_source_field){.name = BEL_ID_FIELD,
+                                                      .dtype = BEL_DTYPE_I64,
+                                                      .shape = BEL_SHAPE(options->id_column_count)};
+    }
+    if (options->id_list_column_count == 0) return NULL;
+    bel_shape shape = BEL_SHAPE(options->id_list_column_count, options->id_list_most);
+    BEL_TRY(use_hashed(source, options->id_list_columns, options->id_list_column_count,
+                       BEL_CSV_USE_LIST));
+    source->list_field = (*field_count)++;
+    fields[source->list_field] =
+        (bel_source_field){.name = BEL_ID_LIST_FIELD, .dtype = BEL_DTYPE_I64, .shape = shape};
+    if (!options->id_list_weights) return NULL;
+    source->weight_field = (*field_count)++;
+    fields[source->weight_field] =
+        (bel_source_field){.name = BEL_ID_WEIGHT_FIELD, .dtype = BEL_DTYPE_F32, .shape = shape};
     return NULL;
 }
 
@@ -331,7 +355,7 @@ static bel_status *use_vector(bel_csv_source *source, bel_source_field *fields, 
         BEL_TRY(places ? take_by_place(source) : take_by_name(source));
         length = source->like->column_count;
     }
-    if (length == 0 && source->id_field >= 0) return NULL;
+    if (length == 0 && (source->id_field >= 0 || source->list_field >= 0)) return NULL;
     if (length == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "%s: expected number columns besides the label, got none",
@@ -371,12 +395,12 @@ static bel_status *use_typed(bel_csv_source *source, bel_source_field *fields, i
 
 bel_status *bel_csv_columns_use(bel_csv_source *source)
 {
-    enum { BESIDE = 4 }; // vector, ids, length, label
+    enum { BESIDE = 6 }; // vector, ids, lists, weights, length, label
     const bel_csv_options *options = source->options;
     size_t most = (size_t)options->column_count + BESIDE;
     bel_source_field *fields = bel_arena_alloc(source->arena, most * sizeof *fields);
     int count = 0;
-    source->vector_field = source->id_field = -1;
+    source->vector_field = source->id_field = source->list_field = source->weight_field = -1;
     BEL_TRY(use_label(source));
     if (options->columns != NULL) {
         BEL_TRY(use_typed(source, fields, &count));

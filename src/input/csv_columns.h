@@ -15,14 +15,15 @@ typedef enum bel_csv_use {
     BEL_CSV_USE_VECTOR, // an element of the vector field
     BEL_CSV_USE_FIELD,  // a field of its own
     BEL_CSV_USE_ID,     // an element of the ids
+    BEL_CSV_USE_LIST,   // a row of the lists of ids
     BEL_CSV_USE_LABEL,
 } bel_csv_use;
 
 typedef struct bel_csv_place {
     const char *name;
     bel_csv_use use;
-    int field;     // index among the source's fields; VECTOR, ID: among the elements
-    uint64_t seed; // BEL_CSV_USE_ID: of its values' hashes
+    int field;     // index among the source's fields; VECTOR, ID, LIST: among the elements
+    uint64_t seed; // ID, LIST: of its values' hashes
 } bel_csv_place;
 
 typedef struct bel_csv_source {
@@ -36,8 +37,8 @@ typedef struct bel_csv_source {
     int64_t *first_record; // of each file
     bel_csv_place *columns;
     int column_count;
-    int used_count;             // columns up to the last one that is used
-    int vector_field, id_field; // -1: there is none
+    int used_count;                                       // columns up to the last one that is used
+    int vector_field, id_field, list_field, weight_field; // -1: there is none
     bel_csv_label label;
     bel_bad_records *bad; // NULL: every row was found good when the file was opened
 } bel_csv_source;

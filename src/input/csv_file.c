@@ -1,9 +1,8 @@
 // Every row is looked at once, when the file is opened, for the number of fields, quotes and
 // labels; only the offset of its beginning is kept, 8 bytes a row. So a record can be read at
-// any place later on, and structure is never wrong in the middle of training. Lines are not
-// stored: an error counts line breaks up to its place, and nothing else needs them. Rows are not
-// lines, as a quoted field may hold line breaks. Blank lines count as rows but for those at the
-// end, which are cut off.
+// any place later on, and structure is never wrong in the middle of training. Rows are not lines,
+// as a quoted field may hold line breaks; rows that do are few, and are noted, so that the line of
+// a row is known. Blank lines count as rows but for those at the end, which are cut off.
 #include "input/csv_file.h"
 
 #include <stdarg.h>
@@ -35,6 +34,13 @@ bel_status *bel_csv_file_open(bel_csv_file *file, const char *path, char delimit
     BEL_TRY(bel_file_view_open(path, &file->view));
     file->text = file->view.data;
     file->end = file->view.data + file->view.size;
+    bool wide = file->view.size >= 2 &&
+                (memcmp(file->text, "\xFF\xFE", 2) == 0 || memcmp(file->text, "\xFE\xFF", 2) == 0);
+    if (wide) {
+        return BEL_ERR(BEL_DATA_LOSS,
+                       "%s: expected CSV in UTF-8, got UTF-16; hint: iconv -f UTF-16 -t UTF-8",
+                       path);
+    }
     bool has_mark = file->view.size >= 3 && memcmp(file->text, "\xEF\xBB\xBF", 3) == 0;
     if (has_mark) file->text += 3;
     file->end = trim_blank_lines(file->text, file->end);
@@ -48,6 +54,8 @@ bel_status *bel_csv_file_open(bel_csv_file *file, const char *path, char delimit
 void bel_csv_file_close(bel_csv_file *file)
 {
     bel_number_list_deinit(&file->row_starts);
+    bel_number_list_deinit(&file->tall_rows);
+    bel_number_list_deinit(&file->tall_breaks);
     bel_file_view_close(&file->view);
 }
 
@@ -83,13 +91,23 @@ static bel_status *count_error(const bel_csv_file *file, const char *row, const 
                               blank ? " (a blank line)" : "");
 }
 
-// Checks the row at `row`.
-static bel_status *check_row(const bel_csv_file *file, const char *row, int column_count,
-                             const bel_csv_label *label, const char **out_next)
+static int64_t count_breaks(const char *text, const char *end)
+{
+    int64_t breaks = 0;
+    for (const char *p = text; (p = memchr(p, '\n', (size_t)(end - p))) != NULL; p++)
+        breaks++;
+    return breaks;
+}
+
+// Where the row at `row` ends, and how many line breaks are within. With `label` (NULL: the row may
+// be bad) its fields are counted and the label is looked at.
+static bel_status *pass_row(const bel_csv_file *file, const char *row, int column_count,
+                            const bel_csv_label *label, const char **out_next, int64_t *out_breaks)
 {
     const char *at = row, *extra = NULL;
     bel_csv_stop stop = BEL_CSV_DELIMITER;
     int count = 0;
+    *out_breaks = 0;
     while (stop == BEL_CSV_DELIMITER) {
         const char *start = at;
         bel_csv_field field;
@@ -97,6 +115,9 @@ static bel_status *check_row(const bel_csv_file *file, const char *row, int colu
         if (stop > BEL_CSV_ROW_END) {
             return bel_csv_file_error(file, at, "%s", bel_csv_fault_text(stop));
         }
+        if (field.text != start) // it is quoted
+            *out_breaks += count_breaks(field.text, field.text + field.length);
+        if (label == NULL) continue;
         if (count == column_count) extra = start;
         if (count == label->column) {
             int64_t value;
@@ -116,20 +137,18 @@ bel_status *bel_csv_file_check_row(const bel_csv_file *file, const char *row, in
                                    const bel_csv_label *label)
 {
     const char *next;
-    return check_row(file, row, column_count, label, &next);
+    int64_t breaks;
+    return pass_row(file, row, column_count, label, &next, &breaks);
 }
 
-// The end of a row, whatever is in it.
-static bel_status *pass_row(const bel_csv_file *file, const char *row, const char **out_next)
+static bel_status *note_row(bel_csv_file *file, const char *row, int64_t breaks)
 {
-    const char *at = row;
-    bel_csv_field field;
-    bel_csv_stop stop = BEL_CSV_DELIMITER;
-    while (stop == BEL_CSV_DELIMITER)
-        stop = bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
-    if (stop > BEL_CSV_ROW_END) return bel_csv_file_error(file, at, "%s", bel_csv_fault_text(stop));
-    *out_next = at;
-    return NULL;
+    BEL_TRY(bel_number_list_append(&file->row_starts, row - file->text));
+    if (breaks == 0) return NULL;
+    const bel_number_list *tall = &file->tall_breaks;
+    int64_t before = tall->count > 0 ? tall->items[tall->count - 1] : 0;
+    BEL_TRY(bel_number_list_append(&file->tall_rows, (int64_t)file->row_starts.count));
+    return bel_number_list_append(&file->tall_breaks, before + breaks);
 }
 
 bel_status *bel_csv_file_index(bel_csv_file *file, int column_count, const bel_csv_label *label,
@@ -138,12 +157,9 @@ bel_status *bel_csv_file_index(bel_csv_file *file, int column_count, const bel_c
     const char *row = file->rows;
     while (row < file->end) {
         const char *next = file->end;
-        if (keep_bad) {
-            BEL_TRY(pass_row(file, row, &next));
-        } else {
-            BEL_TRY(check_row(file, row, column_count, label, &next));
-        }
-        BEL_TRY_CTX(bel_number_list_append(&file->row_starts, row - file->text), "%s", file->path);
+        int64_t breaks;
+        BEL_TRY(pass_row(file, row, column_count, keep_bad ? NULL : label, &next, &breaks));
+        BEL_TRY_CTX(note_row(file, row, breaks), "%s", file->path);
         row = next;
     }
     return NULL;
@@ -175,10 +191,14 @@ bel_status *bel_csv_file_read_label(const bel_csv_file *file, const bel_csv_labe
 
 int64_t bel_csv_file_line(const bel_csv_file *file, const char *at)
 {
-    int64_t line = 1;
-    for (const char *p = file->text; (p = memchr(p, '\n', (size_t)(at - p))) != NULL; p++)
-        line++;
-    return line;
+    const bel_number_list *starts = &file->row_starts, *tall = &file->tall_rows;
+    int64_t offset = at - file->text;
+    if (starts->count == 0 || offset < starts->items[0]) return 1 + count_breaks(file->text, at);
+    int64_t row = (int64_t)bel_last_at_most(starts->items, starts->count, offset);
+    int64_t line = 1 + count_breaks(file->text, file->rows) + row;
+    if (tall->count > 0 && tall->items[0] <= row)
+        line += file->tall_breaks.items[bel_last_at_most(tall->items, tall->count, row)];
+    return line + count_breaks(file->text + starts->items[row], at);
 }
 
 bel_status *bel_csv_file_error(const bel_csv_file *file, const char *at, const char *format, ...)
@@ -217,10 +237,13 @@ char *bel_csv_quote(const bel_csv_field *field)
     // Not in the middle of a UTF-8 character.
     while (length < field->length && length > 0 && (field->text[length] & 0xC0) == 0x80)
         length--;
-    char *shown = bel_xstrndup(field->text, length);
-    bel_str text = {0};
-    bel_json_write_string(&text, shown);
+    bel_str shown = {0}, text = {0};
+    for (size_t i = 0; i < length; i++) { // a zero byte as the character that pictures it
+        bool zero = field->text[i] == '\0';
+        bel_str_append(&shown, zero ? "\xE2\x90\x80" : &field->text[i], zero ? 3 : 1);
+    }
+    bel_json_write_string(&text, length > 0 ? shown.text : "");
     if (length < field->length) bel_str_puts(&text, " …");
-    bel_free(shown);
+    bel_str_deinit(&shown);
     return text.text;
 }

@@ -17,6 +17,9 @@ typedef struct bel_csv_file {
     const char *end;  // before blank lines at the end
     const char *rows; // behind the header
     bel_number_list row_starts;
+    // Rows are lines, but for those with line breaks inside quotes: the number of the row behind
+    // each of these, and how many such breaks there are before that.
+    bel_number_list tall_rows, tall_breaks;
 } bel_csv_file;
 
 // What a label may be.
@@ -55,7 +58,7 @@ bel_status *bel_csv_file_read_label(const bel_csv_file *file, const bel_csv_labe
 bel_status *bel_csv_file_error(const bel_csv_file *file, const char *at, const char *format, ...)
     BEL_PRINTF(3, 4) BEL_MUST_USE;
 
-// The line of `at`: costs a pass over the file, so it is for messages only.
+// The line of `at`. Rows that are indexed are found without a pass over the file.
 int64_t bel_csv_file_line(const bel_csv_file *file, const char *at);
 
 // The same field without spaces and tabs around it.

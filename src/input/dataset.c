@@ -21,7 +21,7 @@ void bel_dataset_fail(bel_dataset *dataset, bel_status *status)
 
 static bel_description begin_description(void)
 {
-    return (bel_description){.prefetch_depth = 4, .prefetch_thread_count = 1};
+    return (bel_description){.prefetch_depth = BEL_PREFETCH_AUTO, .prefetch_thread_count = 1};
 }
 
 bel_dataset *bel_dataset_create(const bel_source_description *source, bel_status *status)
@@ -45,6 +45,8 @@ void bel_dataset_wrap(bel_dataset *dataset, bel_source_description source)
     bel_free(dataset->description.maps);
     dataset->stage_capacity = dataset->map_capacity = 0;
     dataset->description = begin_description();
+    dataset->description.labels = inner->labels; // of the batches, wherever they were named
+    dataset->description.label_count = inner->label_count;
     source.inner = inner;
     source.inner_count = 1;
     dataset->description.source = source;
@@ -293,6 +295,25 @@ void bel_dataset_map_owned(bel_dataset *dataset, bel_map_fn *map, void *user,
     bel_free(stage.owner);
 }
 
+void bel_dataset_named_files(bel_dataset *dataset, const char *field, const char *folder)
+{
+    if (!bel_dataset_may_come(dataset, "named_files", BEL_PHASE_MAPPED)) return;
+    if (field == NULL || field[0] == '\0') {
+        bel_dataset_fail(dataset, BEL_ERR(BEL_INVALID_ARGUMENT,
+                                          "named_files: expected the name of a field, got none"));
+        return;
+    }
+    bel_description *description = &dataset->description;
+    int count = description->named_files_count;
+    bel_named_files *all = bel_arena_alloc(dataset->arena, (size_t)(count + 1) * sizeof *all);
+    for (int i = 0; i < count; i++)
+        all[i] = description->named_files[i];
+    all[count] = (bel_named_files){.field = bel_arena_strdup(dataset->arena, field)};
+    if (folder != NULL) all[count].folder = bel_arena_strdup(dataset->arena, folder);
+    description->named_files = all;
+    description->named_files_count = count + 1;
+}
+
 static void set_batch(bel_dataset *dataset, const char *name, int64_t batch_size)
 {
     if (dataset->status != NULL) return;
@@ -404,11 +425,11 @@ void bel_dataset_prefetch(bel_dataset *dataset, int depth, int thread_count)
     }
     enum { MAX_DEPTH = 1024 };
     bool threads_fit = depth == 0 || (thread_count >= 1 && thread_count <= MAX_DEPTH);
-    if (depth < 0 || depth > MAX_DEPTH || !threads_fit) {
+    if (depth < BEL_PREFETCH_AUTO || depth > MAX_DEPTH || !threads_fit) {
         bel_dataset_fail(dataset,
                          BEL_ERR(BEL_INVALID_ARGUMENT,
-                                 "prefetch: expected a depth in 0..%d (0: none is kept ready) and "
-                                 "1..%d threads, got %d and %d",
+                                 "prefetch: expected a depth in 0..%d (0: none is kept ready) or "
+                                 "BEL_PREFETCH_AUTO and 1..%d threads, got %d and %d",
                                  MAX_DEPTH, MAX_DEPTH, depth, thread_count));
         return;
     }

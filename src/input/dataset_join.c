@@ -68,6 +68,8 @@ static bel_dataset *join(const char *kind, bel_dataset *const *datasets, int cou
     source.inner_count = status == NULL ? count : 0;
     bel_dataset *dataset = bel_dataset_create(&source, status);
     dataset->reordered = dataset->varies = reordered;
+    for (int i = 0; i < source.inner_count; i++)
+        bel_dataset_labels(dataset, inner[i].labels, inner[i].label_count);
     bel_free(inner);
     destroy_parts(datasets, count);
     return dataset;

@@ -48,6 +48,37 @@ static bel_status *check_paths(const char *source, const char *const *paths, int
     return NULL;
 }
 
+static bel_status *check_id_lists(const bel_csv_options *options)
+{
+    enum { MOST_IDS = 1 << 20 };
+    bool beside = options->id_list_most != 0 || options->id_list_separator != '\0' ||
+                  options->id_list_weights;
+    if (options->id_list_column_count == 0 && beside) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "csv: id_list_most, id_list_separator and id_list_weights go with "
+                       "id_list_columns");
+    }
+    if (options->columns != NULL && options->id_list_column_count > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: id_list_columns do not go with columns");
+    }
+    for (int i = 0; i < options->id_list_column_count; i++) {
+        if (options->id_list_columns[i] == NULL)
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: id list column %d is NULL", i);
+    }
+    if (options->id_list_most < 0 || options->id_list_most > MOST_IDS) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: expected an id_list_most in 0..%d, got %lld",
+                       MOST_IDS, (long long)options->id_list_most);
+    }
+    char separator = options->id_list_separator;
+    bool taken = separator == '"' || separator == '\n' || separator == '\r' ||
+                 (separator == ':' && options->id_list_weights);
+    if (!taken) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "csv: expected an id_list_separator that is no quote, line break or, with "
+                   "weights, ':', got character %d",
+                   separator);
+}
+
 static bel_status *check_csv(const bel_csv_options *options)
 {
     if (options == NULL) return check_paths("csv", NULL, 0);
@@ -81,6 +112,7 @@ static bel_status *check_csv(const bel_csv_options *options)
             return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: id column %d is NULL", i);
         }
     }
+    BEL_TRY(check_id_lists(options));
     BEL_TRY(check_csv_columns(options));
     BEL_TRY(check_scale(options->scale));
     return check_class_count(options->class_count);
@@ -94,6 +126,8 @@ bel_dataset *bel_dataset_from_csv(const bel_csv_options *options)
     if (source.csv.delimiter == '\0') source.csv.delimiter = ',';
     if (source.csv.scale == 0) source.csv.scale = 1;
     if (source.csv.vector_name == NULL) source.csv.vector_name = "x";
+    if (source.csv.id_list_most == 0) source.csv.id_list_most = 16;
+    if (source.csv.id_list_separator == '\0') source.csv.id_list_separator = '|';
     return bel_dataset_create(&source, status);
 }
 

@@ -40,6 +40,26 @@ static const char *parse_slowly(const char *text, const char *end, double *out_v
     return end;
 }
 
+// Adds the digits at `at` to the mantissa, eight at a time where there are so many.
+static inline const char *parse_digits(const char *at, const char *end, uint64_t *mantissa)
+{
+    uint64_t value = *mantissa;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    while (end - at >= 8) {
+        uint64_t bytes;
+        memcpy(&bytes, at, sizeof bytes);
+        bytes ^= 0x3030303030303030;
+        if (bel_decimal_others(bytes) != 0) break;
+        value = value * 100000000 + bel_decimal_join(bytes);
+        at += 8;
+    }
+#endif
+    for (; at < end && is_digit(*at); at++)
+        value = value * 10 + (uint64_t)(*at - '0');
+    *mantissa = value;
+    return at;
+}
+
 // Reads "e-7" at `at`; leaves `at` alone when what follows is no exponent.
 static const char *parse_exponent(const char *at, const char *end, int *out_exponent)
 {
@@ -63,13 +83,11 @@ const char *bel_decimal_parse(const char *text, const char *end, double *out_val
     if (at < end && (*at == '-' || *at == '+')) at++;
     const char *first = at;
     uint64_t mantissa = 0; // wraps with more than 19 digits, which then are too many anyway
-    for (; at < end && is_digit(*at); at++)
-        mantissa = mantissa * 10 + (uint64_t)(*at - '0');
+    at = parse_digits(at, end, &mantissa);
     int64_t digit_count = at - first, fraction_count = 0;
     if (at < end && *at == '.') {
         const char *fraction = ++at;
-        for (; at < end && is_digit(*at); at++)
-            mantissa = mantissa * 10 + (uint64_t)(*at - '0');
+        at = parse_digits(at, end, &mantissa);
         fraction_count = at - fraction;
         digit_count += fraction_count;
     }

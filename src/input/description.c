@@ -37,6 +37,8 @@ static void copy_csv(bel_arena *arena, const bel_csv_options *from, bel_csv_opti
     copy.column_names = bel_names_copy(arena, from->column_names, name_count);
     size_t id_count = from->id_columns == NULL ? 0 : (size_t)from->id_column_count;
     copy.id_columns = bel_names_copy(arena, from->id_columns, id_count);
+    size_t list_count = from->id_list_columns == NULL ? 0 : (size_t)from->id_list_column_count;
+    copy.id_list_columns = bel_names_copy(arena, from->id_list_columns, list_count);
     copy.length_column = copy_text(arena, from->length_column);
     copy.label_column = copy_text(arena, from->label_column);
     copy.vector_name = copy_text(arena, from->vector_name);
@@ -158,6 +160,13 @@ void bel_description_copy(bel_arena *arena, const bel_description *from, bel_des
         copy.maps[i].drop =
             bel_names_copy(arena, from->maps[i].drop, bel_name_list_length(from->maps[i].drop));
     }
+    bel_named_files *named =
+        bel_arena_alloc(arena, (size_t)from->named_files_count * sizeof *named);
+    for (int i = 0; i < from->named_files_count; i++) {
+        named[i].field = copy_text(arena, from->named_files[i].field);
+        named[i].folder = copy_text(arena, from->named_files[i].folder);
+    }
+    copy.named_files = named;
     copy.padded_shapes =
         bel_padded_shapes_copy(arena, from->padded_shapes, from->padded_shape_count);
     bel_pad_value *pad_values =

@@ -143,6 +143,12 @@ typedef struct bel_map_stage {
     const char *const *drop; // NULL-terminated, or NULL
 } bel_map_stage;
 
+// Files that maps read: a text field of raw records names them.
+typedef struct bel_named_files {
+    const char *field;
+    const char *folder; // of relative paths; NULL: that of the record's file
+} bel_named_files;
+
 typedef struct bel_pad_value {
     const char *field;
     double value;
@@ -154,6 +160,8 @@ typedef struct bel_description {
     size_t stage_count;
     bel_map_stage *maps;
     size_t map_count;
+    const bel_named_files *named_files;
+    int named_files_count;
     int64_t batch_size; // 0: no batch stage yet
     bool padded;
     const bel_padded_shape *padded_shapes;

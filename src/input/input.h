@@ -77,6 +77,12 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
 // Bound to one consuming thread.
 bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batch) BEL_MUST_USE;
 
+// Memory of all its batches, those that are being read included, as of their last reading. Any
+// thread.
+int64_t bel_prefetch_bytes(bel_prefetch *prefetch);
+// How many batches are kept ready at most, at the moment.
+int bel_prefetch_depth(bel_prefetch *prefetch);
+
 // Nanoseconds that takes have waited so far, for the step-time split.
 int64_t bel_prefetch_wait_ns(const bel_prefetch *prefetch);
 

@@ -1,11 +1,12 @@
 // The number of fields (or LEFT_OUT), and for each: length of its name, name and a zero byte, type,
-// rank, dimensions, bytes. All numbers are 64 bits wide, as they lie in memory. A reader trusts
-// nothing: what is read is bounded by what is there.
+// rank, dimensions, bytes. In place of a record that could not be made: FAILED, the code of the
+// error, its message. All numbers are 64 bits wide, as they lie in memory. A reader trusts nothing:
+// what is read is bounded by what is there.
 #include "input/packed_record.h"
 
 #include <string.h>
 
-static const uint64_t LEFT_OUT = UINT64_MAX;
+static const uint64_t LEFT_OUT = UINT64_MAX, FAILED = UINT64_MAX - 1;
 
 static void put(bel_str *out, uint64_t number)
 {
@@ -27,6 +28,13 @@ void bel_packed_record_write(const bel_record *record, bel_str *out)
             put(out, (uint64_t)tensor->shape.dims[d]);
         if (bytes > 0) bel_str_append(out, tensor->data, bytes);
     }
+}
+
+void bel_packed_record_write_error(const bel_status *error, bel_str *out)
+{
+    put(out, FAILED);
+    put(out, (uint64_t)bel_status_code(error));
+    bel_str_puts(out, bel_status_message(error));
 }
 
 typedef struct reader {
@@ -73,13 +81,23 @@ static bool take_field(reader *r, bel_record *record)
     return true;
 }
 
-bool bel_packed_record_read(const char *data, size_t size, bel_record *record, bool *out_skip)
+static bel_status *broken(void)
+{
+    return BEL_ERR(BEL_DATA_LOSS, "these bytes are no record");
+}
+
+bel_status *bel_packed_record_read(const char *data, size_t size, bel_record *record,
+                                   bool *out_skip)
 {
     reader r = {data, data + size};
-    uint64_t count;
-    if (!take(&r, &count)) return false;
+    uint64_t count, code;
+    if (!take(&r, &count)) return broken();
+    if (count == FAILED) {
+        if (!take(&r, &code) || code == BEL_OK || code > BEL_UNAUTHENTICATED) return broken();
+        return BEL_ERR((bel_code)code, "%.*s", (int)(r.end - r.at), r.at);
+    }
     *out_skip = count == LEFT_OUT;
     for (uint64_t i = 0; count != LEFT_OUT && i < count; i++)
-        if (!take_field(&r, record)) return false;
-    return r.at == r.end;
+        if (!take_field(&r, record)) return broken();
+    return r.at == r.end ? NULL : broken();
 }

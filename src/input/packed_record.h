@@ -7,9 +7,12 @@
 
 // Appends the record to `out`; NULL stands for one that a map left out.
 void bel_packed_record_write(const bel_record *record, bel_str *out);
+// The same for one that could not be made: why, in place of it. The error stays the caller's.
+void bel_packed_record_write_error(const bel_status *error, bel_str *out);
 
-// Makes the record again. Names stay where the bytes are, which must outlive it. False: these bytes
-// are no record.
-bool bel_packed_record_read(const char *data, size_t size, bel_record *record, bool *out_skip);
+// Makes the record again. Names stay where the bytes are, which must outlive it. What could not be
+// made is its error once more. DATA_LOSS: these bytes are no record.
+bel_status *bel_packed_record_read(const char *data, size_t size, bel_record *record,
+                                   bool *out_skip) BEL_MUST_USE;
 
 #endif

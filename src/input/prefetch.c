@@ -2,8 +2,13 @@
 // index, reads its block without the lock and marks the slot ready; the consumer takes the slots in
 // order. A slot is free again once the consumer has asked for the following batch:
 //
-//   released ≤ taken ≤ next        indexes below `released` are free, [released, taken) is in the
-//   next − released ≤ slot_count   consumer's hands, [taken, next) is being read or ready
+//   released ≤ taken ≤ next   indexes below `released` are free, [released, taken) is in the
+//   next − released ≤ limit   consumer's hands, [taken, next) is being read or ready
+//
+// Batches, which hold the memory, are not the slots': an index gets one when it is claimed and
+// gives it back when it is released, so there are as many as were ever in use at once. With
+// automatic depth the limit is doubled when the consumer finds nothing ready though everything was
+// ready since it last rose: then readers are fast enough, and more in stock would have helped.
 //
 // Threads that have filled all slots rest until half of them are free: waking one for each batch
 // would cost a step more than the reading.
@@ -20,10 +25,15 @@
 #include "input/batch.h"
 #include "input/opened.h"
 
-enum { STALL_SECONDS = 30 };
+enum { STALL_SECONDS = 30, AUTO_DEPTH = 4, AUTO_MOST = 64, AUTO_MOST_BYTES = 256 << 20 };
+
+typedef struct store {
+    bel_batch *batch;
+    size_t bytes; // of it, when it was last read
+} store;
 
 typedef struct slot {
-    bel_batch *batch;
+    store *store;       // NULL: free
     bel_status *status; // owned until taken
     bool ready;
 } slot;
@@ -34,13 +44,21 @@ struct bel_prefetch {
     void *context;
     slot *slots;
     int64_t slot_count;
+    bool automatic;
     pthread_t *threads;
     int thread_count;
     int64_t wait_ns; // the consumer's own
 
-    pthread_mutex_t mutex; // guards what follows and the slots' status and ready
+    pthread_mutex_t mutex; // guards what follows, the slots and the stores' bytes
     pthread_cond_t may_claim;
     pthread_cond_t may_take;
+    store *stores; // slot_count of them
+    store **spare; // those that no slot has, the first spare_count
+    int64_t spare_count;
+    int64_t limit;    // slots that may be in use
+    int64_t ready;    // batches that wait for the consumer
+    bool was_full;    // all were ready since the limit last rose
+    size_t bytes;     // of all stores
     int64_t next;     // the next index to claim
     int64_t taken;    // the next index to give out
     int64_t released; // the first index whose slot is not free
@@ -58,10 +76,42 @@ static slot *slot_of(const bel_prefetch *prefetch, int64_t index)
 // True while no thread may read on. Brings `resting` up to date.
 static bool rests(bel_prefetch *prefetch)
 {
-    int64_t free = prefetch->slot_count - (prefetch->next - prefetch->released);
+    int64_t free = prefetch->limit - (prefetch->next - prefetch->released);
     if (free == 0) prefetch->resting = true;
-    if (2 * free >= prefetch->slot_count - 1) prefetch->resting = false;
+    if (2 * free >= prefetch->limit - 1) prefetch->resting = false;
     return prefetch->resting;
+}
+
+// Gives the slot of an index that was claimed a batch. Called with the lock held.
+static void take_store(bel_prefetch *prefetch, slot *to)
+{
+    to->store = prefetch->spare[--prefetch->spare_count];
+    if (to->store->batch == NULL) to->store->batch = bel_batch_create(prefetch->input);
+}
+
+// Takes the batches back that the consumer has done with. Called with the lock held.
+static void release(bel_prefetch *prefetch)
+{
+    for (; prefetch->released < prefetch->taken; prefetch->released++) {
+        slot *done = slot_of(prefetch, prefetch->released);
+        prefetch->spare[prefetch->spare_count++] = done->store;
+        done->store = NULL;
+    }
+}
+
+// The consumer has found nothing ready. Called with the lock held.
+static void deepen(bel_prefetch *prefetch)
+{
+    int64_t depth = prefetch->limit - 1, most = prefetch->slot_count - 1;
+    if (!prefetch->automatic || !prefetch->was_full || depth == most) return;
+    depth = 2 * depth < most ? 2 * depth : most;
+    size_t one = 0; // the largest batch so far
+    for (int64_t i = 0; i < prefetch->slot_count; i++)
+        if (prefetch->stores[i].bytes > one) one = prefetch->stores[i].bytes;
+    prefetch->was_full = false;
+    if (one > AUTO_MOST_BYTES / ((size_t)depth + 1)) return;
+    prefetch->limit = depth + 1;
+    prefetch->resting = false;
 }
 
 static bool ends(int64_t block)
@@ -79,6 +129,7 @@ static bool claim(bel_prefetch *prefetch, int64_t *out_index, int64_t *out_block
     if (prefetch->stop || prefetch->next >= prefetch->end) return false;
 
     int64_t index = prefetch->next++;
+    take_store(prefetch, slot_of(prefetch, index));
     prefetch->asking = true;
     pthread_mutex_unlock(&prefetch->mutex);
     int64_t block = prefetch->order(prefetch->context, index);
@@ -114,11 +165,16 @@ static void *reader_main(void *argument)
     pthread_mutex_lock(&prefetch->mutex);
     while (claim(prefetch, &index, &block)) {
         slot *mine = slot_of(prefetch, index);
+        store *its = mine->store;
         pthread_mutex_unlock(&prefetch->mutex);
-        bel_status *status = read_block(prefetch, block, mine->batch);
+        bel_status *status = read_block(prefetch, block, its->batch);
+        size_t bytes = bel_batch_bytes(its->batch);
         pthread_mutex_lock(&prefetch->mutex);
+        prefetch->bytes += bytes - its->bytes;
+        its->bytes = bytes;
         mine->status = status;
         mine->ready = true;
+        if (++prefetch->ready >= prefetch->limit - 1) prefetch->was_full = true;
         pthread_cond_signal(&prefetch->may_take);
     }
     pthread_mutex_unlock(&prefetch->mutex);
@@ -130,22 +186,32 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
 {
     int thread_count = input->description.prefetch_thread_count;
     int depth = input->description.prefetch_depth;
+    bool automatic = depth == BEL_PREFETCH_AUTO;
+    if (automatic) depth = AUTO_DEPTH;
     if (depth == 0) thread_count = 0;
     if (depth < thread_count) depth = thread_count; // else some would have nothing to do
+    int most = automatic && depth < AUTO_MOST ? AUTO_MOST : depth;
     bel_prefetch *prefetch = bel_xcalloc(1, sizeof *prefetch);
     *prefetch = (bel_prefetch){
         .input = input,
         .order = order,
         .context = context,
-        .slot_count = (int64_t)depth + 1, // one is in the consumer's hands
+        .slot_count = (int64_t)most + 1, // one is in the consumer's hands
+        .limit = (int64_t)depth + 1,
+        .automatic = automatic,
         .end = INT64_MAX,
     };
     pthread_mutex_init(&prefetch->mutex, NULL);
     bel_cond_init(&prefetch->may_claim);
     bel_cond_init(&prefetch->may_take);
     prefetch->slots = bel_xcalloc((size_t)prefetch->slot_count, sizeof *prefetch->slots);
-    for (int64_t i = 0; i < prefetch->slot_count; i++)
-        prefetch->slots[i].batch = bel_batch_create(input);
+    prefetch->stores = bel_xcalloc((size_t)prefetch->slot_count, sizeof *prefetch->stores);
+    prefetch->spare = bel_xcalloc((size_t)prefetch->slot_count, sizeof *prefetch->spare);
+    while (prefetch->spare_count < prefetch->slot_count) { // the first one lies on top
+        prefetch->spare[prefetch->spare_count] =
+            &prefetch->stores[prefetch->slot_count - 1 - prefetch->spare_count];
+        prefetch->spare_count++;
+    }
     prefetch->threads = bel_xcalloc((size_t)thread_count, sizeof *prefetch->threads);
     for (int i = 0; i < thread_count; i++) {
         bel_status *status = bel_thread_start(&prefetch->threads[i], reader_main, prefetch);
@@ -181,7 +247,9 @@ static void wait_for_batch(bel_prefetch *prefetch)
 // Depth 0: one slot, read on the thread that asks.
 static bel_status *read_now(bel_prefetch *prefetch, const bel_batch **out_batch)
 {
-    bel_batch *batch = prefetch->slots[0].batch;
+    if (prefetch->slots[0].store == NULL) take_store(prefetch, &prefetch->slots[0]);
+    store *own = prefetch->slots[0].store;
+    bel_batch *batch = own->batch;
     int64_t start = bel_clock_ns();
     int64_t block = prefetch->next < prefetch->end
                         ? prefetch->order(prefetch->context, prefetch->next)
@@ -193,6 +261,9 @@ static bel_status *read_now(bel_prefetch *prefetch, const bel_batch **out_batch)
     }
     prefetch->next++;
     bel_status *status = read_block(prefetch, block, batch);
+    pthread_mutex_lock(&prefetch->mutex);
+    prefetch->bytes = own->bytes = bel_batch_bytes(batch);
+    pthread_mutex_unlock(&prefetch->mutex);
     prefetch->wait_ns += bel_clock_ns() - start;
     if (status == NULL) *out_batch = batch;
     return status;
@@ -202,14 +273,16 @@ bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batc
 {
     if (prefetch->thread_count == 0) return read_now(prefetch, out_batch);
     pthread_mutex_lock(&prefetch->mutex);
-    prefetch->released = prefetch->taken;
+    release(prefetch);
+    if (prefetch->ready == 0) deepen(prefetch);
     if (!rests(prefetch)) pthread_cond_broadcast(&prefetch->may_claim);
     wait_for_batch(prefetch);
     const bel_batch *batch = NULL;
     bel_status *status = NULL;
     if (prefetch->taken < prefetch->end) {
         slot *taken = slot_of(prefetch, prefetch->taken++);
-        batch = taken->batch;
+        prefetch->ready--;
+        batch = taken->store->batch;
         status = taken->status;
         taken->status = NULL;
         taken->ready = false;
@@ -217,6 +290,22 @@ bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batc
     pthread_mutex_unlock(&prefetch->mutex);
     if (status == NULL) *out_batch = batch;
     return status;
+}
+
+int64_t bel_prefetch_bytes(bel_prefetch *prefetch)
+{
+    pthread_mutex_lock(&prefetch->mutex);
+    size_t bytes = prefetch->bytes;
+    pthread_mutex_unlock(&prefetch->mutex);
+    return (int64_t)bytes;
+}
+
+int bel_prefetch_depth(bel_prefetch *prefetch)
+{
+    pthread_mutex_lock(&prefetch->mutex);
+    int64_t limit = prefetch->limit;
+    pthread_mutex_unlock(&prefetch->mutex);
+    return (int)(limit - 1);
 }
 
 int64_t bel_prefetch_wait_ns(const bel_prefetch *prefetch)
@@ -235,8 +324,10 @@ void bel_prefetch_stop(bel_prefetch *prefetch)
         pthread_join(prefetch->threads[i], NULL);
     for (int64_t i = 0; i < prefetch->slot_count; i++) {
         bel_status_destroy(prefetch->slots[i].status);
-        bel_batch_destroy(prefetch->slots[i].batch);
+        bel_batch_destroy(prefetch->stores[i].batch);
     }
+    bel_free(prefetch->spare);
+    bel_free(prefetch->stores);
     bel_free(prefetch->threads);
     bel_free(prefetch->slots);
     pthread_cond_destroy(&prefetch->may_claim);

@@ -181,6 +181,25 @@ const char *bel_record_file(const bel_record *record)
     return kind->file == NULL ? "" : kind->file(record->source, record->number);
 }
 
+const char *bel_record_path(const bel_record *record, const char *field, const char *folder)
+{
+    const bel_tensor *text = bel_record_get(record, field);
+    if (text == NULL || text->dtype != BEL_DTYPE_STRING) return NULL;
+    const char *path = text->data;
+    size_t length = (size_t)text->shape.dims[0];
+    if (length == 0 || strlen(path) != length) return NULL;
+    const char *begin = folder == NULL ? bel_record_file(record) : folder;
+    const char *slash = strrchr(begin, '/');
+    size_t kept = folder != NULL ? strlen(folder) : slash == NULL ? 0 : (size_t)(slash - begin);
+    bool at_root = folder == NULL && slash == begin; // "/file.csv"
+    if (path[0] == '/' || (kept == 0 && !at_root)) return bel_arena_strdup(record->arena, path);
+    const char *between = kept > 0 && begin[kept - 1] == '/' ? "" : "/";
+    char *joined = bel_strf("%.*s%s%s", (int)kept, begin, between, path);
+    const char *result = bel_arena_strdup(record->arena, joined);
+    bel_free(joined);
+    return result;
+}
+
 bel_status *bel_record_drop(bel_record *record, const char *const *names)
 {
     for (size_t i = 0; names != NULL && names[i] != NULL; i++) {

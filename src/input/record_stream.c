@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "input/buckets.h"
+#include "input/named_files.h"
 #include "input/slide.h"
 
 // --- One record ----------------------------------------------------------------------------------
@@ -208,6 +209,28 @@ static bel_status *add_stages(bel_record_stream *stream, bel_record *record)
     return NULL;
 }
 
+// The sizes of the files that raw records name. One that cannot be read shows when it is.
+static void look_at_files(bel_record_stream *stream, bel_record *record)
+{
+    const bel_description *description = stream->description;
+    const bel_source *source = stream->source;
+    if (description->named_files_count == 0 || source->endless) return;
+    bel_cursor *cursor = bel_cursor_create(stream);
+    int64_t count = source->record_count, distance = count / BEL_NAMED_FILES_MOST;
+    if (distance == 0) distance = 1;
+    for (int64_t n = 0; n < count && n / distance < BEL_NAMED_FILES_MOST; n += distance) {
+        bool skip = false;
+        bel_arena_reset(record->arena);
+        bel_status *status =
+            bel_source_read_record(source, cursor, (bel_position){0, n}, record, &skip);
+        for (int i = 0; i < description->named_files_count && status == NULL && !skip; i++)
+            stream->files =
+                bel_named_files_add(&description->named_files[i], record, stream->files);
+        bel_status_ignore(status); // whoever reads the record learns of it
+    }
+    bel_cursor_destroy(cursor);
+}
+
 // The fields of a record, to be kept.
 static void keep_fields(bel_record_stream *stream, const bel_record *record)
 {
@@ -269,6 +292,7 @@ bel_status *bel_record_stream_open(const bel_description *description, const bel
     bel_status *status = bel_source_open(&description->source, opening, &stream->source);
     if (status == NULL) status = add_stages(stream, &record);
     if (status == NULL) status = learn_fields(stream, &record);
+    if (status == NULL) look_at_files(stream, &record);
     bel_record_deinit(&record);
     bel_arena_destroy(arena);
     if (status != NULL) {
@@ -331,6 +355,8 @@ void bel_record_stream_describe(const bel_record_stream *stream, bel_str *out_te
         bel_str_printf(out_text, " buckets=%016llx",
                        (unsigned long long)bel_hash64(stream->bucket_of, stream->bucket_bytes));
     }
+    if (stream->files != 0)
+        bel_str_printf(out_text, "\nfiles=%016llx", (unsigned long long)stream->files);
     const bel_description *description = stream->description;
     bel_str_printf(out_text, "\nmaps %zu", description->map_count);
     for (size_t i = 0; i < description->map_count; i++) {

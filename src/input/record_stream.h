@@ -22,6 +22,7 @@ typedef struct bel_record_stream {
     bool known;
     uint16_t *bucket_of; // pages: each record's bucket by its number, or NULL
     size_t bucket_bytes;
+    uint64_t files;       // digest of the files that records name; 0: they name none
     bel_bad_records *bad; // not owned; NULL: none may be left out
     bel_arena *arena;
 } bel_record_stream;

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "input/cache_file.h"
@@ -36,14 +37,6 @@ typedef struct cache_source {
     bel_cache_file file;  // with a path
     memory_cache *memory; // without
 } cache_source;
-
-static bel_status *unpack(const bel_source *base, int64_t number, const char *data, size_t size,
-                          bel_record *record, bool *out_skip)
-{
-    bel_record_begin(record, base, number);
-    if (bel_packed_record_read(data, size, record, out_skip)) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "cache: record %lld cannot be read", (long long)number);
-}
 
 // --- Memory --------------------------------------------------------------------------------------
 
@@ -79,8 +72,10 @@ static bel_status *read_through(const cache_source *source, bel_cursor *cursor, 
                                 bel_record *record, bool *out_skip)
 {
     const kept_record *kept = atomic_load(&source->memory->places[number]);
-    if (kept != NULL)
-        return unpack(&source->base, number, kept->bytes, kept->size, record, out_skip);
+    if (kept != NULL) {
+        bel_record_begin(record, &source->base, number);
+        return bel_packed_record_read(kept->bytes, kept->size, record, out_skip);
+    }
     BEL_TRY(bel_record_stream_read(source->base.inner[0], cursor->inner[0], 0, number, record,
                                    out_skip));
     keep(source->memory, number, *out_skip ? NULL : record);
@@ -106,7 +101,8 @@ static bel_status *cache_combine(const bel_source *base, bel_cursor *cursor, bel
     const char *data;
     size_t size;
     BEL_TRY(bel_cache_file_get(&source->file, at.number, &data, &size));
-    return unpack(base, at.number, data, size, record, out_skip);
+    bel_record_begin(record, base, at.number);
+    return bel_packed_record_read(data, size, record, out_skip);
 }
 
 static void cache_origin(const bel_source *base, int64_t number, bel_str *out_text)
@@ -119,7 +115,8 @@ static bel_status *cache_check(const bel_source *base, int64_t block)
 {
     (void)block;
     const cache_source *source = (const cache_source *)base;
-    if (source->cache->path == NULL) return NULL;
+    // One that was removed is still mapped, and is made anew by who needs it next.
+    if (source->cache->path == NULL || !bel_file_exists(source->file.path)) return NULL;
     return bel_file_view_check(&source->file.view, source->file.path);
 }
 
@@ -161,10 +158,13 @@ static bel_status *make_record(void *context, int64_t number, bel_str *out)
     bool skip;
     bel_arena_reset(m->record.arena);
     bel_status *status = bel_record_stream_read(m->stream, m->cursor, 0, number, &m->record, &skip);
-    skip = skip || status != NULL;
-    BEL_TRY(bel_bad_records_pass(m->stream->bad, status));
-    bel_packed_record_write(skip ? NULL : &m->record, out);
-    return NULL;
+    if (status == NULL) {
+        bel_packed_record_write(skip ? NULL : &m->record, out);
+        return NULL;
+    }
+    // A bad record is one to each who reads the file: he may allow fewer of them, or none.
+    bel_packed_record_write_error(status, out);
+    return bel_bad_records_pass(m->stream->bad, status);
 }
 
 static bel_status *open_file(cache_source *source)

@@ -2,10 +2,13 @@
 // Reading a plain number does not look for the end of its field first: the parser stops at the
 // delimiter by itself, and only what it does not understand takes the careful way.
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/number.h"
+#include "belfry/graph.h"
 #include "input/csv_columns.h"
 #include "input/decimal.h"
 #include "input/paths.h"
@@ -99,6 +102,32 @@ static inline bool parse_bare_number(const bel_csv_file *file, const char **at, 
     return true;
 }
 
+// The fastest way, for elements that stand side by side: short numbers with a delimiter behind them.
+// Returns the first column from `i` on that is something else.
+static int read_short_numbers(const bel_csv_source *source, const bel_csv_file *file, int i,
+                              const char **at, float *vector)
+{
+    const bel_csv_place *columns = source->columns;
+    const char *here = *at, *end = file->end;
+    const double scale = source->options->scale;
+    const char delimiter = file->delimiter;
+    const int count = source->used_count;
+    for (; i < count && columns[i].use == BEL_CSV_USE_VECTOR; i++) {
+        double value;
+        if (end - here < BEL_DECIMAL_ROOM) break;
+        const char *stop = bel_decimal_parse_short(here, &value);
+        if (stop == NULL || *stop != delimiter) break;
+        float number = (float)(value * scale);
+        if (!isfinite(number)) break;
+        vector[columns[i].field] = number;
+        here = stop + 1;
+    }
+    *at = here;
+    return i;
+}
+
+// --- Ids -----------------------------------------------------------------------------------------
+
 // Equal texts of one column have equal ids; those of different columns do not meet but by chance.
 static int64_t id_of(const bel_csv_field *field, uint64_t seed)
 {
@@ -112,17 +141,97 @@ static int64_t id_of(const bel_csv_field *field, uint64_t seed)
     return (int64_t)hash;
 }
 
+// Takes the weight off an element "id:weight"; without one it is 1. False: it is no number.
+static bool take_weight(bel_csv_field *element, float *out_weight)
+{
+    const char *colon = element->text + element->length;
+    while (colon > element->text && colon[-1] != ':')
+        colon--;
+    *out_weight = 1;
+    if (colon == element->text) return true;
+    bel_csv_field number = {.text = colon,
+                            .length = (size_t)(element->text + element->length - colon)};
+    number = bel_csv_trim(&number);
+    const char *end = number.text + number.length;
+    double value;
+    if (bel_decimal_parse(number.text, end, &value) != end) return false;
+    element->length = (size_t)(colon - 1 - element->text);
+    *out_weight = (float)value;
+    return isfinite(*out_weight);
+}
+
+static bel_status *list_error(const bel_csv_source *source, const bel_csv_file *file,
+                              const bel_csv_field *field, const char *name)
+{
+    char expected[160];
+    bel_snprintf(expected, sizeof expected, "at most %lld ids%s with '%c' between them",
+                 (long long)source->options->id_list_most,
+                 source->options->id_list_weights ? ", each alone or as id:weight," : "",
+                 source->options->id_list_separator);
+    return value_error(file, field, name, expected);
+}
+
+// A list of ids with `text` as its value, which has no quotes any more.
+static bool read_elements(const bel_csv_source *source, bel_csv_field text, uint64_t seed,
+                          int64_t *ids, float *weights)
+{
+    const bel_csv_options *options = source->options;
+    const char *at = text.text, *end = at + text.length;
+    for (int64_t i = 0;; i++) {
+        const char *stop = memchr(at, options->id_list_separator, (size_t)(end - at));
+        bel_csv_field element = {.text = at, .length = (size_t)((stop == NULL ? end : stop) - at)};
+        if (i == options->id_list_most) return false;
+        if (weights != NULL && !take_weight(&element, &weights[i])) return false;
+        element = bel_csv_trim(&element);
+        if (element.length == 0) return false;
+        ids[i] = id_of(&element, seed);
+        if (stop == NULL) return true;
+        at = stop + 1;
+    }
+}
+
+// A column's lists lie one behind the other; what has no id is filled up.
+static bel_status *read_list(const bel_csv_source *source, const bel_csv_file *file,
+                             const bel_csv_place *use, const bel_csv_field *field, int64_t *ids,
+                             float *weights)
+{
+    int64_t most = source->options->id_list_most, first = use->field * most;
+    for (int64_t i = first; i < first + most; i++) {
+        ids[i] = BEL_NO_ID;
+        if (weights != NULL) weights[i] = 0;
+    }
+    bel_csv_field text = bel_csv_trim(field);
+    if (text.length == 0) return NULL;
+    char *copy = NULL;
+    if (text.doubled) { // quotes
+        copy = bel_xmalloc(text.length);
+        bel_csv_copy_value(&text, copy);
+        text = (bel_csv_field){.text = copy, .length = bel_csv_value_length(&text)};
+    }
+    bool fits = read_elements(source, text, use->seed, ids + first,
+                              weights == NULL ? NULL : weights + first);
+    bel_free(copy);
+    return fits ? NULL : list_error(source, file, field, use->name);
+}
+
+// --- Rows ----------------------------------------------------------------------------------------
+
 // Reads the row at `at`, whose structure was checked when the file was opened.
 static bel_status *read_row(const bel_csv_source *source, const bel_csv_file *file, const char *at,
                             const bel_sink *sink)
 {
-    float *vector = NULL;
-    int64_t *ids = NULL;
+    float *vector = NULL, *weights = NULL;
+    int64_t *ids = NULL, *lists = NULL;
     if (source->vector_field >= 0) {
         vector = bel_sink_place(sink, &source->base, source->vector_field, 0);
     }
     if (source->id_field >= 0) ids = bel_sink_place(sink, &source->base, source->id_field, 0);
+    if (source->list_field >= 0) lists = bel_sink_place(sink, &source->base, source->list_field, 0);
+    if (source->weight_field >= 0)
+        weights = bel_sink_place(sink, &source->base, source->weight_field, 0);
     for (int i = 0; i < source->used_count; i++) {
+        i = read_short_numbers(source, file, i, &at, vector);
+        if (i == source->used_count) break;
         const bel_csv_place *use = &source->columns[i];
         const char *place = at;
         double value;
@@ -142,6 +251,7 @@ static bel_status *read_row(const bel_csv_source *source, const bel_csv_file *fi
             BEL_TRY(store_number(source, file, place, use->name, value, &vector[use->field]));
             break;
         case BEL_CSV_USE_ID: ids[use->field] = id_of(&field, use->seed); break;
+        case BEL_CSV_USE_LIST: BEL_TRY(read_list(source, file, use, &field, lists, weights)); break;
         case BEL_CSV_USE_FIELD: BEL_TRY(read_field(source, file, &field, use->field, sink)); break;
         case BEL_CSV_USE_LABEL:
             BEL_TRY(bel_csv_file_read_label(file, &source->label, &field,
@@ -207,9 +317,16 @@ static void csv_describe(const bel_source *base, bel_str *out_text)
         if (source->columns[i].use == BEL_CSV_USE_ID) {
             bel_str_printf(out_text, " id%d=%d", source->columns[i].field, i);
         }
+        if (source->columns[i].use == BEL_CSV_USE_LIST) {
+            bel_str_printf(out_text, " list%d=%d,%d", source->columns[i].field, i,
+                           source->options->id_list_separator);
+        }
         bool length =
             source->columns[i].use == BEL_CSV_USE_FIELD && source->options->length_column != NULL;
         if (length) bel_str_printf(out_text, " length=%d", i);
+        bool typed =
+            source->columns[i].use == BEL_CSV_USE_FIELD && source->options->columns != NULL;
+        if (typed) bel_str_printf(out_text, " typed%d=%d", source->columns[i].field, i);
     }
 }
 
@@ -270,8 +387,13 @@ static bel_status *open_files(bel_csv_source *source)
         source->base.record_count += (int64_t)file->row_starts.count;
     }
     if (source->base.record_count == 0) {
-        return BEL_ERR(BEL_DATA_LOSS, "%s: expected records behind the header, got none",
-                       options->paths[0]);
+        const bel_csv_file *first = &source->files[0];
+        size_t size = (size_t)(first->end - first->text);
+        return BEL_ERR(
+            BEL_DATA_LOSS, "%s: expected records behind the header, got none%s", first->path,
+            memchr(first->text, '\r', size) == NULL || memchr(first->text, '\n', size) != NULL
+                ? ""
+                : "; its lines end with CR alone, and those of CSV with LF or CR LF");
     }
     return bel_source_read_some(&source->base, source->bad);
 }

@@ -1,30 +1,79 @@
 // Model "wide_deep" (Cheng et al. 2016): a classifier of ids and, if there are any, numbers.
 //
-//   ids [n, f] ─ rows of table "wide" [n, f, classes], summed over f ─────────────┐
-//   ids [n, f] ─ rows of table "deep" [n, f, width] ─┐                            │
-//   x   [n, d] ──────────────────────────────────────┴ hidden layers ─ "logits" ─(+)── softmax
+//   ids      [n, f] ──── rows of table "wide" [n, f, classes], summed over f ────────────┐
+//   id_lists [n, l, m] ─ bags of them [n, l, classes], summed over l ───────────────────(+)
+//   ids      [n, f] ──── rows of table "deep" [n, f, width] ─┐                           │
+//   id_lists [n, l, m] ─ bags of them [n, l, width] ─────────┤                           │
+//   x        [n, d] ─────────────────────────────────────────┴ hidden layers ─ "logits" ─┴─ softmax
 //
 // Weights for single ids, in "wide", and what ids have in common, in "deep". An id is any int64;
-// ids of different fields must differ, as those of --id_columns do. Loss, metric and predictions as
-// in "dnn". Parameters: embedding_width (16), wide_optimizer ("same": one for all) and
-// wide_learning_rate (0.1), and those of "dnn". Tables restrict the optimizer: sgd, adagrad, adam,
-// ftrl.
+// ids of different fields must differ, as those of --id_columns do. There are ids, or lists of
+// them, whose weights are the feature "id_weights", or both. Loss, metric and predictions as in
+// "dnn". Parameters: embedding_width (16), id_list_combiner (mean), wide_optimizer ("same": one for
+// all) and wide_learning_rate (0.1), and those of "dnn". Tables restrict the optimizer: sgd,
+// adagrad, adam, ftrl.
 #include <string.h>
 
 #include "models/parts.h"
 
 enum { MAX_WIDTH = 4096 };
 
-static bel_value *ids_of(bel_model_context *context)
+// What the model looks up.
+typedef struct looked_up {
+    bel_value *ids, *lists, *weights; // NULL: there are none
+    bel_combiner combiner;
+} looked_up;
+
+// A feature of ids of this rank; NULL where there is none.
+static bel_value *ids_of(bel_model_context *context, const char *name, int32_t rank,
+                         const char *expected)
 {
-    bel_value *ids = bel_context_feature(context, BEL_ID_FIELD);
+    if (!bel_context_has_feature(context, name)) return NULL;
+    bel_value *ids = bel_context_feature(context, name);
     bel_shape shape = bel_value_shape(ids);
-    if (ids == NULL || (shape.rank == 2 && bel_value_dtype(ids) == BEL_DTYPE_I64)) return ids;
+    if (ids == NULL || (shape.rank == rank && bel_value_dtype(ids) == BEL_DTYPE_I64)) return ids;
     char text[BEL_SHAPE_TEXT];
     bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
-                   "the model takes a feature \"" BEL_ID_FIELD "\" i64 [batch, fields], got %s %s",
+                   "the model takes a feature \"%s\" i64 %s, got %s %s", name, expected,
                    bel_dtype_name(bel_value_dtype(ids)), bel_shape_text(&shape, text));
     return NULL;
+}
+
+static bel_combiner combiner_of(bel_model_context *context)
+{
+    static const char *const names[] = {"sum", "mean", "sqrtn"}; // as bel_combiner has them
+    const char *name = bel_context_param(context, "id_list_combiner", "mean");
+    for (int i = 0; i < 3; i++)
+        if (strcmp(names[i], name) == 0) return (bel_combiner)i;
+    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                   "id_list_combiner: expected sum, mean or sqrtn, got \"%s\"", name);
+    return BEL_COMBINE_SUM;
+}
+
+static looked_up look_for_ids(bel_model_context *context)
+{
+    looked_up found = {.combiner = combiner_of(context)};
+    found.lists = ids_of(context, BEL_ID_LIST_FIELD, 3, "[batch, lists, ids]");
+    if (bel_context_has_feature(context, BEL_ID_WEIGHT_FIELD))
+        found.weights = bel_context_feature(context, BEL_ID_WEIGHT_FIELD);
+    found.ids = ids_of(context, BEL_ID_FIELD, 2, "[batch, fields]");
+    if (found.ids == NULL && found.lists == NULL)
+        (void)bel_context_feature(context, BEL_ID_FIELD); // says that there is none
+    return found;
+}
+
+// The rows of a table for all ids and lists: at most two values, [n, f, width] and [n, l, width].
+static int look_up(bel_graph *g, const looked_up *from, const char *table, int64_t width,
+                   bel_initializer initializer, bel_value *out_rows[2])
+{
+    int count = 0;
+    if (from->ids != NULL)
+        out_rows[count++] = bel_embedding(g, table, from->ids, width, initializer);
+    if (from->lists != NULL) {
+        out_rows[count++] = bel_embedding_bag(g, table, from->lists, from->weights, width,
+                                              initializer, from->combiner);
+    }
+    return count;
 }
 
 // An optimizer of its own for table "wide", as the paper has FTRL there and AdaGrad for the rest.
@@ -59,19 +108,24 @@ bel_status *bel_wide_deep_model(bel_model_context *context, bel_estimator_spec *
     const int64_t over_fields = 1;
     int64_t width = bel_part_whole(context, "embedding_width", 16, 1, MAX_WIDTH);
     int64_t classes = bel_part_whole(context, "class_count", 10, 2, BEL_PART_MAX_CLASSES);
-    bel_value *ids = ids_of(context), *penalty = NULL;
-    bel_shape flat = BEL_SHAPE(BEL_DIM_BATCH, bel_value_shape(ids).dims[1] * width);
-    bel_value *rows = bel_reshape(g, bel_embedding(g, "deep", ids, width, small), &flat);
-    if (bel_context_has_feature(context, "x")) {
-        bel_value *parts[] = {rows, bel_context_feature(context, "x")};
-        rows = bel_concat(g, parts, 2, 1);
+    looked_up from = look_for_ids(context);
+    bel_value *parts[3], *wide = NULL, *penalty = NULL;
+    int count = look_up(g, &from, "deep", width, small, parts);
+    for (int i = 0; i < count; i++) {
+        bel_shape flat = BEL_SHAPE(BEL_DIM_BATCH, bel_value_shape(parts[i]).dims[1] * width);
+        parts[i] = bel_reshape(g, parts[i], &flat);
     }
+    if (bel_context_has_feature(context, "x")) parts[count++] = bel_context_feature(context, "x");
+    bel_value *rows = count == 1 ? parts[0] : bel_concat(g, parts, count, 1);
     int64_t units[BEL_PART_MAX_LAYERS];
     int layer_count = bel_part_layers(context, "hidden_units", "512,512", 1 << 20, units);
     bel_value *h = bel_part_dense_layers(context, rows, units, layer_count, &penalty);
     bel_value *deep = bel_part_dense(context, h, classes, "logits", &penalty);
-    bel_value *weights = bel_embedding(g, "wide", ids, classes, zeros);
-    bel_value *wide = bel_reduce_sum(g, weights, &over_fields, 1, false);
+    count = look_up(g, &from, "wide", classes, zeros, parts);
+    for (int i = 0; i < count; i++) {
+        bel_value *sum = bel_reduce_sum(g, parts[i], &over_fields, 1, false);
+        wide = wide == NULL ? sum : bel_add(g, wide, sum);
+    }
     bel_part_classify(context, spec, bel_add(g, wide, deep), penalty);
     set_wide_optimizer(context, spec);
     return NULL;

@@ -16,6 +16,7 @@ typedef enum bel_number_owner { BEL_OF_WORKER, BEL_OF_SHARD, BEL_OF_PROCESS } be
     X(COUNTED, "reports_counted", WORKER, 1, "Reports that became part of an update.")             \
     X(STALE, "reports_stale", WORKER, 1, "Of these, on older versions than the one updated.")      \
     X(DROPPED, "reports_dropped", WORKER, 1, "Reports that came too late to count.")               \
+    X(INPUT_MEMORY, "input_bytes", WORKER, 0, "Memory of the batches kept ready and being read.")  \
     X(VERSIONS, "versions", SHARD, 1, "Versions published.")                                       \
     X(PASSES, "passes", SHARD, 1, "Passes over chunks.")                                           \
     X(PASSING, "pass_seconds", SHARD, 1, "Time in passes, over all threads.")                      \

@@ -209,6 +209,10 @@ void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
             }
             for (int64_t i = 0; i < n; i++, to += width) {
                 int32_t key = own[position + i];
+                if (key < 0) { // BEL_NO_ID
+                    memset(to, 0, width * sizeof *to);
+                    continue;
+                }
                 const float *row = bel_client_row(worker->config.client, t, alone ? key : all[key]);
                 memcpy(to, row, width * sizeof *to);
             }

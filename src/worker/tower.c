@@ -189,6 +189,8 @@ static bel_status *take_batch(bel_tower *tower)
     int64_t ready = bel_clock_ns();
     trace(tower, BEL_TRACE_INPUT, begun, ready);
     tower->input_ns += ready - begun;
+    atomic_store_explicit(&tower->input_bytes, bel_prefetch_bytes(tower->prefetch),
+                          memory_order_relaxed);
     if (worker->audit != NULL && tower->batch != NULL) {
         BEL_TRY(bel_audit_note(worker->audit, worker->step, worker->first_replica + tower->replica,
                                tower->batch));

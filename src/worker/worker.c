@@ -292,6 +292,14 @@ bel_worker_times bel_worker_time_so_far(const bel_worker *worker)
         .steps = atomic_load_explicit(&worker->shown_times.steps, memory_order_relaxed)};
 }
 
+int64_t bel_worker_input_bytes(const bel_worker *worker)
+{
+    int64_t bytes = 0;
+    for (int t = 0; t < worker->config.tower_count; t++)
+        bytes += atomic_load_explicit(&worker->towers[t].input_bytes, memory_order_relaxed);
+    return bytes;
+}
+
 // The worker's thread. `step` is the version that is computed on; with a ledger it is whatever came
 // last.
 bel_status *bel_worker_run(bel_worker *worker)

@@ -49,8 +49,9 @@ typedef struct bel_tower {
     float **rows;            // by lookup: its rows, by position
     int replica;             // being run, counted from the worker's first
     int64_t input_ns, compute_ns;
-    pthread_mutex_t mutex; // guards status while its threads publish
-    bel_status *status;    // of its part of the step
+    atomic_llong input_bytes; // of its batches, as of the last one taken
+    pthread_mutex_t mutex;    // guards status while its threads publish
+    bel_status *status;       // of its part of the step
 } bel_tower;
 
 struct bel_worker {

@@ -150,7 +150,7 @@ kill_role worker 1
 succeeds dead "$five"
 
 # --- Replicas and learning rate follow: the bits of a run that went on with other flags
-submit rescaled plain.yaml --elastic_rescale
+submit rescaled plain.yaml --elastic_rescale --audit_input
 await "training" has_step rescaled 100
 run_ok belfry jobs scale rescaled --worker_count 3
 await "three workers" has_assignment rescaled 1,1,1
@@ -176,6 +176,8 @@ for i, s in enumerate(segments):
 assert used == list(range(len(used))), "a block is missing, or is there twice"
 PY
 run_ok python3 audit.py rescaled
+run_ok belfry inspect --audit rescaled
+check "no record was read twice or left out" grep -q '^epoch 0: [0-9]* records, each once$' out.txt
 
 # The same when it is resumed with another number of workers.
 run_ok belfry local train --distributed --worker_count 1 --job_dir rescaled -- "${digits[@]}" "${settings[@]}" \

@@ -75,7 +75,8 @@ start alone.log "$BUILD/tools/belfry" train --model_dir alone "${digits[@]:0:2}"
 check "metrics of one process" until_true 20 knows alone.log 'belfry_worker_steps_per_second\{worker="1"\}'
 check "they are valid" valid metrics.txt
 for sample in belfry_step belfry_loss belfry_examples_total belfry_examples_per_second \
-    'belfry_worker_compute_seconds_total\{worker="0"\}' 'belfry_shard_passes_total\{shard="1"\}' \
+    'belfry_worker_compute_seconds_total\{worker="0"\}' 'belfry_worker_input_bytes\{worker="1"\}' \
+    'belfry_shard_passes_total\{shard="1"\}' \
     'belfry_process_memory_bytes\{role="master",index="0"\}'; do
     check "there is $sample" has "$sample"
 done

@@ -1,15 +1,19 @@
 // Training with tables: the same bits for every assignment of replicas, number of shards and
 // threads, and in two parts; the same numbers as a dense variable that is gathered from; evaluation
-// and prediction see the trained rows.
+// and prediction see the trained rows. The same for bags, examples with several ids or none.
 #include <math.h>
 #include <stdio.h>
 
 #include "belfry/estimator.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/table.h"
 #include "support/bel_test.h"
 
-enum { RECORDS = 640, FIELDS = 3, KEYS = 50, WIDTH = 5, BATCH = 8, STEPS = 60 };
+enum { RECORDS = 640, FIELDS = 3, KEYS = 50, WIDTH = 5, BATCH = 8, STEPS = 60, MOST = 4 };
 
 static int64_t ids[RECORDS][FIELDS];
+static int64_t bags[RECORDS][MOST]; // the first 0 … MOST of them are ids
+static float weights[RECORDS][MOST];
 static float numbers[RECORDS][2];
 static int64_t labels[RECORDS];
 
@@ -19,6 +23,10 @@ static void make_records(void)
     for (int i = 0; i < RECORDS; i++) {
         for (int f = 0; f < FIELDS; f++)
             ids[i][f] = (int64_t)((i * 7919 + f * 104729) % 1009 % KEYS);
+        for (int f = 0; f < MOST; f++) {
+            bags[i][f] = f < i % (MOST + 1) ? (int64_t)((i * 31 + f * 7) % KEYS) : BEL_NO_ID;
+            weights[i][f] = 0.5f + (float)((i + f) % 3);
+        }
         numbers[i][0] = (float)(i % 17) / 17.0f;
         numbers[i][1] = (float)(i % 5) / 5.0f;
         labels[i] = ids[i][0] % 2;
@@ -34,8 +42,10 @@ static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mo
     const bel_memory_field fields[] = {
         {"ids", {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(RECORDS, FIELDS), .data = own}},
         {"x", {.dtype = BEL_DTYPE_F32, .shape = BEL_SHAPE(RECORDS, 2), .data = numbers}},
+        {"bags", {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(RECORDS, MOST), .data = bags}},
+        {"weights", {.dtype = BEL_DTYPE_F32, .shape = BEL_SHAPE(RECORDS, MOST), .data = weights}},
         {"label", {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(RECORDS), .data = labels}}};
-    bel_dataset *data = bel_dataset_from_memory(fields, 3);
+    bel_dataset *data = bel_dataset_from_memory(fields, 5);
     if (mode == BEL_MODE_TRAIN) {
         bel_dataset_shuffle(data, 0, 3);
         bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
@@ -45,17 +55,33 @@ static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mo
     return NULL;
 }
 
+// Behind the rows of an example's bag of ids. With "dense" the table is a variable of KEYS rows.
+static bel_value *look_into_bags(bel_model_context *context, bool dense)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
+    bel_value *i = bel_context_feature(context, "bags");
+    bel_value *w = bel_context_feature(context, "weights");
+    if (!dense) return bel_embedding_bag(g, "table", i, w, WIDTH, zeros, BEL_COMBINE_MEAN);
+    bel_shape shape = BEL_SHAPE(KEYS, WIDTH);
+    bel_value *table = bel_variable(g, "table", &shape, zeros, BEL_VARIABLE_TRAINABLE);
+    return bel_gather_bag(g, table, i, w, BEL_COMBINE_MEAN);
+}
+
 // With "dense" the table is a variable of KEYS rows. Two lookups share it.
 static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
     const char *optimizer = bel_context_param(context, "optimizer", "adagrad");
     bool dense = strcmp(bel_context_param(context, "table", "sparse"), "dense") == 0;
+    bool bagged = strcmp(bel_context_param(context, "ids", "fixed"), "bags") == 0;
     bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
     bel_initializer uniform = {.kind = BEL_INIT_UNIFORM, .value = 0.1};
     bel_value *x = bel_context_feature(context, "x"), *i = bel_context_feature(context, "ids");
     bel_value *rows, *again;
-    if (dense) {
+    if (bagged) {
+        rows = again = look_into_bags(context, dense);
+    } else if (dense) {
         bel_shape shape = BEL_SHAPE(KEYS, WIDTH);
         bel_value *table = bel_variable(g, "table", &shape, zeros, BEL_VARIABLE_TRAINABLE);
         rows = again = bel_gather(g, table, i);
@@ -66,7 +92,7 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
             rows = bel_embedding(g, "other", i, WIDTH, uniform);
         }
     }
-    bel_shape flat = BEL_SHAPE(BEL_DIM_BATCH, FIELDS * WIDTH);
+    bel_shape flat = BEL_SHAPE(BEL_DIM_BATCH, (bagged ? 1 : FIELDS) * WIDTH);
     bel_value *both = bel_add(g, bel_dense(g, bel_reshape(g, rows, &flat), 8, "one"),
                               bel_dense(g, bel_reshape(g, again, &flat), 8, "two"));
     bel_value *hidden = bel_relu(g, bel_add(g, both, bel_dense(g, x, 8, "three")));
@@ -227,6 +253,42 @@ static void contributors_give_the_same_bits_for_every_topology(void **state)
     bel_test_remove_folder(other);
 }
 
+// The rows that a checkpoint has of the one table.
+static int64_t saved_rows(const char *folder)
+{
+    bel_ckpt_reader *reader;
+    int64_t rows;
+    BEL_ASSERT_OK(bel_ckpt_open_latest(folder, &reader));
+    assert_int_equal(bel_ckpt_table_count(reader), 1);
+    bel_ckpt_table_at(reader, 0, &rows);
+    bel_ckpt_close(reader);
+    return rows;
+}
+
+// The same bits for every topology, the numbers of a dense variable, and no row for what is no id.
+static void bags_of_ids(void **state)
+{
+    (void)state;
+    const topology others[] = {{4, {1, 1, 1, 1}, 3, 1, 0}, {2, {3, 1}, 2, 2, 0}, {2, {1, 1}, 2, 1, 4}};
+    const bel_param sparse[] = {{"ids", "bags"}, {"table", "sparse"}};
+    const bel_param dense[] = {{"ids", "bags"}, {"table", "dense"}};
+    char *folder = bel_test_folder();
+    bel_result expected = train(&base, folder, STEPS, sparse, 2);
+    assert_int_equal(saved_rows(folder), KEYS);
+    bel_test_remove_folder(folder);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        folder = bel_test_folder();
+        bel_result got = train(&others[i], folder, STEPS, sparse, 2);
+        assert_string_equal(got.digest, expected.digest);
+        assert_true(got.loss == expected.loss);
+        bel_test_remove_folder(folder);
+    }
+    folder = bel_test_folder();
+    bel_result same = train(&base, folder, STEPS, dense, 2);
+    assert_true(fabs(same.loss - expected.loss) < 1e-4 * same.loss);
+    bel_test_remove_folder(folder);
+}
+
 static bel_status *add_up(void *user, int64_t example, const bel_row *rows, int count)
 {
     double *right = user;
@@ -281,6 +343,7 @@ int main(void)
         cmocka_unit_test(same_numbers_as_a_dense_variable),
         cmocka_unit_test(mean_over_contributors),
         cmocka_unit_test(contributors_give_the_same_bits_for_every_topology),
+        cmocka_unit_test(bags_of_ids),
         cmocka_unit_test(evaluation_and_prediction_see_the_rows),
         cmocka_unit_test(what_tables_cannot_do_is_refused),
     };

@@ -10,11 +10,14 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/sort.h"
+#include "belfry/graph.h"
 
 enum { AHEAD = 8, LINE_FLOATS = 16 }; // rows fetched before they are summed; floats of a cache line
 
 struct bel_row_batch {
-    int64_t capacity, id_count, key_count;
+    int64_t capacity;
+    int64_t id_count; // positions that have one
+    int64_t key_count;
     void *memory; // holds all below
     size_t memory_bytes;
     bel_keyed *items, *spare;
@@ -60,11 +63,13 @@ void bel_row_batch_destroy(bel_row_batch *batch)
 void bel_row_batch_set(bel_row_batch *batch, const int64_t *ids, int64_t n)
 {
     BEL_CHECK(n >= 0 && n <= batch->capacity);
-    for (int64_t i = 0; i < n; i++)
-        batch->items[i] = (bel_keyed){ids[i], (uint32_t)i};
-    const bel_keyed *sorted = bel_sort_keyed(batch->items, batch->spare, n);
-    int32_t keys = 0;
-    for (int32_t i = 0; i < (int32_t)n; i++) {
+    int32_t keys = 0, named = 0;
+    for (int64_t i = 0; i < n; i++) {
+        batch->index[i] = -1;
+        if (ids[i] != BEL_NO_ID) batch->items[named++] = (bel_keyed){ids[i], (uint32_t)i};
+    }
+    const bel_keyed *sorted = bel_sort_keyed(batch->items, batch->spare, named);
+    for (int32_t i = 0; i < named; i++) {
         if (i == 0 || sorted[i].key != sorted[i - 1].key) {
             batch->keys[keys] = sorted[i].key;
             batch->starts[keys++] = i;
@@ -72,8 +77,8 @@ void bel_row_batch_set(bel_row_batch *batch, const int64_t *ids, int64_t n)
         batch->positions[i] = (int32_t)sorted[i].number;
         batch->index[sorted[i].number] = keys - 1;
     }
-    batch->starts[keys] = (int32_t)n;
-    batch->id_count = n;
+    batch->starts[keys] = named;
+    batch->id_count = named;
     batch->key_count = keys;
 }
 

@@ -2,7 +2,8 @@
 //
 // A batch names ids, often the same one many times. Rows are pulled once for each distinct id, in
 // ascending order; gradients of equal ids are summed before they are sent, in order of their
-// positions in the batch, so that the sum's bits are a function of the batch.
+// positions in the batch, so that the sum's bits are a function of the batch. A position whose id
+// is BEL_NO_ID has no row.
 #ifndef BELFRY_PS_CLIENT_ROW_BATCH_H
 #define BELFRY_PS_CLIENT_ROW_BATCH_H
 
@@ -20,7 +21,8 @@ void bel_row_batch_destroy(bel_row_batch *batch);
 void bel_row_batch_set(bel_row_batch *batch, const int64_t *ids, int64_t n);
 int64_t bel_row_batch_count(const bel_row_batch *batch);        // distinct ids
 const int64_t *bel_row_batch_keys(const bel_row_batch *batch);  // ascending
-const int32_t *bel_row_batch_index(const bel_row_batch *batch); // by position: which of the keys
+// By position: which of the keys; -1: none.
+const int32_t *bel_row_batch_index(const bel_row_batch *batch);
 
 // out_sums[k] = the sum of the gradient rows at the positions of key k; count × width.
 void bel_row_batch_sum(const bel_row_batch *batch, const float *gradients, int width,

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/linux_lock.h"
 #include "base/thread.h"
+#include "input/cache_file.h"
 #include "unit/input/test_fixture.h"
 
 enum { COUNT = 40, BATCH = 7 };
@@ -225,6 +227,121 @@ static void test_damaged_files(void **state)
     bel_free(path);
 }
 
+// A process that was killed while it wrote leaves a part under a name of its own, which the next
+// one removes; other files are not its business.
+static void test_leftovers(void **state)
+{
+    (void)state;
+    int64_t memory[3];
+    char *path = bel_path_join(bel_test_own_folder(), "records.cache");
+    char *left = bel_test_file(bel_test_own_folder(), "records.cache.tmp-77-0", "half", 4);
+    char *other = bel_test_file(bel_test_own_folder(), "records.cache.tmp-mine", "mine", 4);
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(small(memory, path), &input));
+    bel_input_destroy(input);
+    assert_false(bel_file_exists(left));
+    assert_true(bel_file_exists(other));
+    bel_free(other);
+    bel_free(left);
+    bel_free(path);
+}
+
+// What is read is mapped, so nobody needs the name.
+static void test_removed_while_it_is_read(void **state)
+{
+    (void)state;
+    int64_t memory[3], ids[3];
+    char *path = bel_path_join(bel_test_own_folder(), "records.cache");
+    bel_input *input;
+    BEL_ASSERT_OK(open_and_destroy(small(memory, path), &input));
+    assert_int_equal(unlink(path), 0);
+    bel_batch *batch = bel_batch_create(input);
+    assert_int_equal(read_ids(input, batch, 0, ids), 3);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    bel_free(path);
+}
+
+static bel_status *fail_on_seven(void *user, bel_record *record, bool *out_skip)
+{
+    (void)user;
+    *out_skip = false;
+    if (*(const int64_t *)bel_record_get(record, "id")->data != 7) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "seven is broken");
+}
+
+static bel_status *open_with_seven(const char *path, int64_t most_bad, bel_input **out_input)
+{
+    static int64_t memory[10];
+    bel_dataset *dataset = numbered(memory, 10);
+    bel_dataset_map(dataset, fail_on_seven, NULL, NULL);
+    bel_dataset_cache(dataset, path, 0);
+    bel_dataset_batch(dataset, 10);
+    bel_dataset_skip_bad_records(dataset, most_bad);
+    return open_and_destroy(dataset, out_input);
+}
+
+// A record that was bad when the file was made is bad for whoever reads it: one who allows none
+// must not train without it.
+static void test_bad_records_stay_bad(void **state)
+{
+    (void)state;
+    char *path = bel_path_join(bel_test_own_folder(), "records.cache");
+    int64_t ids[10];
+    bel_input *input;
+    for (int round = 0; round < 2; round++) { // made, then found
+        BEL_ASSERT_OK(open_with_seven(path, 1, &input));
+        bel_batch *batch = bel_batch_create(input);
+        assert_int_equal(read_ids(input, batch, 0, ids), 9);
+        assert_int_equal(ids[7], 8);
+        bel_batch_destroy(batch);
+        bel_input_destroy(input);
+    }
+    BEL_ASSERT_OK(open_with_seven(path, 0, &input));
+    bel_batch *batch = bel_batch_create(input);
+    BEL_ASSERT_FAILS(bel_input_read(input, 0, batch), BEL_DATA_LOSS, "seven is broken");
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    bel_free(path);
+}
+
+// The bytes of a record: what the lock's file says meanwhile.
+static bel_status *tell_lock(void *lock_path, int64_t number, bel_str *out)
+{
+    (void)number;
+    char *text;
+    size_t size;
+    BEL_TRY(bel_file_read(lock_path, &text, &size));
+    bel_str_append(out, text, size);
+    bel_free(text);
+    return NULL;
+}
+
+static void test_two_at_a_time(void **state)
+{
+    (void)state;
+    char *path = bel_path_join(bel_test_own_folder(), "records.cache");
+    char *lock_path = bel_path_join(bel_test_own_folder(), "records.cache.lock");
+    int lock;
+    BEL_ASSERT_OK(bel_linux_lock(lock_path, 0, &lock));
+    bel_cache_file file = {.patience = {.turn_secs = 0.01, .turns = 3}};
+    bel_status *status = bel_cache_file_open(&file, path, 1, 2, tell_lock, lock_path);
+    BEL_ASSERT_FAILS(status, BEL_FAILED_PRECONDITION, "while no record was added");
+    bel_cache_file_close(&file);
+    bel_linux_unlock(lock);
+
+    BEL_ASSERT_OK(bel_cache_file_open(&file, path, 1, 2, tell_lock, lock_path));
+    const char *data;
+    size_t size;
+    BEL_ASSERT_OK(bel_cache_file_get(&file, 0, &data, &size));
+    static const char expected[] = "0 of 2 records by process ";
+    assert_in_range(size, sizeof expected, 100);
+    assert_memory_equal(data, expected, sizeof expected - 1);
+    bel_cache_file_close(&file);
+    bel_free(lock_path);
+    bel_free(path);
+}
+
 static void test_where_it_cannot_stand(void **state)
 {
     (void)state;
@@ -245,9 +362,16 @@ static void test_where_it_cannot_stand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_memory),        BEL_TEST_IN_FOLDER(test_threads_share_it),
-        BEL_TEST_IN_FOLDER(test_file),          BEL_TEST_IN_FOLDER(test_stale_file),
-        BEL_TEST_IN_FOLDER(test_damaged_files), BEL_TEST_IN_FOLDER(test_where_it_cannot_stand),
+        BEL_TEST_IN_FOLDER(test_memory),
+        BEL_TEST_IN_FOLDER(test_threads_share_it),
+        BEL_TEST_IN_FOLDER(test_file),
+        BEL_TEST_IN_FOLDER(test_stale_file),
+        BEL_TEST_IN_FOLDER(test_damaged_files),
+        BEL_TEST_IN_FOLDER(test_leftovers),
+        BEL_TEST_IN_FOLDER(test_removed_while_it_is_read),
+        BEL_TEST_IN_FOLDER(test_bad_records_stay_bad),
+        BEL_TEST_IN_FOLDER(test_two_at_a_time),
+        BEL_TEST_IN_FOLDER(test_where_it_cannot_stand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

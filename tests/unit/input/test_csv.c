@@ -2,6 +2,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/hash.h"
+#include "belfry/graph.h"
 #include "unit/input/test_fixture.h"
 
 // One file "a.csv" in a folder of its own, and the options to open it.
@@ -263,6 +265,32 @@ static void test_several_files_and_origins(void **state)
     case_deinit(&it);
 }
 
+// Rows are found by number and lines by row: with line breaks in the header, in rows one behind the
+// other and in the last one; what is wrong in a row is where it is.
+static void test_lines_of_rows(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, "\"a\nb\",t\n1,x\n2,\"y\n\n\"\n3,\"\n\"\n4,z\n5,\"\"\n6,\"\n\"\n");
+    static const bel_csv_column columns[] = {{"a\nb", BEL_DTYPE_F32}};
+    it.options.columns = columns;
+    it.options.column_count = 1;
+    bel_str origins = {0};
+    bel_dataset *dataset = bel_dataset_from_csv(&it.options);
+    bel_dataset_map(dataset, note_origin, &origins, NULL);
+    bel_dataset_batch(dataset, 6);
+    bel_input *input = NULL;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    bel_str_deinit(&origins);
+    bel_batch *batch = bel_batch_create(input);
+    BEL_ASSERT_OK(bel_input_read(input, 0, batch));
+    assert_string_equal(origins.text, "a.csv:3 a.csv:4 a.csv:7 a.csv:9 a.csv:10 a.csv:11 ");
+    bel_str_deinit(&origins);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    case_deinit(&it);
+}
+
 static void assert_headers_differ(const char *second_text, const char *part)
 {
     csv_case it;
@@ -407,9 +435,37 @@ static void test_numbers_are_checked_when_read(void **state)
         {"a,y\n1e999,2\n", ":2:1: ", "got \"1e999\""},
         {"a,y\n0x10,2\n", ":2:1: ", "got \"0x10\""},
         {"y,a\n1,2\n3,4\r5\n", ":3:3: ", "expected a number"},
+        {"y,a,b\n1,2,\"3\"\n3,4,\"\nx\"\n", ":3:6: ", "expected a number, got \"\\nx\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_error(&cases[i], false);
+}
+
+// Names that are given to other columns are other data.
+static uint64_t fingerprint_with(const char *const *names)
+{
+    csv_case it;
+    case_init(&it, "1,2\n3,4\n");
+    bel_csv_column column = {"a", BEL_DTYPE_F32};
+    it.options.no_header = true;
+    it.options.column_names = names;
+    it.options.column_name_count = 2;
+    it.options.columns = &column;
+    it.options.column_count = 1;
+    bel_input *input = NULL;
+    BEL_ASSERT_OK(open_and_destroy(case_dataset(&it), &input));
+    uint64_t fingerprint = bel_input_fingerprint(input);
+    bel_input_destroy(input);
+    case_deinit(&it);
+    return fingerprint;
+}
+
+static void test_names_are_compared(void **state)
+{
+    (void)state;
+    uint64_t first = fingerprint_with((const char *const[]){"a", "b"});
+    assert_int_equal(fingerprint_with((const char *const[]){"a", "c"}), first);
+    assert_int_not_equal(fingerprint_with((const char *const[]){"b", "a"}), first);
 }
 
 static bel_status *read_typed(const char *text, bel_dtype dtype)
@@ -438,6 +494,28 @@ static void test_typed_numbers_are_checked(void **state)
     BEL_ASSERT_FAILS(read_typed("m,n\n0,1.5\n", BEL_DTYPE_I64), BEL_DATA_LOSS, "a.csv:2:3: ");
     BEL_ASSERT_FAILS(read_typed("m,n\n0,\n", BEL_DTYPE_F32), BEL_DATA_LOSS, "a.csv:2:3: ");
     BEL_ASSERT_FAILS(read_typed("m,n\n0,1e39\n", BEL_DTYPE_F32), BEL_DATA_LOSS, "a.csv:2:3: ");
+}
+
+// What is no CSV at all is told as what it is.
+static bel_status *open_bytes(const char *bytes, size_t size)
+{
+    csv_case it;
+    case_init(&it, "");
+    bel_free(bel_test_file(it.folder, "a.csv", bytes, size));
+    bel_status *status = open_failing(case_dataset(&it));
+    case_deinit(&it);
+    return status;
+}
+
+static void test_other_files(void **state)
+{
+    (void)state;
+    BEL_ASSERT_FAILS(open_bytes("\xFF\xFEx\0\n\0", 6), BEL_DATA_LOSS,
+                     "a.csv: expected CSV in UTF-8");
+    BEL_ASSERT_FAILS(open_bytes("x\0\n\0001\0\n", 7), BEL_DATA_LOSS, "a.csv:1:2: expected text");
+    BEL_ASSERT_FAILS(open_bytes("x,y\r1,2\r", 8), BEL_DATA_LOSS, "its lines end with CR alone");
+    BEL_ASSERT_FAILS(open_bytes("x,y\n1,2\0\n", 9), BEL_DATA_LOSS,
+                     "a.csv:2:3: column \"y\": expected a number, got \"2\xE2\x90\x80\"");
 }
 
 static void test_wrong_options(void **state)
@@ -507,6 +585,120 @@ static void test_ids(void **state)
     case_deinit(&it);
 }
 
+static int64_t hash_in(const char *column, const char *text)
+{
+    if (text == NULL) return BEL_NO_ID;
+    uint64_t seed = bel_hash64(column, strlen(column));
+    return (int64_t)bel_hash128_of(text, strlen(text), seed).low;
+}
+
+static const char list_rows[] = "tag,x,word,one\n"
+                                "a|b:c ,1, a:2.5|b : -1|c,a\n"
+                                ",2,\"\",b\n"
+                                "\"a\"\"|b\",3,a:1e1,c\n";
+
+// Lists of ids: hashed as single ones are, filled up, in the order of id_list_columns, however the
+// value is quoted.
+static void test_id_lists(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, list_rows);
+    it.options.id_list_columns = (const char *const[]){"word", "tag"};
+    it.options.id_list_column_count = 2;
+    it.options.id_list_most = 3;
+    it.options.id_columns = (const char *const[]){"one"};
+    it.options.id_column_count = 1;
+    bel_input *input;
+    bel_batch *batch;
+    BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
+    const bel_tensor *lists = batch_field(input, batch, BEL_ID_LIST_FIELD);
+    bel_shape expected_shape = BEL_SHAPE(3, 2, 3);
+    assert_true(bel_shape_equal(&lists->shape, &expected_shape));
+    static const char *const words[3][3] = {{"a:2.5", "b : -1", "c"}, {NULL}, {"a:1e1"}};
+    static const char *const tags[3][3] = {{"a", "b:c"}, {NULL}, {"a\"", "b"}};
+    const int64_t *got = lists->data;
+    for (int row = 0; row < 3; row++) {
+        for (int i = 0; i < 3; i++, got++)
+            assert_int_equal(*got, hash_in("word", words[row][i]));
+        for (int i = 0; i < 3; i++, got++)
+            assert_int_equal(*got, hash_in("tag", tags[row][i]));
+    }
+    const int64_t *one = batch_field(input, batch, BEL_ID_FIELD)->data;
+    assert_int_equal(one[2], hash_in("one", "c"));
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    case_deinit(&it);
+}
+
+// A weight stands behind the last ':'; without one it is 1, and 0 where no id is.
+static void test_weights_of_ids(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, list_rows);
+    it.options.id_list_columns = (const char *const[]){"word"};
+    it.options.id_list_column_count = 1;
+    it.options.id_list_most = 3;
+    it.options.id_list_weights = true;
+    it.options.id_columns = (const char *const[]){"one", "tag"};
+    it.options.id_column_count = 2;
+    bel_input *input;
+    bel_batch *batch;
+    BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
+    static const char *const words[] = {"a", "b", "c", NULL, NULL, NULL, "a", NULL, NULL};
+    static const float weights[] = {2.5f, -1, 1, 0, 0, 0, 10, 0, 0};
+    const int64_t *got = batch_field(input, batch, BEL_ID_LIST_FIELD)->data;
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(got[i], hash_in("word", words[i]));
+    const bel_tensor *w = batch_field(input, batch, BEL_ID_WEIGHT_FIELD);
+    bel_shape expected_shape = BEL_SHAPE(3, 1, 3);
+    assert_true(bel_shape_equal(&w->shape, &expected_shape));
+    assert_memory_equal(w->data, weights, sizeof weights);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    case_deinit(&it);
+}
+
+static void assert_bad_list(const char *value, bool weighted, const char *part)
+{
+    csv_case it;
+    char *text = bel_strf("tags,x\na,1\n%s,2\n", value);
+    case_init(&it, text);
+    it.options.id_list_columns = (const char *const[]){"tags"};
+    it.options.id_list_column_count = 1;
+    it.options.id_list_most = 2;
+    it.options.id_list_weights = weighted;
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_DATA_LOSS, part);
+    case_deinit(&it);
+    bel_free(text);
+}
+
+static void test_bad_id_lists(void **state)
+{
+    (void)state;
+    assert_bad_list("a|b|c", false,
+                    "a.csv:3:1: column \"tags\": expected at most 2 ids with '|' between them, got "
+                    "\"a|b|c\"");
+    assert_bad_list("a|", false, "got \"a|\"");
+    assert_bad_list("|", false, "got \"|\"");
+    assert_bad_list("a:x", true, "each alone or as id:weight, with '|' between them, got \"a:x\"");
+    assert_bad_list("a:1e99", true, "got \"a:1e99\"");
+    assert_bad_list(":1", true, "got \":1\"");
+    csv_case it;
+    case_init(&it, "tags,x\na,1\n");
+    it.options.id_list_weights = true;
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "go with");
+    it.options.id_list_columns = (const char *const[]){"tags"};
+    it.options.id_list_column_count = 1;
+    it.options.id_list_separator = ':';
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "character 58");
+    it.options.id_list_separator = ';';
+    it.options.id_list_most = -1;
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "got -1");
+    case_deinit(&it);
+}
+
 // length_column is a field of its own, and no number of the vector.
 static void test_length(void **state)
 {
@@ -568,14 +760,20 @@ int main(void)
         cmocka_unit_test(test_typed_columns),
         cmocka_unit_test(test_text_cannot_be_in_a_batch),
         cmocka_unit_test(test_several_files_and_origins),
+        cmocka_unit_test(test_lines_of_rows),
         cmocka_unit_test(test_headers_must_agree),
         cmocka_unit_test(test_packed_file),
         cmocka_unit_test(test_shortened_file),
         cmocka_unit_test(test_structure_and_labels_are_checked_when_opened),
         cmocka_unit_test(test_numbers_are_checked_when_read),
         cmocka_unit_test(test_typed_numbers_are_checked),
+        cmocka_unit_test(test_names_are_compared),
+        cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_wrong_options),
         cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_id_lists),
+        cmocka_unit_test(test_weights_of_ids),
+        cmocka_unit_test(test_bad_id_lists),
         cmocka_unit_test(test_length),
         cmocka_unit_test(test_digits),
     };

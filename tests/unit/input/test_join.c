@@ -347,6 +347,29 @@ static void test_errors(void **state)
 #undef FAILS
 }
 
+// Labels are of what is batched, wherever on the way they were named.
+static void test_labels_stay(void **state)
+{
+    (void)state;
+    static const char *const name = "id";
+    for (int kind = 0; kind < 4; kind++) {
+        int64_t memory[4];
+        bel_dataset *dataset = numbered(memory, 4);
+        bel_dataset_labels(dataset, &name, 1);
+        if (kind == 0) bel_dataset_enumerate(dataset, "place", 0);
+        if (kind == 1) bel_dataset_window(dataset, 2, 0, 1, true);
+        if (kind == 2) bel_dataset_cache(dataset, NULL, 0);
+        if (kind == 3) dataset = bel_dataset_concatenate(&dataset, 1);
+        bel_dataset_batch(dataset, 2);
+        bel_input *input;
+        BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+        assert_true(bel_input_field_is_label(input, bel_input_find_field(input, name)));
+        if (kind == 0)
+            assert_false(bel_input_field_is_label(input, bel_input_find_field(input, "place")));
+        bel_input_destroy(input);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_sample_each_once),
         cmocka_unit_test(test_sample_a_count),
         cmocka_unit_test(test_fingerprints),
+        cmocka_unit_test(test_labels_stay),
         cmocka_unit_test(test_other_shapes),
         cmocka_unit_test(test_errors),
     };

@@ -1,5 +1,6 @@
 // Prefetch: batches come in the order asked for, at every depth; errors come at their
 // place; stopping in the middle ends. Maps run on several threads at once (label: threads).
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -270,6 +271,64 @@ static void test_any_order_and_the_batch_in_hand(void **state)
     gate_deinit(&it);
 }
 
+static void gate_close(gate *it)
+{
+    pthread_mutex_lock(&it->mutex);
+    it->is_open = false;
+    pthread_mutex_unlock(&it->mutex);
+}
+
+typedef struct opener {
+    gate *it;
+    bel_prefetch *prefetch;
+} opener;
+
+static void *open_when_deeper(void *argument)
+{
+    opener *mine = argument;
+    while (bel_prefetch_depth(mine->prefetch) == 4)
+        (void)poll(NULL, 0, 1);
+    gate_open(mine->it);
+    return NULL;
+}
+
+// Everything was ready, and then nothing was: twice as much is kept from then on.
+static void test_automatic_depth(void **state)
+{
+    (void)state;
+    int64_t ids[RECORDS];
+    gate it;
+    gate_init(&it, true, -1);
+    bel_input *input = open_gated(ids, &it, BEL_PREFETCH_AUTO, 1);
+    backwards order = {.blocks = BLOCKS};
+    bel_prefetch *prefetch;
+    const bel_batch *batch;
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, &prefetch));
+    assert_int_equal(bel_prefetch_depth(prefetch), 4);
+    gate_wait_for(&it, 1 + 5 * BATCH); // one passed when opening; no batch is in hand yet
+    gate_close(&it);
+    int64_t taken = 0;
+    for (; taken < 5; taken++) {
+        BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
+        assert_block(input, batch, BLOCKS - 1 - taken);
+    }
+    assert_int_equal(bel_prefetch_depth(prefetch), 4);
+    assert_true(bel_prefetch_bytes(prefetch) >= (int64_t)(5 * BATCH * sizeof(int64_t)));
+    opener mine = {&it, prefetch};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, open_when_deeper, &mine), 0);
+    for (; taken < BLOCKS; taken++) {
+        BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
+        assert_block(input, batch, BLOCKS - 1 - taken);
+    }
+    pthread_join(thread, NULL);
+    assert_true(bel_prefetch_depth(prefetch) >= 8);
+    assert_false(atomic_load(&order.wrong));
+    bel_prefetch_stop(prefetch);
+    bel_input_destroy(input);
+    gate_deinit(&it);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_stops_inside_of_maps),
         cmocka_unit_test(test_an_empty_order_ends_at_once),
         cmocka_unit_test(test_any_order_and_the_batch_in_hand),
+        cmocka_unit_test(test_automatic_depth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 // batch alone.
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "belfry/graph.h"
 #include "ps/client/row_batch.h"
 #include "support/bel_test.h"
 
@@ -27,6 +28,17 @@ static void test_small(void **state)
     bel_row_batch_set(batch, ids, 1); // a batch leaves nothing for the next one
     assert_int_equal(bel_row_batch_count(batch), 1);
     assert_true(bel_row_batch_keys(batch)[0] == 7 && bel_row_batch_index(batch)[0] == 0);
+    // Places without an id have no key, and what stands there is in no sum.
+    static const int64_t some[] = {BEL_NO_ID, 5, BEL_NO_ID, -2, 5};
+    static const int32_t places[] = {-1, 1, -1, 0, 1};
+    bel_row_batch_set(batch, some, 5);
+    assert_int_equal(bel_row_batch_count(batch), 2);
+    assert_true(bel_row_batch_keys(batch)[0] == -2 && bel_row_batch_keys(batch)[1] == 5);
+    assert_memory_equal(bel_row_batch_index(batch), places, sizeof places);
+    bel_row_batch_sum(batch, gradients, 1, sums);
+    assert_true(sums[0] == 4 && sums[1] == 7);
+    bel_row_batch_set(batch, some, 1);
+    assert_int_equal(bel_row_batch_count(batch), 0);
     bel_row_batch_set(batch, NULL, 0);
     assert_int_equal(bel_row_batch_count(batch), 0);
     bel_row_batch_sum(batch, NULL, 1, NULL);

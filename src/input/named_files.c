@@ -1,0 +1,16 @@
+// A file that is missing, and a record that names none, count as of size -1: the map will say what
+// is wrong with it.
+#include "input/named_files.h"
+
+#include <sys/stat.h>
+
+#include "base/hash.h"
+
+uint64_t bel_named_files_add(const bel_named_files *named, const bel_record *record,
+                             uint64_t digest)
+{
+    struct stat info;
+    const char *path = bel_record_path(record, named->field, named->folder);
+    int64_t size = path != NULL && stat(path, &info) == 0 ? (int64_t)info.st_size : -1;
+    return bel_hash64_more(digest, &size, sizeof size);
+}

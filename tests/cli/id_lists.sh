@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# A column with several ids in each row, or none: trained alone and as processes to the same bits, over other
+# assignments; checkpoints remember how the column is read; what is wrong with a list has a place.
+# usage: id_lists.sh BUILD_FOLDER
+# shellcheck disable=SC2016 # in awk, $2 is a field
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+export XDG_RUNTIME_DIR=$work # sockets lie below it
+for file in train eval; do # the label says whether tag 3 is among the tags
+    awk -v first="$([ $file = train ] && echo 0 || echo 70000)" -v lines="$([ $file = train ] && echo 2000 || echo 300)" '
+        BEGIN {
+            print "tags,hour,liked"
+            for (i = first; i < first + lines; i++) {
+                list = ""; liked = 0
+                for (k = 0; k < i * 7 % 5; k++) {
+                    tag = (i * 31 + k * 17 + int(i / 7)) % 23
+                    list = list (k > 0 ? "|" : "") "t" tag (i % 3 == 0 ? ":2" : "")
+                    if (tag % 8 == 3) liked = 1
+                }
+                printf "%s,%.3f,%d\n", list, i % 24 / 24, liked
+            }
+        }' >tags-$file.csv
+done
+tags=(--train_files tags-train.csv --eval_files tags-eval.csv --model wide_deep --id_list_columns tags --id_list_most 4
+    --id_list_weights --class_count 2 --hidden_units 8 --embedding_width 8 --optimizer adagrad --learning_rate 0.1
+    --initial_accumulator 1e-6 --num_threads 1 --no_report --train_batch_size 16 --num_epochs 6)
+
+run_ok belfry train_and_evaluate --model_dir alone "${tags[@]}" --num_gpus 2
+check "it learns from tags" awk '/^accuracy / { good = $2 > 0.95 } END { exit !good }' out.txt
+run_ok belfry train_and_evaluate --model_dir workers "${tags[@]}" --num_workers 2 --parameter_server_count 3
+equal "two workers" "$(digest workers)" "$(digest alone)"
+for lane in shm grpc; do
+    run_ok belfry local train --distributed --worker_count 2 --parameter_server_count 2 --job_dir "job-$lane" \
+        -- "${tags[@]}" --lane $lane
+    equal "processes over $lane" "$(digest "job-$lane")" "$(digest alone)"
+done
+for combiner in sum sqrtn; do
+    run_ok belfry train_and_evaluate --model_dir "$combiner" "${tags[@]}" --num_gpus 2 --id_list_combiner $combiner
+    check "$combiner is another model" test "$(digest $combiner)" != "$(digest alone)"
+done
+
+# --- What checkpoints remember
+run_ok belfry evaluate --model_dir alone --eval_files tags-eval.csv
+check "evaluated with lists" awk '/^accuracy / { good = $2 > 0.95 } END { exit !good }' out.txt
+run_ok belfry predict --model_dir alone --eval_files tags-eval.csv
+equal "a line for each row" "$(wc -l <out.txt)" 300
+
+# --- What is wrong
+run_fails 3 'tags-train.csv:4:1: column "tags": expected at most 2 ids, each alone or as id:weight' \
+    belfry train_and_evaluate --model_dir bad "${tags[@]}" --id_list_most 2
+run_fails 2 'no column "tag"; did you mean "tags"' belfry train_and_evaluate --model_dir bad "${tags[@]}" --id_list_columns tag
+run_fails 2 '--id_list_most and --id_list_weights go with --id_list_columns' belfry train --model_dir bad --model wide_deep \
+    --train_files tags-train.csv --id_columns tags --class_count 2 --optimizer adagrad --id_list_weights
+run_fails 2 'id_list_columns|wide_deep' belfry train_and_evaluate --model_dir bad "${tags[@]}" --model dnn
+finish
