@@ -157,8 +157,8 @@ static bel_status *run(const char *kind, const char *path, int threads, double s
         bel_input_destroy(input);
         BEL_TRY(status);
     }
-    printf("{\"bench\":\"input\",\"kind\":\"%s\",\"threads\":%d,\"records_per_second\":%.1f}\n", kind,
-           threads, r.rate);
+    printf("{\"bench\":\"input\",\"kind\":\"%s\",\"threads\":%d,\"records_per_second\":%.1f}\n",
+           kind, threads, r.rate);
     return NULL;
 }
 

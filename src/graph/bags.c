@@ -37,17 +37,17 @@ bel_value *bel_combine_rows(bel_graph *graph, bel_value *rows, bel_value *ids, b
     if (graph->error_code != BEL_OK || rows == NULL || ids == NULL) return NULL;
     bel_shape shape = bel_value_shape(ids), expected = shape, got = bel_value_shape(rows);
     expected.rank++;
-    bool fits = shape.rank >= 2 && got.rank == expected.rank &&
-                combiner >= BEL_COMBINE_SUM && combiner <= BEL_COMBINE_SQRTN;
+    bool fits = shape.rank >= 2 && got.rank == expected.rank && combiner >= BEL_COMBINE_SUM &&
+                combiner <= BEL_COMBINE_SQRTN;
     bel_shape of_weights = weights == NULL ? shape : bel_value_shape(weights);
     if (!fits || !bel_shape_equal(&of_weights, &shape)) {
         char texts[3][BEL_SHAPE_TEXT];
-        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
-                       "%sbag: expected ids [a…, n] of rank 2 or more, rows [a…, n, width], weights "
-                       "of the ids' shape and a bel_combiner, got ids %s, rows %s, weights %s and %d",
-                       graph->scope, bel_shape_text(&shape, texts[0]),
-                       bel_shape_text(&got, texts[1]), bel_shape_text(&of_weights, texts[2]),
-                       (int)combiner);
+        bel_graph_fail(
+            graph, BEL_INVALID_ARGUMENT,
+            "%sbag: expected ids [a…, n] of rank 2 or more, rows [a…, n, width], weights "
+            "of the ids' shape and a bel_combiner, got ids %s, rows %s, weights %s and %d",
+            graph->scope, bel_shape_text(&shape, texts[0]), bel_shape_text(&got, texts[1]),
+            bel_shape_text(&of_weights, texts[2]), (int)combiner);
         return NULL;
     }
     bel_value *none = bel_equal(graph, ids, no_id(graph));

@@ -23,7 +23,7 @@ enum { BEL_DECIMAL_ROOM = 9 };
 static inline uint64_t bel_decimal_join(uint64_t digits)
 {
     digits = digits * 10 + (digits >> 8);
-    uint64_t outer = (digits & 0x000000FF000000FF) * 0x000F424000000064; // by 10^6 and 100
+    uint64_t outer = (digits & 0x000000FF000000FF) * 0x000F424000000064;       // by 10^6 and 100
     uint64_t inner = (digits >> 16 & 0x000000FF000000FF) * 0x0000271000000001; // by 10^4 and 1
     return (outer + inner) >> 32;
 }
@@ -37,8 +37,8 @@ static inline uint64_t bel_decimal_others(uint64_t bytes)
 
 // bel_decimal_parse for numbers such as -1.2345: [-] and up to seven bytes of digits and a point,
 // of which eight bytes are looked at together and without a loop, so that nothing is predicted.
-// NULL: it is none of these. What looks like an exponent is not looked at: the result then points to
-// its 'e', and the caller knows what he expects there.
+// NULL: it is none of these. What looks like an exponent is not looked at: the result then points
+// to its 'e', and the caller knows what he expects there.
 static inline const char *bel_decimal_parse_short(const char *text, double *out_value)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

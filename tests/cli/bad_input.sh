@@ -250,7 +250,7 @@ run_fails 2 'there is no file ./missing.so' train p --package missing.so
 run_fails 2 'text.so as a shared object' train p --package text.so
 run_fails 2 'nothing.so does not export bel_package_entry; did you use BEL_PACKAGE?' \
     train p --package nothing.so
-run_fails 2 'later.so was compiled for package ABI 13, this belfry has 6' train p --package later.so
+run_fails 2 'later.so was compiled for package ABI 14, this belfry has 7' train p --package later.so
 run_fails 2 'the model says no' train p --train_steps 1 --package refusing.so
 run_fails 2 'loss in TRAIN' train p --train_steps 1 --package ./hollow.so
 check "nothing was saved by them" test ! -e p/ckpt-00000001

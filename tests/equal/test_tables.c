@@ -269,7 +269,8 @@ static int64_t saved_rows(const char *folder)
 static void bags_of_ids(void **state)
 {
     (void)state;
-    const topology others[] = {{4, {1, 1, 1, 1}, 3, 1, 0}, {2, {3, 1}, 2, 2, 0}, {2, {1, 1}, 2, 1, 4}};
+    const topology others[] = {
+        {4, {1, 1, 1, 1}, 3, 1, 0}, {2, {3, 1}, 2, 2, 0}, {2, {1, 1}, 2, 1, 4}};
     const bel_param sparse[] = {{"ids", "bags"}, {"table", "sparse"}};
     const bel_param dense[] = {{"ids", "bags"}, {"table", "dense"}};
     char *folder = bel_test_folder();

@@ -8,8 +8,8 @@
 enum { BAGS = 4, MOST = 3, WIDTH = 2, ROWS = 5 };
 
 static const int64_t ids[BAGS * MOST] = {0, 4, 2, -1, 3, -1, -1, -1, -1, 1, 1, -1};
-static const double rows_data[BAGS * MOST * WIDTH] = {1,  2, -3, 0.5, 4, 7, 0, 0, 2, -1, 0,   0,
-                                                      0,  0, 0,  0,   0, 0, 3, 1, 3, 1,  0.5, 9};
+static const double rows_data[BAGS * MOST * WIDTH] = {1, 2, -3, 0.5, 4, 7, 0, 0, 2, -1, 0,   0,
+                                                      0, 0, 0,  0,   0, 0, 3, 1, 3, 1,  0.5, 9};
 static const double matrix_data[ROWS * WIDTH] = {1, 2, 3, 1, 4, 7, 2, -1, -3, 0.5};
 // Weights of places without an id count for nothing, whatever they are.
 static const double weights_data[BAGS * MOST] = {0.5, 2,   -1.5, NAN, 3,  INFINITY,
@@ -50,7 +50,9 @@ static void compute_bag(expected *e, int bag, const double *rows, bool weighted,
         for (int j = 0; j < WIDTH; j++)
             total[j] += w * rows[i * WIDTH + j];
     }
-    double by = combiner == BEL_COMBINE_SUM ? 1 : combiner == BEL_COMBINE_MEAN ? sum : sqrt(squares);
+    double by = combiner == BEL_COMBINE_SUM    ? 1
+                : combiner == BEL_COMBINE_MEAN ? sum
+                                               : sqrt(squares);
     bool fixed = by == 0 || combiner == BEL_COMBINE_SUM; // the divisor has no slope
     if (by == 0) by = 1;
     for (int j = 0; j < WIDTH; j++) {
@@ -99,15 +101,14 @@ static void check(bool gathered, bool weighted, bel_combiner combiner)
         int64_t id = ids[i / WIDTH];
         rows[i] = !gathered || id < 0 ? rows_data[i] : matrix_data[id * WIDTH + i % WIDTH];
     }
-    bel_value *from = gathered ? add_input(&run, "matrix", BEL_DTYPE_F64, BEL_SHAPE(ROWS, WIDTH),
-                                           matrix_data)
-                               : add_input(&run, "rows", BEL_DTYPE_F64,
-                                           BEL_SHAPE(BAGS, MOST, WIDTH), rows_data);
+    bel_value *from =
+        gathered ? add_input(&run, "matrix", BEL_DTYPE_F64, BEL_SHAPE(ROWS, WIDTH), matrix_data)
+                 : add_input(&run, "rows", BEL_DTYPE_F64, BEL_SHAPE(BAGS, MOST, WIDTH), rows_data);
     bel_value *at = add_input(&run, "ids", BEL_DTYPE_I64, BEL_SHAPE(BAGS, MOST), ids);
     bel_value *by = add_input(&run, "slopes", BEL_DTYPE_F64, BEL_SHAPE(BAGS, WIDTH), slopes);
-    bel_value *w = weighted ? add_input(&run, "weights", BEL_DTYPE_F64, BEL_SHAPE(BAGS, MOST),
-                                        weights_data)
-                            : NULL;
+    bel_value *w =
+        weighted ? add_input(&run, "weights", BEL_DTYPE_F64, BEL_SHAPE(BAGS, MOST), weights_data)
+                 : NULL;
     bel_value *bags = gathered ? bel_gather_bag(g, from, at, w, combiner)
                                : bel_combine_rows(g, from, at, w, combiner);
     bel_value *loss = bel_reduce_sum(g, bel_mul(g, bags, by), NULL, 0, false);

@@ -19,8 +19,8 @@ void bel_row_batch_destroy(bel_row_batch *batch);
 
 // Takes n ids (n ≤ capacity) and finds the distinct ones.
 void bel_row_batch_set(bel_row_batch *batch, const int64_t *ids, int64_t n);
-int64_t bel_row_batch_count(const bel_row_batch *batch);        // distinct ids
-const int64_t *bel_row_batch_keys(const bel_row_batch *batch);  // ascending
+int64_t bel_row_batch_count(const bel_row_batch *batch);       // distinct ids
+const int64_t *bel_row_batch_keys(const bel_row_batch *batch); // ascending
 // By position: which of the keys; -1: none.
 const int32_t *bel_row_batch_index(const bel_row_batch *batch);
 
