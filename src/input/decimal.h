@@ -37,8 +37,8 @@ static inline uint64_t bel_decimal_others(uint64_t bytes)
 
 // bel_decimal_parse for numbers such as -1.2345: [-] and up to seven bytes of digits and a point,
 // of which eight bytes are looked at together and without a loop, so that nothing is predicted.
-// NULL: it is none of these. What looks like an exponent is not looked at: the result then points to
-// its 'e', and the caller knows what he expects there.
+// NULL: it is none of these. What looks like an exponent is not looked at: the result then points
+// to its 'e', and the caller knows what he expects there.
 static inline const char *bel_decimal_parse_short(const char *text, double *out_value)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -102,8 +102,8 @@ static inline bool parse_bare_number(const bel_csv_file *file, const char **at, 
     return true;
 }
 
-// The fastest way, for elements that stand side by side: short numbers with a delimiter behind them.
-// Returns the first column from `i` on that is something else.
+// The fastest way, for elements that stand side by side: short numbers with a delimiter behind
+// them. Returns the first column from `i` on that is something else.
 static int read_short_numbers(const bel_csv_source *source, const bel_csv_file *file, int i,
                               const char **at, float *vector)
 {
