@@ -122,10 +122,11 @@ BEL_API void bel_assign_state(bel_graph *graph, bel_value *variable, bel_value *
 /// rank 1 to 7; several calls with one name look up in the same table, whose width and initializer
 /// must agree. Initializers: ZEROS, UNIFORM, NORMAL, with a finite value from 0 on. width: 1 to
 /// 2^20. An id of BEL_NO_ID is none: its row is zeros, and what is done with it changes nothing, so
-/// examples that have fewer ids than others are filled up with it (bel_embedding_bag, in ops.h, adds
-/// up what an example has). Errors: any of that; ALREADY_EXISTS, a variable has this name. Training
-/// itself refuses `ids` with an open dimension behind the batch (UNIMPLEMENTED), and optimizers
-/// other than SGD, ADAGRAD, ADAM and FTRL, or with clip_norm or clip_global_norm (INVALID_ARGUMENT).
+/// examples that have fewer ids than others are filled up with it (bel_embedding_bag, in ops.h,
+/// adds up what an example has). Errors: any of that; ALREADY_EXISTS, a variable has this name.
+/// Training itself refuses `ids` with an open dimension behind the batch (UNIMPLEMENTED), and
+/// optimizers other than SGD, ADAGRAD, ADAM and FTRL, or with clip_norm or clip_global_norm
+/// (INVALID_ARGUMENT).
 enum { BEL_NO_ID = -1 };
 BEL_API bel_value *bel_embedding(bel_graph *graph, const char *name, bel_value *ids, int64_t width,
                                  bel_initializer initializer);

@@ -428,8 +428,8 @@ BEL_API bel_value *bel_ctc_loss(bel_graph *graph, bel_value *logits, bel_value *
 ///
 /// Examples with several ids each, and not the same number of them (TensorFlow's
 /// embedding_lookup_sparse, PyTorch's EmbeddingBag): ids I64 [a…, n], of rank 2 or more, are filled
-/// up with BEL_NO_ID, as bel_dataset_pad_value and bel_csv_options.id_list_columns do it. `weights`,
-/// the shape of ids, or NULL: ones. Weights have gradients too.
+/// up with BEL_NO_ID, as bel_dataset_pad_value and bel_csv_options.id_list_columns do it.
+/// `weights`, the shape of ids, or NULL: ones. Weights have gradients too.
 
 /// What is made of the rows e_i of an example and their weights w_i. An example without ids, and
 /// one whose divisor is 0, divides by 1.
