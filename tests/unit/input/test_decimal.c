@@ -146,7 +146,8 @@ static void test_reads_no_further_than_the_end(void **state)
 static void test_short_numbers(void **state)
 {
     (void)state;
-    static const char alphabet[] = "0123456789012345678901234567890123456789.....---,\n\r e+x\x80\xff";
+    static const char alphabet[] =
+        "0123456789012345678901234567890123456789.....---,\n\r e+x\x80\xff";
     bel_rng_key key = bel_rng_key_make(7, "short", 0);
     int given = 0;
     for (uint64_t i = 0; i < 400000; i++) {
@@ -165,8 +166,8 @@ static void test_short_numbers(void **state)
             fail_msg("\"%.9s\": got %a and %td bytes, expected %a and %td", text, got, stop - text,
                      expected, end - text);
     }
-    static const char *const plain[] = {"-1.2345,,", "0.12345,,", "1234567,,", "7,1,2,3,4", "-0,,,,,,,",
-                                        ".5,,,,,,,", "5.,,,,,,,"};
+    static const char *const plain[] = {"-1.2345,,", "0.12345,,", "1234567,,", "7,1,2,3,4",
+                                        "-0,,,,,,,", ".5,,,,,,,", "5.,,,,,,,"};
     for (size_t i = 0; given > 0 && i < sizeof plain / sizeof *plain; i++) {
         double got;
         const char *stop = bel_decimal_parse_short(plain[i], &got);
