@@ -69,7 +69,7 @@ static bel_status *save(const work *w, double *out_seconds)
 {
     static const char *const settings[] = {"bench"};
     bel_ckpt_piece pieces[TENSORS];
-    char names[TENSORS][16];
+    char names[TENSORS][24];
     for (int i = 0; i < TENSORS; i++) {
         snprintf(names[i], sizeof names[i], "tensor%02d", i);
         pieces[i] = (bel_ckpt_piece){.name = names[i],
@@ -106,7 +106,7 @@ static bel_status *restore(const work *w, double *out_seconds)
     bel_status *status = NULL;
     const bel_shape shape = BEL_SHAPE(w->elements);
     for (int i = 0; i < TENSORS && status == NULL; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "tensor%02d", i);
         status = bel_ckpt_read(reader, name, BEL_DTYPE_F32, &shape, 0, w->elements,
                                w->back + i * w->elements);

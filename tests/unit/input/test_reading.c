@@ -173,7 +173,7 @@ static void test_impossible_prefetch(void **state)
     (void)state;
     static const struct {
         int depth, threads;
-    } cases[] = {{-1, 1}, {1, 0}, {1, -1}, {1 << 20, 1}, {1, 1 << 20}};
+    } cases[] = {{-2, 1}, {1, 0}, {1, -1}, {1 << 20, 1}, {1, 1 << 20}};
     sample data;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bel_dataset *dataset = sample_dataset(&data);
