@@ -46,7 +46,8 @@ static double part_ms(const bel_report_part *part)
     return isfinite(part->ms_per_step) && part->ms_per_step > 0 ? part->ms_per_step : 0;
 }
 
-static void put_part_row(bel_str *out, const char *mark, const char *name, double ms, double total)
+static void put_part_row(bel_str *out, const char *mark, const char *name, double ms, double total,
+                         const char *what)
 {
     int decimals = total >= 100 ? 1 : total >= 1 ? 2 : 4; // the same in all rows
     bel_str_printf(out, "<tr><td>%s", mark);
@@ -55,7 +56,9 @@ static void put_part_row(bel_str *out, const char *mark, const char *name, doubl
     bel_report_fixed(out, ms, decimals);
     bel_str_puts(out, " ms</td><td class=\"n\">");
     bel_report_fixed(out, total > 0 ? 100.0 * ms / total : 0, 1);
-    bel_str_puts(out, " %</td></tr>\n");
+    bel_str_puts(out, " %</td><td><small>");
+    bel_report_text(out, what);
+    bel_str_puts(out, "</small></td></tr>\n");
 }
 
 // One bar whose parts share its width by their times, and a table of the same.
@@ -80,25 +83,57 @@ static void put_parts(bel_str *out, const bel_report *report)
         const bel_report_part *part = &report->parts[i];
         char mark[32] = "<i class=\"c0\"></i>";
         mark[strlen("<i class=\"c")] = (char)('0' + i % BEL_REPORT_COLOURS);
-        put_part_row(out, mark, part->name, part_ms(part), total);
+        put_part_row(out, mark, part->name, part_ms(part), total, part->what);
     }
-    put_part_row(out, "", "a step", total, total);
+    put_part_row(out, "", "a step", total, total, NULL);
     bel_str_puts(out, "</table>\n</div>\n");
+}
+
+static void put_cells(bel_str *out, const char *tag, const char *const *cells, int count)
+{
+    bel_str_puts(out, "<tr>");
+    for (int c = 0; c < count; c++) {
+        bel_str_printf(out, c == 0 ? "<%s>" : "<%s class=\"n\">", tag);
+        bel_report_text(out, cells[c]);
+        bel_str_printf(out, "</%s>", tag);
+    }
+    bel_str_puts(out, "</tr>\n");
+}
+
+static void put_table(bel_str *out, const bel_report_table *table)
+{
+    if (table->title != NULL) {
+        bel_str_puts(out, "<h2>");
+        bel_report_text(out, table->title);
+        bel_str_puts(out, "</h2>\n");
+    }
+    bel_str_puts(out, "<div class=\"card\">\n");
+    if (table->sentence != NULL) {
+        bel_str_puts(out, "<p>");
+        bel_report_text(out, table->sentence);
+        bel_str_puts(out, "</p>\n");
+    }
+    if (table->column_count > 0) {
+        bel_str_puts(out, "<table class=\"facts\">\n");
+        put_cells(out, "th", table->columns, table->column_count);
+        for (int r = 0; r < table->row_count; r++)
+            put_cells(out, "td", table->cells + r * table->column_count, table->column_count);
+        bel_str_puts(out, "</table>\n");
+    }
+    bel_str_puts(out, "</div>\n");
 }
 
 static void put_settings(bel_str *out, const bel_report *report)
 {
     if (report->setting_count == 0) return;
     bel_str_puts(out, "<h2>Settings</h2>\n<div class=\"card\">\n<table class=\"settings\">\n"
-                      "<tr><th>Name</th><th>Value</th><th>From</th></tr>\n");
+                      "<tr><th>Name</th><th>Value</th></tr>\n");
     for (int i = 0; i < report->setting_count; i++) {
         const bel_report_setting *setting = &report->settings[i];
         bel_str_puts(out, "<tr><td>");
         bel_report_text(out, setting->name);
         bel_str_puts(out, "</td><td>");
         bel_report_text(out, setting->value);
-        bel_str_puts(out, "</td><td>");
-        bel_report_text(out, setting->origin);
         bel_str_puts(out, "</td></tr>\n");
     }
     bel_str_puts(out, "</table>\n</div>\n");
@@ -131,6 +166,8 @@ bel_status *bel_report_write(const bel_report *report, const char *path)
     put_charts(&page, report);
     bel_report_evaluations_write(&page, report);
     put_parts(&page, report);
+    for (int i = 0; i < report->table_count; i++)
+        put_table(&page, &report->tables[i]);
     put_settings(&page, report);
     bel_str_puts(&page,
                  "<footer>Written by Belfry. Where points are denser than pixels, a curve is "

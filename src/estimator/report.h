@@ -37,10 +37,11 @@ typedef struct bel_report_chart {
     int series_count;
 } bel_report_chart;
 
-// A part of the mean step: input, compute, exchange, wait … Drawn as one bar in this order.
+// A part of the mean step: input, compute, push … Drawn as one bar in this order.
 typedef struct bel_report_part {
     const char *name;
     double ms_per_step;
+    const char *what; // what the time is spent on; NULL: the name says it
 } bel_report_part;
 
 // A large number at the top of the page, as text: {"final accuracy", "98.31 %"}.
@@ -49,12 +50,20 @@ typedef struct bel_report_tile {
     const char *value;
 } bel_report_tile;
 
-// A setting and where it came from: "flag", "job.yaml", "default" …
 typedef struct bel_report_setting {
     const char *name;
     const char *value;
-    const char *origin;
 } bel_report_setting;
+
+// Facts in rows. The first column names a row, the others are numbers.
+typedef struct bel_report_table {
+    const char *title;    // NULL: it belongs to the one before
+    const char *sentence; // above it; NULL: none
+    const char *const *columns;
+    int column_count;         // 0: the sentence is all
+    const char *const *cells; // row after row
+    int row_count;
+} bel_report_table;
 
 // Of an evaluation: its matrix and curves (details.h).
 typedef struct bel_report_evaluation {
@@ -73,6 +82,8 @@ typedef struct bel_report {
     int evaluation_count;
     const bel_report_part *parts;
     int part_count;
+    const bel_report_table *tables;
+    int table_count;
     const bel_report_setting *settings;
     int setting_count;
 } bel_report;

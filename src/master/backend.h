@@ -50,7 +50,6 @@ typedef struct bel_backend_ops {
     bel_status *(*snapshot_now)(bel_backend *backend);
     // After the last checkpoint: waits for what the backend still does with it.
     bel_status *(*finish)(bel_backend *backend);
-    bel_worker_times (*times)(const bel_backend *backend); // the mean over the workers
     // Brings the rows of shards and workers up to now, and where the job stands.
     void (*show)(bel_backend *backend, bel_board *board);
     // The job is over: members end, `status` is what they are told (NULL: it went well).

@@ -379,23 +379,6 @@ static bel_status *finish(bel_backend *backend)
     return NULL;
 }
 
-static bel_worker_times times(const bel_backend *backend)
-{
-    const bel_embedded *embedded = (const bel_embedded *)backend;
-    bel_worker_times mean = {0};
-    int count = embedded->worker_count;
-    for (int w = 0; w < count; w++) {
-        if (embedded->workers[w].worker == NULL) continue;
-        bel_worker_times one = bel_worker_time(embedded->workers[w].worker);
-        mean.input_ns += one.input_ns / count;
-        mean.compute_ns += one.compute_ns / count;
-        mean.exchange_ns += one.exchange_ns / count;
-        mean.total_ns += one.total_ns / count;
-        mean.steps = one.steps;
-    }
-    return mean;
-}
-
 // The worker's thread goes on meanwhile: what is asked here is thread-safe.
 static void show_worker(const bel_embedded *embedded, int w, int64_t now, bel_board *board)
 {
@@ -460,7 +443,6 @@ static const bel_backend_ops embedded_ops = {
     .join = join,
     .snapshot_now = snapshot_now,
     .finish = finish,
-    .times = times,
     .show = show,
     .dismiss = dismiss,
     .destroy = destroy,

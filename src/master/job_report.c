@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "estimator/history.h"
-#include "master/job.h"
+#include "master/job_tables.h"
 
 // A rate with as many digits as are worth showing.
 static char *count_text(double value)
@@ -57,21 +57,26 @@ static int make_tiles(const bel_job *job, const bel_history *history, bel_report
     return add_tile(tiles, count, "digest", bel_strf("%.8s…", result->digest));
 }
 
-// Workers' times are whole when they have ended.
-static int make_parts(const bel_job *job, bool over, bel_report_part *parts)
+static int make_parts(const bel_job *job, bel_report_part *parts)
 {
-    if (!over) return 0;
-    bel_worker_times times = job->backend->ops->times(job->backend);
-    if (times.steps == 0) return 0;
-    double scale = 1e-6 / (double)times.steps;
-    double input = (double)times.input_ns * scale, compute = (double)times.compute_ns * scale;
-    double exchange = (double)times.exchange_ns * scale;
-    double other = (double)times.total_ns * scale - input - compute - exchange;
-    parts[0] = (bel_report_part){"input", input};
-    parts[1] = (bel_report_part){"compute", compute};
-    parts[2] = (bel_report_part){"update and wait", exchange};
-    parts[3] = (bel_report_part){"other", other > 0 ? other : 0};
-    return 4;
+    bel_board_split split;
+    int count = 0;
+    if (!bel_board_split_step(bel_reporter_board(job->reporter), &split)) return 0;
+    parts[count++] = (bel_report_part){"input", split.input, "waiting for batches"};
+    parts[count++] = (bel_report_part){"compute", split.compute, "forward and backward pass"};
+    parts[count++] = (bel_report_part){"push", split.push, "summing gradients, handing them in"};
+    if (split.shards_known) {
+        parts[count++] = (bel_report_part){"apply", split.apply,
+                                           "from the last report of a step to its version"};
+        parts[count++] =
+            (bel_report_part){"pull", split.pull, "until reports, versions and rows have come"};
+        parts[count++] = (bel_report_part){"wait", split.wait, "for reports of other workers"};
+    } else {
+        parts[count++] = (bel_report_part){"apply, pull and wait", split.wait,
+                                           "from the last report to the next version"};
+    }
+    parts[count++] = (bel_report_part){"other", split.other, "hooks, and what has no part here"};
+    return count;
 }
 
 // Tiles own their values, which are freed here; everything else is borrowed.
@@ -79,13 +84,13 @@ static bel_status *write_report(bel_job *job, bool over, const bel_history *hist
 {
     enum { MAX_TILES = 16 };
     bel_report_tile tiles[MAX_TILES];
-    bel_report_part parts[4];
+    bel_report_part parts[8];
     const bel_run_config *config = &job->estimator->config;
     size_t count = (size_t)job->trainable.settings.count;
     bel_report_setting *settings = bel_xcalloc(count, sizeof *settings);
     for (size_t i = 0; i < count; i++)
         settings[i] = (bel_report_setting){job->trainable.settings.names[i],
-                                           job->trainable.settings.values[i], ""};
+                                           job->trainable.settings.values[i]};
     char *subtitle =
         bel_strf("%lld parameters, %d worker%s, %d replica%s, %d shard%s, %s %s",
                  (long long)job->trainable.layout->parameters, config->worker_count,
@@ -98,7 +103,7 @@ static bel_status *write_report(bel_job *job, bool over, const bel_history *hist
                          .tiles = tiles,
                          .tile_count = make_tiles(job, history, tiles),
                          .parts = parts,
-                         .part_count = make_parts(job, over, parts),
+                         .part_count = make_parts(job, parts),
                          .settings = settings,
                          .setting_count = job->trainable.settings.count};
     bel_report_evaluation evaluations[BEL_MAX_EVALS];
@@ -106,6 +111,10 @@ static bel_status *write_report(bel_job *job, bool over, const bel_history *hist
         evaluations[i] = (bel_report_evaluation){job->evals[i].folder, &job->evals[i].details};
     report.evaluations = evaluations;
     report.evaluation_count = job->eval_count;
+    bel_job_tables tables;
+    bel_job_tables_make(job, over, &tables);
+    report.tables = tables.tables;
+    report.table_count = tables.count;
     char *path = bel_path_join(config->model_dir, "report.html");
     bel_status *status = bel_history_report(history, &report, path);
     bel_free(path);
@@ -116,6 +125,7 @@ static bel_status *write_report(bel_job *job, bool over, const bel_history *hist
         } text = {.read = tiles[i].value};
         bel_free(text.owned);
     }
+    bel_job_tables_deinit(&tables);
     bel_free(settings);
     bel_free(subtitle);
     return status;

@@ -191,7 +191,6 @@ static void forget(remote *r)
     r->state = (bel_control_state){.loss = NAN, .step = r->state.step};
     r->ended_workers = 0;
     r->heard_progress = false;
-    r->times = (bel_worker_times){0};
     for (int w = 0; w < r->seats; w++)
         r->ended[w] = r->admissions[w].under_way = false;
     for (int k = 0; k < r->backend.shard_count; k++)
@@ -438,19 +437,6 @@ static bel_status *finish(bel_backend *backend)
     return wait_for_evaluator((remote *)backend);
 }
 
-// Sums over workers become means; `steps` is of the last one that ended.
-static bel_worker_times times(const bel_backend *backend)
-{
-    const remote *r = (const remote *)backend;
-    bel_worker_times mean = r->times;
-    int count = r->ended_workers > 0 ? r->ended_workers : 1;
-    mean.input_ns /= count;
-    mean.compute_ns /= count;
-    mean.exchange_ns /= count;
-    mean.total_ns /= count;
-    return mean;
-}
-
 static void dismiss(bel_backend *backend, const bel_status *status)
 {
     enum { WAIT_SECS = 5 };
@@ -494,7 +480,6 @@ static const bel_backend_ops remote_ops = {
     .join = join,
     .snapshot_now = snapshot_now,
     .finish = finish,
-    .times = times,
     .show = bel_remote_show,
     .dismiss = dismiss,
     .destroy = destroy,

@@ -61,7 +61,6 @@ typedef struct remote {
     bool *ended; // by worker
     int ended_workers;
     int64_t end_step;       // the version at which they ended
-    bel_worker_times times; // sums over the workers that have ended
     admission *admissions;  // by worker
 
     int64_t *snapshots;     // by shard: the version of its newest snapshot, -1: none

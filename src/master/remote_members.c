@@ -324,12 +324,6 @@ static void take_ended(remote *r, int member, const Bel__Ended *m)
     r->ended[sender->index] = true;
     r->ended_workers++;
     r->end_step = m->step;
-    if (m->times == NULL) return;
-    r->times.input_ns += m->times->input_ns;
-    r->times.compute_ns += m->times->compute_ns;
-    r->times.exchange_ns += m->times->exchange_ns;
-    r->times.total_ns += m->times->total_ns;
-    r->times.steps = m->times->steps;
 }
 
 void bel_remote_ask_to_stop(remote *r, const char *why)

@@ -100,6 +100,11 @@ void bel_reporter_update(bel_reporter *reporter, bel_backend *backend, int64_t l
     bel_str_deinit(&text);
 }
 
+const bel_board *bel_reporter_board(const bel_reporter *reporter)
+{
+    return reporter->board;
+}
+
 void bel_reporter_end(bel_reporter *reporter, bel_backend *backend, int64_t last_step)
 {
     bel_reporter_update(reporter, backend, last_step, true);

@@ -17,6 +17,9 @@ bel_status *bel_reporter_create(const bel_estimator *estimator, const bel_task *
 // Looks again when a second has passed since the last time, or at once with `now`.
 void bel_reporter_update(bel_reporter *reporter, bel_backend *backend, int64_t last_step, bool now);
 
+// What the last look has seen.
+const bel_board *bel_reporter_board(const bel_reporter *reporter);
+
 // The workers have ended: says which was the slowest, when one was.
 void bel_reporter_end(bel_reporter *reporter, bel_backend *backend, int64_t last_step);
 

@@ -593,10 +593,10 @@ static bel_status *finish(bel_job *job)
     bel_backend *backend = job->backend;
     BEL_TRY(backend->ops->snapshot_now(backend));
     say_staleness(job);
-    bel_reporter_end(job->reporter, backend, job->last_step);
     BEL_TRY(look_at_folder(job, true));
     const bel_control_state state = job->state;
     if (job->saved_step != state.step) BEL_TRY(bel_job_save(job, state.step));
+    bel_reporter_end(job->reporter, backend, job->last_step); // shards have told theirs with it
     bel_fault_point("master_finishes");
     bool interrupted = backend->interrupted;
     for (int i = 0; i < job->eval_count && !interrupted; i++) {

@@ -290,37 +290,6 @@ static bel_status *take_message(member *m, const Bel__Message *message)
     return NULL;
 }
 
-// At most once a second: what it does, in words, and what it has counted.
-static void send_status(member *m)
-{
-    int64_t now = bel_clock_ns();
-    if (now - m->status_ns < SECOND_NS) return;
-    m->status_ns = now;
-    bel_str words = {0};
-    int64_t step = 0;
-    if (m->task->role == BEL_ROLE_EVALUATOR) {
-        step = m->evaluated_step;
-        bel_str_puts(&words, "follows the checkpoints");
-    }
-    if (m->worker.worker != NULL) step = bel_worker_doing(m->worker.worker, &words);
-    if (m->shard.shard != NULL) {
-        if (words.length > 0) bel_str_puts(&words, ", its shard ");
-        step = bel_shard_doing(m->shard.shard, &words);
-    }
-    if (words.length == 0) bel_str_puts(&words, "is ready");
-    size_t count;
-    double *numbers = bel_member_numbers(m, &count);
-    Bel__Status status;
-    bel__status__init(&status);
-    status.step = step;
-    status.doing = words.text;
-    status.numbers = numbers;
-    status.n_numbers = count;
-    bel_member_send(m, &status.base);
-    bel_free(numbers);
-    bel_str_deinit(&words);
-}
-
 // Answers that another call would get again.
 static bool is_final(const bel_status *why)
 {
@@ -390,7 +359,7 @@ static bel_status *obey(member *m)
         if (m->evaluates) BEL_TRY(bel_member_evaluate(m, false));
         bel_member_worker_check(m);
         bel_member_shard_progress(m);
-        send_status(m);
+        bel_member_send_status(m, false);
         if (bel_control_stop_requested() && !m->told_stop) {
             m->told_stop = true;
             send_stop(m);

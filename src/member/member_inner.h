@@ -119,6 +119,8 @@ typedef struct member {
 void bel_member_send(member *m, const ProtobufCMessage *kind);
 // What is counted here, behind STATUS and ENDED; free the list with bel_free.
 double *bel_member_numbers(const member *m, size_t *out_count);
+// What it does, in words, and what it has counted: once a second, or at once.
+void bel_member_send_status(member *m, bool at_once);
 
 // member_join.c. Calls the master until it answers, as it may not be there yet, or be started
 // again, and joins. UNAVAILABLE: it cannot be reached within the join timeout.

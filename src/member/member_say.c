@@ -1,9 +1,10 @@
-// What a member says to its master: any message, under the generation of the state that it
-// holds, and the numbers that it counts (monitoring/numbers.h). For the main thread, which alone
-// changes the generation. What is sent over a connection that has ended is lost without an
-// error: the member joins again and says it once more. It calls no other file of the room, so
-// that all of them can call it.
+// What a member says to its master: any message, under the generation of the state that it holds,
+// what it does, and the numbers that it counts (monitoring/numbers.h). For the main thread, which
+// alone changes the generation. What is sent over a connection that has ended is lost without an
+// error: the member joins again and says it once more. It calls no other file of the room, so that
+// all of them can call it.
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/linux_process.h"
 #include "member/member_inner.h"
 #include "ps/server/numbers.h"
@@ -28,4 +29,35 @@ double *bel_member_numbers(const member *m, size_t *out_count)
                                numbers + BEL_NUMBER_COUNT + w * BEL_NUMBERS_BY_WORKER);
     numbers[BEL_NUMBER_MEMORY] = (double)bel_linux_resident_bytes();
     return numbers;
+}
+
+void bel_member_send_status(member *m, bool at_once)
+{
+    enum { SECOND_NS = 1000000000 };
+    int64_t now = bel_clock_ns();
+    if (!at_once && now - m->status_ns < SECOND_NS) return;
+    m->status_ns = now;
+    bel_str words = {0};
+    int64_t step = 0;
+    if (m->task->role == BEL_ROLE_EVALUATOR) {
+        step = m->evaluated_step;
+        bel_str_puts(&words, "follows the checkpoints");
+    }
+    if (m->worker.worker != NULL) step = bel_worker_doing(m->worker.worker, &words);
+    if (m->shard.shard != NULL) {
+        if (words.length > 0) bel_str_puts(&words, ", its shard ");
+        step = bel_shard_doing(m->shard.shard, &words);
+    }
+    if (words.length == 0) bel_str_puts(&words, "is ready");
+    size_t count;
+    double *numbers = bel_member_numbers(m, &count);
+    Bel__Status status;
+    bel__status__init(&status);
+    status.step = step;
+    status.doing = words.text;
+    status.numbers = numbers;
+    status.n_numbers = count;
+    bel_member_send(m, &status.base);
+    bel_free(numbers);
+    bel_str_deinit(&words);
 }

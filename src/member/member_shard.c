@@ -217,6 +217,7 @@ bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
 static void save_and_answer(member *m, const Bel__Save *save)
 {
     bel_ckpt_shard *shard = NULL;
+    bel_member_send_status(m, true); // behind the last checkpoint the job's numbers are told
     bel_status *status = bel_shard_write(m->shard.shard, save->folder, &shard);
     Bel__Saved saved;
     bel__saved__init(&saved);

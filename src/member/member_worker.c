@@ -166,7 +166,7 @@ bel_status *bel_member_worker_check_lanes(const member *m)
     return NULL;
 }
 
-// Main thread: the worker's end, its times and its last numbers, once for each master.
+// Main thread: the worker's end and its last numbers, once for each master.
 void bel_member_worker_check(member *m)
 {
     member_worker *w = &m->worker;
@@ -174,23 +174,14 @@ void bel_member_worker_check(member *m)
     w->told = true;
     if (was_left(m)) return;
     bel_str words = {0};
-    bel_worker_times times = bel_worker_time(w->worker);
     char *text = bel_xstrdup(w->status != NULL ? bel_status_message(w->status) : "");
     size_t count;
     double *numbers = bel_member_numbers(m, &count);
-    Bel__Times spent;
-    bel__times__init(&spent);
-    spent.input_ns = times.input_ns;
-    spent.compute_ns = times.compute_ns;
-    spent.exchange_ns = times.exchange_ns;
-    spent.total_ns = times.total_ns;
-    spent.steps = times.steps;
     Bel__Ended ended;
     bel__ended__init(&ended);
     ended.step = bel_worker_doing(w->worker, &words);
     ended.code = (int32_t)bel_status_code(w->status);
     ended.text = text;
-    ended.times = &spent;
     ended.numbers = numbers;
     ended.n_numbers = count;
     bel_member_send(m, &ended.base);

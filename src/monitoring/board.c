@@ -241,3 +241,65 @@ bool bel_board_write_slowest(const bel_board *board, bool recent, bel_str *out)
     bel_free(times);
     return found;
 }
+
+// --- Parts of a step -----------------------------------------------------------------------------
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+// Of all versions but the first, which no step has made. False: there is none.
+static bool split_shard(const bel_board_row *row, double *apply_ms, double *gather_ms)
+{
+    double made = row->values[BEL_NUMBER_VERSIONS] - 1;
+    if (row->role != BEL_BOARD_SHARD || made < 1) return false;
+    *apply_ms = 1e3 * row->values[BEL_NUMBER_APPLY] / made;
+    *gather_ms = 1e3 * row->values[BEL_NUMBER_GATHER] / made;
+    return true;
+}
+
+// What a worker waits behind its last report is cut by what the shards say: the slowest of them
+// makes the version late, and shard 0 has seen how far the workers were apart. Shards and workers
+// tell their numbers at different moments, so no part takes more than there is.
+static void split_exchange(const bel_board *board, double exchange, bel_board_split *out)
+{
+    double apply = 0, gather = 0;
+    for (int i = 0; i < board->row_count; i++) {
+        double own_apply, own_gather;
+        if (!split_shard(&board->rows[i], &own_apply, &own_gather)) continue;
+        if (own_apply > apply) apply = own_apply;
+        if (board->rows[i].index == 0) gather = own_gather;
+        out->shards_known = true;
+    }
+    out->apply = least(apply, exchange);
+    out->wait = out->shards_known ? least(gather, exchange - out->apply) : exchange;
+    out->pull = exchange - out->apply - out->wait;
+}
+
+bool bel_board_split_step(const bel_board *board, bel_board_split *out_split)
+{
+    bel_board_split split = {0};
+    double exchange = 0, total = 0;
+    int count = 0;
+    for (int i = 0; i < board->row_count; i++) {
+        const double *values = board->rows[i].values;
+        double scale = 1e3 / values[BEL_NUMBER_STEPS];
+        if (board->rows[i].role != BEL_BOARD_WORKER || !(values[BEL_NUMBER_STEPS] > 0)) continue;
+        split.input += values[BEL_NUMBER_INPUT] * scale;
+        split.compute += values[BEL_NUMBER_COMPUTE] * scale;
+        split.push += values[BEL_NUMBER_PUSH] * scale;
+        exchange += values[BEL_NUMBER_EXCHANGE] * scale;
+        total += values[BEL_NUMBER_TOTAL] * scale;
+        count++;
+    }
+    if (count == 0) return false;
+    split.input /= count;
+    split.compute /= count;
+    split.push /= count;
+    split_exchange(board, exchange / count, &split);
+    double other = (total - exchange) / count - split.input - split.compute - split.push;
+    split.other = other > 0 ? other : 0;
+    *out_split = split;
+    return true;
+}

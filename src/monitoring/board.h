@@ -72,6 +72,20 @@ void bel_board_set_step(bel_board *board, int64_t step, double loss, int64_t exa
 // than overall.
 bool bel_board_write_slowest(const bel_board *board, bool recent, bel_str *out);
 
+// Where the mean step's time goes, in milliseconds: means over the workers and all their steps, as
+// far as they are known. Its parts are the whole step.
+typedef struct bel_board_split {
+    double input, compute, push; // the worker's own
+    double apply;                // from the step's last report to its version, at the slowest shard
+    double pull; // messages on their way: reports, parameters where they are sent, rows of tables
+    double wait; // for other workers' reports
+    double other;
+    bool shards_known; // else wait is all of apply, pull and wait
+} bel_board_split;
+
+// False: no worker has made a step.
+bool bel_board_split_step(const bel_board *board, bel_board_split *out_split);
+
 // --- board_text.c: for people and Prometheus -----------------------------------------------------
 
 // The text exposition format, version 0.0.4.

@@ -11,6 +11,7 @@ typedef enum bel_number_owner { BEL_OF_WORKER, BEL_OF_SHARD, BEL_OF_PROCESS } be
     X(STEPS, "steps", WORKER, 1, "Steps that the worker has computed.")                            \
     X(INPUT, "input_seconds", WORKER, 1, "Time spent waiting for batches.")                        \
     X(COMPUTE, "compute_seconds", WORKER, 1, "Time spent computing, mean of the towers.")          \
+    X(PUSH, "push_seconds", WORKER, 1, "Time spent summing gradients and handing them in.")        \
     X(EXCHANGE, "exchange_seconds", WORKER, 1, "Time from the last report to the next version.")   \
     X(TOTAL, "total_seconds", WORKER, 1, "Time in all steps.")                                     \
     X(COUNTED, "reports_counted", WORKER, 1, "Reports that became part of an update.")             \
@@ -20,6 +21,8 @@ typedef enum bel_number_owner { BEL_OF_WORKER, BEL_OF_SHARD, BEL_OF_PROCESS } be
     X(VERSIONS, "versions", SHARD, 1, "Versions published.")                                       \
     X(PASSES, "passes", SHARD, 1, "Passes over chunks.")                                           \
     X(PASSING, "pass_seconds", SHARD, 1, "Time in passes, over all threads.")                      \
+    X(GATHER, "gather_seconds", SHARD, 1, "Time that reports waited for their step's last.")       \
+    X(APPLY, "apply_seconds", SHARD, 1, "Time from a step's last report to its version.")          \
     X(RECEIVED, "received_bytes", SHARD, 1, "Payload of frames taken; in place where shared.")     \
     X(SENT, "sent_bytes", SHARD, 1, "Payload of frames sent; in place where shared.")              \
     X(QUEUE, "queue", SHARD, 0, "Chunks and reports that wait for work.")                          \

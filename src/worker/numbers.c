@@ -11,6 +11,7 @@ void bel_numbers_of_worker(const bel_worker *worker, double values[BEL_NUMBER_CO
     values[BEL_NUMBER_STEPS] = (double)times.steps;
     values[BEL_NUMBER_INPUT] = (double)times.input_ns * seconds_of_ns;
     values[BEL_NUMBER_COMPUTE] = (double)times.compute_ns * seconds_of_ns;
+    values[BEL_NUMBER_PUSH] = (double)times.push_ns * seconds_of_ns;
     values[BEL_NUMBER_EXCHANGE] = (double)times.exchange_ns * seconds_of_ns;
     values[BEL_NUMBER_INPUT_MEMORY] = (double)bel_worker_input_bytes(worker);
     values[BEL_NUMBER_TOTAL] = (double)times.total_ns * seconds_of_ns;

@@ -3,6 +3,7 @@
 // chunk's shard. The countdown is acquire and release, so that the thread that brings it to zero
 // sees what all the others have written. The sum is made in place, in the range of the node's first
 // replica, and stays as it is until the next version has come: lanes do not copy it.
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/trace.h"
 #include "worker/worker_inner.h"
@@ -60,9 +61,12 @@ bel_status *bel_worker_finish(bel_worker *worker, int variable, int64_t first, i
     for (int c = v->first_chunk; c < layout->chunk_count && layout->chunks[c].offset < end; c++) {
         long long done = bel_worker_overlap(&layout->chunks[c], v, first, count);
         if (done == 0) continue;
-        if (atomic_fetch_sub_explicit(&worker->chunk_left[c], done, memory_order_acq_rel) == done) {
-            BEL_TRY(bel_worker_report_chunk(worker, c));
-        }
+        if (atomic_fetch_sub_explicit(&worker->chunk_left[c], done, memory_order_acq_rel) != done)
+            continue;
+        int64_t begun = bel_clock_ns();
+        BEL_TRY(bel_worker_report_chunk(worker, c));
+        atomic_fetch_add_explicit(&worker->pushing_ns, bel_clock_ns() - begun,
+                                  memory_order_relaxed);
     }
     return NULL;
 }

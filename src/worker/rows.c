@@ -269,10 +269,12 @@ bel_status *bel_worker_report_rows(bel_worker *worker)
     const bel_assignment *assignment = worker->config.assignment;
     int w = worker->config.worker;
     for (int t = 0; t < worker->config.layout->table_count; t++) {
-        int64_t begun = bel_trace_begin();
+        int64_t begun = bel_clock_ns();
         for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++)
             BEL_TRY(report_node(worker, t, k));
-        bel_trace_end(bel_worker_event(worker, BEL_TRACE_REPORT_ROWS, t), begun);
+        int64_t done = bel_clock_ns();
+        worker->times.push_ns += done - begun;
+        bel_trace_add(bel_worker_event(worker, BEL_TRACE_REPORT_ROWS, t), begun, done);
     }
     return NULL;
 }

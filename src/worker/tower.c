@@ -211,13 +211,18 @@ static bel_status *take_batch(bel_tower *tower)
     return NULL;
 }
 
-static bool is_observed(const bel_tower *tower)
+// With a ledger replica 0 does not take part in every version: then the first behind a multiple
+// stands for it.
+static bool is_observed(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
     const bel_worker_observation *observation = worker->config.observation;
     if (observation == NULL || worker->first_replica + tower->replica != 0) return false;
-    int64_t made = worker->step + 1;
-    return made == worker->config.first_step + 1 || made % observation->every_steps == 0;
+    int64_t made = worker->step + 1, before = tower->observable;
+    tower->observable = made;
+    if (before == 0) before = made - 1;
+    return made == worker->config.first_step + 1 ||
+           made / observation->every_steps > before / observation->every_steps;
 }
 
 // Before the replica's own program: then the version's values cannot be overwritten yet. The same

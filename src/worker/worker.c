@@ -248,9 +248,11 @@ static bel_status *run_step(bel_worker *worker)
         bel_team_run(worker->dispatch, run_tower, worker, worker->config.tower_count);
         BEL_TRY(take_errors(worker));
     }
+    int64_t begun = bel_clock_ns();
     BEL_TRY(report_zeros(worker));
     bel_fault_point("worker_sends_stats");
     BEL_TRY(report_stats_list(worker));
+    worker->times.push_ns += bel_clock_ns() - begun;
     bel_fault_point("worker_waits");
     if (events == NULL) return NULL;
     return events->after_step(events->context, worker->step, worker->own_stats);
@@ -277,6 +279,7 @@ static void show_times(bel_worker *worker, int64_t total_ns)
     bel_worker_times t = bel_worker_time(worker);
     atomic_store_explicit(&worker->shown_times.input_ns, t.input_ns, memory_order_relaxed);
     atomic_store_explicit(&worker->shown_times.compute_ns, t.compute_ns, memory_order_relaxed);
+    atomic_store_explicit(&worker->shown_times.push_ns, t.push_ns, memory_order_relaxed);
     atomic_store_explicit(&worker->shown_times.exchange_ns, t.exchange_ns, memory_order_relaxed);
     atomic_store_explicit(&worker->shown_times.total_ns, total_ns, memory_order_relaxed);
     atomic_store_explicit(&worker->shown_times.steps, t.steps, memory_order_relaxed);
@@ -287,6 +290,7 @@ bel_worker_times bel_worker_time_so_far(const bel_worker *worker)
     return (bel_worker_times){
         .input_ns = atomic_load_explicit(&worker->shown_times.input_ns, memory_order_relaxed),
         .compute_ns = atomic_load_explicit(&worker->shown_times.compute_ns, memory_order_relaxed),
+        .push_ns = atomic_load_explicit(&worker->shown_times.push_ns, memory_order_relaxed),
         .exchange_ns = atomic_load_explicit(&worker->shown_times.exchange_ns, memory_order_relaxed),
         .total_ns = atomic_load_explicit(&worker->shown_times.total_ns, memory_order_relaxed),
         .steps = atomic_load_explicit(&worker->shown_times.steps, memory_order_relaxed)};
@@ -363,6 +367,10 @@ bel_worker_times bel_worker_time(const bel_worker *worker)
         times.input_ns += worker->towers[t].input_ns / worker->config.tower_count;
         times.compute_ns += worker->towers[t].compute_ns / worker->config.tower_count;
     }
+    int threads = worker->config.tower_count * worker->config.program.threads;
+    int64_t pushing = atomic_load_explicit(&worker->pushing_ns, memory_order_relaxed) / threads;
+    times.push_ns += pushing;
+    times.compute_ns = times.compute_ns > pushing ? times.compute_ns - pushing : 0;
     return times;
 }
 

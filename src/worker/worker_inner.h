@@ -42,6 +42,7 @@ typedef struct bel_tower {
     bel_runner *runner;
     bel_program_output *observed; // values of the observation; made with the first
     bel_runner *observer;
+    int64_t observable; // the last version that replica 0 took part in here; 0: none
     bel_prefetch *prefetch;
     bel_run_context context;
     bel_shape *input_shapes; // scratch, by graph input
@@ -76,10 +77,11 @@ struct bel_worker {
     int64_t *chunk_reports;    // by chunk: elements of it that are reported
     int64_t step;
     uint32_t decision;
-    bel_worker_times times;
+    bel_worker_times times;    // push_ns: behind the programs
+    atomic_llong pushing_ns;   // while they run, over all threads
     atomic_llong shown_step; // for bel_worker_doing
     struct {                 // for bel_worker_time_so_far
-        atomic_llong input_ns, compute_ns, exchange_ns, total_ns, steps;
+        atomic_llong input_ns, compute_ns, push_ns, exchange_ns, total_ns, steps;
     } shown_times;
     atomic_bool waits;
 };

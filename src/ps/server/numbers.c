@@ -11,6 +11,8 @@ void bel_numbers_of_shard(bel_shard *shard, double values[BEL_NUMBER_COUNT])
     values[BEL_NUMBER_VERSIONS] = (double)counters.versions;
     values[BEL_NUMBER_PASSES] = (double)counters.passes;
     values[BEL_NUMBER_PASSING] = (double)counters.pass_ns * seconds_of_ns;
+    values[BEL_NUMBER_GATHER] = (double)counters.gather_ns * seconds_of_ns;
+    values[BEL_NUMBER_APPLY] = (double)counters.apply_ns * seconds_of_ns;
     values[BEL_NUMBER_RECEIVED] = (double)counters.received_bytes;
     values[BEL_NUMBER_SENT] = (double)counters.sent_bytes;
     values[BEL_NUMBER_QUEUE] = (double)counters.queue;

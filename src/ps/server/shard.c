@@ -74,6 +74,27 @@ static void trace_job(const bel_shard *shard, bel_shard_job job, int64_t begun, 
 
 // --- Publication ---------------------------------------------------------------------------------
 
+// A report that was complete before the step began has waited for the step, not for its last one.
+static void count_times_locked(bel_shard *shard)
+{
+    const bel_assignment *assignment = shard->config.assignment;
+    int64_t last = shard->published_ns, waited = 0;
+    int count = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int w = 0; w < assignment->worker_count; w++) {
+            bool plays = assignment->first_node[w] < assignment->first_node[w + 1];
+            if (!plays || !shard->policy->counts(shard, w)) continue;
+            int64_t complete_ns = shard->workers[w].complete_ns;
+            if (pass == 0 && complete_ns > last) last = complete_ns;
+            if (pass == 0) continue;
+            waited += last - complete_ns;
+            count++;
+        }
+    }
+    shard->counters.gather_ns += count > 0 ? waited / count : 0;
+    shard->counters.apply_ns += bel_clock_ns() - last;
+}
+
 // The shard stands at a new version: begins its step, and tells workers as the policy says. Other
 // shards learn the decision later, from reports or from the ledger.
 static void publish_locked(bel_shard *shard, uint32_t decision)
@@ -81,6 +102,7 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
     uint32_t last = shard->decision;
     begin_step_locked(shard);
     shard->last_decision = last;
+    shard->published_ns = bel_clock_ns();
     shard->counters.versions++;
     if (shard->config.shard == 0) bel_shard_decision_known_locked(shard, decision);
     shard->policy->published(shard);
@@ -120,6 +142,7 @@ static bool try_publish_locked(bel_shard *shard)
         bel_shard_answer_waiting_locked(shard);
         return false;
     }
+    count_times_locked(shard);
     shard->step = version;
     publish_locked(shard, decision);
     bel_trace_end(event_of(shard, BEL_TRACE_PUBLISH, version), begun);
@@ -168,7 +191,7 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation)
     pthread_mutex_lock(&shard->mutex);
     shard->config.generation = generation;
     shard->started = false;
-    shard->counters.versions = 0;
+    shard->counters.versions = shard->counters.gather_ns = shard->counters.apply_ns = 0;
     bel_status_ignore(shard->error); // it was of a state that is void
     shard->error = NULL;
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {

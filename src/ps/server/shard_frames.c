@@ -6,6 +6,7 @@
 // lanes may bring all of that, and it is counted.
 #include <string.h>
 
+#include "base/clock.h"
 #include "ps/server/shard_inner.h"
 
 // The weight that a report of `node` says, if the node can have it; else the shard has failed.
@@ -101,6 +102,7 @@ static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int work
     for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++)
         if (shard->stats_list[k] == NULL) return;
     shard->workers[worker].complete = true;
+    shard->workers[worker].complete_ns = bel_clock_ns();
     shard->policy->completed(shard, worker);
 }
 

@@ -64,6 +64,7 @@ typedef struct bel_shard_worker {
     bel_shard_reader reader;
     int64_t version; // that it was sent last
     bool complete;   // its report on that version is in, with all step statistics
+    int64_t complete_ns; // since when
     int64_t counted; // its reports that were counted
     // With a ledger:
     int copies;           // chunks that are still copied for it
@@ -175,6 +176,7 @@ struct bel_shard {
 
     pthread_mutex_t mutex;  // guards all below
     int admitting;          // workers that are waiting for what was reported to be read
+    int64_t published_ns;   // when this step began
     int64_t loaded;         // the version that a checkpoint brought
     int64_t step;           // the version that workers compute on
     uint32_t decision;      // of this step; other shards learn it from reports

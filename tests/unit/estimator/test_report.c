@@ -94,12 +94,19 @@ static const bel_report_series loss[] = {{"train", steps, falling, 4}, {"eval", 
 static const bel_report_series rate[] = {{"dense & <b>wide</b>", steps, rising, 3}};
 static const bel_report_chart charts[] = {{"Loss", "cross-entropy", loss, 2},
                                           {"Learning rate", NULL, rate, 1}};
-static const bel_report_part parts[] = {
-    {"input", 1.0}, {"compute", 6.0}, {"exchange", 2.0}, {"wait", 1.0}, {"other", -0.5}};
+static const bel_report_part parts[] = {{"input", 1.0, NULL},
+                                        {"compute", 6.0, "<forward>"},
+                                        {"exchange", 2.0, NULL},
+                                        {"wait", 1.0, "for it"},
+                                        {"other", -0.5, NULL}};
 static const bel_report_tile tiles[] = {{"final accuracy", "98.31 %"},
                                         {"digest", "0123456789abcdef0123456789abcdef"}};
-static const bel_report_setting settings[] = {{"learning_rate", "0.001", "job.yaml"},
-                                              {"data", "\"a\" & 'b'", "flag"}};
+static const bel_report_setting settings[] = {{"learning_rate", "0.001"}, {"data", "\"a\" & 'b'"}};
+static const char *const columns[] = {"Worker", "steps", "<memory>"};
+static const char *const cells[] = {"worker 0", "1,500", "1 MiB", "worker 1", "1,499", "& more"};
+static const bel_report_table tables[] = {{"Cluster", "No \"restart\".", columns, 3, cells, 2},
+                                          {NULL, NULL, columns, 3, cells, 1},
+                                          {"What was read", "Nothing.", NULL, 0, NULL, 0}};
 static const bel_report full = {
     .title = "<script>alert(\"x\")</script> & more",
     .subtitle = "a\tb\x01'c'",
@@ -109,6 +116,8 @@ static const bel_report full = {
     .chart_count = 2,
     .parts = parts,
     .part_count = 5,
+    .tables = tables,
+    .table_count = 3,
     .settings = settings,
     .setting_count = 2,
 };
@@ -126,8 +135,14 @@ static void test_everything_is_on_the_page(void **state)
     ASSERT_HAS(text, "cross-entropy");
     ASSERT_HAS(text, "98.31 %");
     ASSERT_HAS(text, "0123456789abcdef0123456789abcdef");
-    ASSERT_HAS(text, "<td>learning_rate</td><td>0.001</td><td>job.yaml</td>");
+    ASSERT_HAS(text, "<td>learning_rate</td><td>0.001</td>");
+    ASSERT_HAS(text, "<h2>Cluster</h2>\n<div class=\"card\">\n<p>No &quot;restart&quot;.</p>");
+    ASSERT_HAS(text, "<th>Worker</th><th class=\"n\">steps</th><th class=\"n\">&lt;memory&gt;");
+    ASSERT_HAS(text, "<tr><td>worker 1</td><td class=\"n\">1,499</td><td class=\"n\">&amp; more");
+    assert_int_equal(count_of(text, "<table class=\"facts\">"), 2);
+    ASSERT_HAS(text, "<p>Nothing.</p>\n</div>");
     ASSERT_HAS(text, "compute</td><td class=\"n\">6.00 ms</td><td class=\"n\">60.0 %");
+    ASSERT_HAS(text, "60.0 %</td><td><small>&lt;forward&gt;</small></td>");
     ASSERT_HAS(text, "other</td><td class=\"n\">0.00 ms</td><td class=\"n\">0.0 %");
     ASSERT_HAS(text, "a step</td><td class=\"n\">10.00 ms</td><td class=\"n\">100.0 %");
     bel_free(text);

@@ -77,6 +77,68 @@ static void test_slowest(void **state)
     bel_board_destroy(board);
 }
 
+// `versions` of shard k were published, each update with these milliseconds.
+static void note_updates(bel_board *board, int k, double versions, double gather_ms,
+                         double apply_ms)
+{
+    const double values[BEL_NUMBER_COUNT] = {[BEL_NUMBER_VERSIONS] = versions,
+                                             [BEL_NUMBER_GATHER] =
+                                                 (versions - 1) * gather_ms * 1e-3,
+                                             [BEL_NUMBER_APPLY] = (versions - 1) * apply_ms * 1e-3};
+    bel_board_note(bel_board_find(board, BEL_BOARD_SHARD, k), values, SECOND);
+}
+
+static void note_parts(bel_board *board, int worker, double steps, double push_ms,
+                       double exchange_ms, double total_ms)
+{
+    const double values[BEL_NUMBER_COUNT] = {[BEL_NUMBER_STEPS] = steps,
+                                             [BEL_NUMBER_INPUT] = steps * 1e-3,
+                                             [BEL_NUMBER_COMPUTE] = steps * 20e-3,
+                                             [BEL_NUMBER_PUSH] = steps * push_ms * 1e-3,
+                                             [BEL_NUMBER_EXCHANGE] = steps * exchange_ms * 1e-3,
+                                             [BEL_NUMBER_TOTAL] = steps * total_ms * 1e-3};
+    bel_board_note(bel_board_find(board, BEL_BOARD_WORKER, worker), values, SECOND);
+}
+
+static double sum_of(const bel_board_split *s)
+{
+    return s->input + s->compute + s->push + s->apply + s->pull + s->wait + s->other;
+}
+
+static void test_parts_of_a_step(void **state)
+{
+    (void)state;
+    bel_board_split split;
+    bel_board *board = bel_board_create(3, 2, 0);
+    assert_false(bel_board_split_step(board, &split));
+    note_parts(board, 0, 100, 2, 8, 40);
+    note_parts(board, 1, 50, 4, 12, 44); // came later: worker 2 has not begun
+    assert_true(bel_board_split_step(board, &split));
+    assert_false(split.shards_known);
+    assert_float_equal(split.wait, 10, 1e-9);
+    note_updates(board, 0, 101, 3, 2);
+    note_updates(board, 1, 101, 99, 4); // its reports come in another order: not what is meant
+    assert_true(bel_board_split_step(board, &split) && split.shards_known);
+    assert_float_equal(split.input, 1, 1e-9);
+    assert_float_equal(split.compute, 20, 1e-9);
+    assert_float_equal(split.push, 3, 1e-9);
+    assert_float_equal(split.apply, 4, 1e-9);
+    assert_float_equal(split.wait, 3, 1e-9);
+    assert_float_equal(split.pull, 3, 1e-9);
+    assert_float_equal(split.other, 8, 1e-9);
+    assert_float_equal(sum_of(&split), 42, 1e-9);
+    bel_board_destroy(board);
+    board = bel_board_create(1, 1, 0); // never more than there is
+    note_parts(board, 0, 10, 2, 5, 28);
+    note_updates(board, 0, 2, 4, 3);
+    assert_true(bel_board_split_step(board, &split));
+    assert_float_equal(split.apply, 3, 1e-9);
+    assert_float_equal(split.wait, 2, 1e-9);
+    assert_float_equal(split.pull, 0, 1e-9);
+    assert_float_equal(sum_of(&split), 28, 1e-9);
+    bel_board_destroy(board);
+}
+
 static void test_tiny_differences(void **state)
 {
     (void)state;
@@ -208,6 +270,7 @@ int main(void)
         cmocka_unit_test(test_rates),
         cmocka_unit_test(test_slowest),
         cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_parts_of_a_step),
         cmocka_unit_test(test_tiny_differences),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_table),

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "base/clock.h"
+
 enum { STEPS = 3 };
 
 // Examples of replicas: as many for each, or of different sizes, and a step without any.
@@ -610,6 +612,49 @@ static void test_waiting(void **state)
     cluster_destroy(c);
 }
 
+static const int64_t pause_ns = 3000000;
+
+static void pause(void)
+{
+    for (int64_t end = bel_clock_ns() + pause_ns; bel_clock_ns() < end;) {
+    }
+}
+
+static void pause_and_publish(cluster *c, int64_t version)
+{
+    (void)c, (void)version;
+    pause();
+}
+
+// One of two reports waits for the other; the version is late by what its decision takes.
+static void test_times(void **state)
+{
+    (void)state;
+    static const int replicas_of[] = {3, 2};
+    cluster *c = cluster_create(1, replicas_of, 2, optimizers[0], STEPS);
+    c->while_publishing = pause_and_publish;
+    int64_t begun = bel_clock_ns();
+    for (int64_t step = 0; step < 2; step++) {
+        wait_for(c, 0, step);
+        wait_for(c, 1, step);
+        report_step(c, 0, step);
+        while (work_for_shards(c)) {
+        }
+        pause();
+        report_step(c, 1, step);
+    }
+    wait_for(c, 0, 2);
+    int64_t passed = bel_clock_ns() - begun;
+    bel_shard_counters got = bel_shard_count(c->shards[0]);
+    assert_true(2 * got.gather_ns >= 2 * pause_ns); // the mean over two workers
+    assert_true(got.apply_ns >= 2 * pause_ns);
+    assert_true(2 * got.gather_ns + got.apply_ns <= passed);
+    bel_shard_restart(c->shards[0], 2);
+    got = bel_shard_count(c->shards[0]);
+    assert_true(got.versions == 0 && got.gather_ns == 0 && got.apply_ns == 0);
+    cluster_destroy(c);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -619,7 +664,7 @@ int main(void)
         cmocka_unit_test(test_refused_weights),  cmocka_unit_test(test_dropped_frames),
         cmocka_unit_test(test_refused_frames),   cmocka_unit_test(test_refused_norms),
         cmocka_unit_test(test_replaced_workers), cmocka_unit_test(test_replaced_between_shards),
-        cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_waiting),          cmocka_unit_test(test_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
