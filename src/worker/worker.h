@@ -73,10 +73,10 @@ typedef struct bel_worker_config {
 
 // Where the time of a worker's steps went, over all of them, in nanoseconds.
 typedef struct bel_worker_times {
-    int64_t input_ns;    // waiting for batches, mean over towers
-    int64_t compute_ns;  // running programs, mean over towers, without push_ns
-    int64_t push_ns;     // summing gradients and handing them to the lanes: what threads spend on it
-                         // while programs run, shared out over all of them, and all behind that
+    int64_t input_ns;   // waiting for batches, mean over towers
+    int64_t compute_ns; // running programs, mean over towers, without push_ns
+    int64_t push_ns;    // summing gradients and handing them to the lanes: what threads spend on it
+                        // while programs run, shared out over all of them, and all behind that
     int64_t exchange_ns; // from the last report to the next version
     int64_t total_ns;
     int64_t steps;

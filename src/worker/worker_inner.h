@@ -77,8 +77,8 @@ struct bel_worker {
     int64_t *chunk_reports;    // by chunk: elements of it that are reported
     int64_t step;
     uint32_t decision;
-    bel_worker_times times;    // push_ns: behind the programs
-    atomic_llong pushing_ns;   // while they run, over all threads
+    bel_worker_times times;  // push_ns: behind the programs
+    atomic_llong pushing_ns; // while they run, over all threads
     atomic_llong shown_step; // for bel_worker_doing
     struct {                 // for bel_worker_time_so_far
         atomic_llong input_ns, compute_ns, push_ns, exchange_ns, total_ns, steps;

@@ -47,6 +47,8 @@ run_fails_page() { # PAGE SAYS
 }
 sed 's/ d="M[^"]*"/ d=""/' alone/report.html >empty.html
 run_fails_page empty.html 'without points'
+sed 's/ d="M[0-9.]* / d="Mnan /' alone/report.html >nowhere.html
+run_fails_page nowhere.html 'has d=Mnan'
 sed 's/<h2>Settings/<div><h2>Settings/' alone/report.html >open.html
 run_fails_page open.html 'closes what is not open'
 sed 's/<main>/<main><img src="https:\/\/x.example\/a.png"\/>/' alone/report.html >outward.html

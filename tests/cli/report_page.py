@@ -34,6 +34,10 @@ class Page(html.parser.HTMLParser):
             if name in ("src", "href", "srcset", "action", "data") or re.search(r"(https?:)?//", value or ""):
                 self.fault(f"{tag} has {name}={value}, which leads elsewhere")
         attributes = dict(pairs)
+        if "svg" in self.open or tag == "svg":
+            for name in attributes.keys() - {"data-name", "aria-label"}:
+                if re.search(r"(?i)\b(nan|inf)", attributes[name] or ""):
+                    self.fault(f"{tag} has {name}={attributes[name]}")
         if tag == "svg":
             self.charts.append([])
         elif tag == "path" and attributes.get("class", "").startswith("line"):
