@@ -60,8 +60,8 @@ typedef struct remote {
 
     bool *ended; // by worker
     int ended_workers;
-    int64_t end_step;       // the version at which they ended
-    admission *admissions;  // by worker
+    int64_t end_step;      // the version at which they ended
+    admission *admissions; // by worker
 
     int64_t *snapshots;     // by shard: the version of its newest snapshot, -1: none
     int64_t saved_snapshot; // the version that shard 0 has announced last, -1: none

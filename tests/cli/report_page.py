@@ -36,7 +36,7 @@ class Page(html.parser.HTMLParser):
         attributes = dict(pairs)
         if "svg" in self.open or tag == "svg":
             for name in attributes.keys() - {"data-name", "aria-label"}:
-                if re.search(r"(?i)\b(nan|inf)", attributes[name] or ""):
+                if re.search(r"(^|[^a-z])-?(nan|inf)\b", attributes[name] or ""):
                     self.fault(f"{tag} has {name}={attributes[name]}")
         if tag == "svg":
             self.charts.append([])

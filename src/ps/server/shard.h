@@ -69,12 +69,12 @@ typedef struct bel_shard_config {
 } bel_shard_config;
 
 typedef struct bel_shard_counters {
-    int64_t versions; // published
-    int64_t late;     // frames of an older step, dropped
-    int64_t repeated; // second copies, dropped
-    int64_t foreign;  // frames of another generation, incarnation or sender, dropped
-    int64_t passes;   // chunk passes run
-    int64_t pass_ns;  // time in them, over all threads
+    int64_t versions;  // published
+    int64_t late;      // frames of an older step, dropped
+    int64_t repeated;  // second copies, dropped
+    int64_t foreign;   // frames of another generation, incarnation or sender, dropped
+    int64_t passes;    // chunk passes run
+    int64_t pass_ns;   // time in them, over all threads
     int64_t gather_ns; // over all versions: how long complete reports waited for the last one of
                        // their step, mean of the workers that count
     int64_t apply_ns;  // over all versions: from that last report to the version

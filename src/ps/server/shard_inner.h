@@ -62,10 +62,10 @@ typedef enum bel_shard_reader {
 typedef struct bel_shard_worker {
     uint32_t incarnation;
     bel_shard_reader reader;
-    int64_t version; // that it was sent last
-    bool complete;   // its report on that version is in, with all step statistics
+    int64_t version;     // that it was sent last
+    bool complete;       // its report on that version is in, with all step statistics
     int64_t complete_ns; // since when
-    int64_t counted; // its reports that were counted
+    int64_t counted;     // its reports that were counted
     // With a ledger:
     int copies;           // chunks that are still copied for it
     int64_t answer;       // the version that they belong to
