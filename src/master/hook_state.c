@@ -31,6 +31,7 @@ static size_t bytes_of_all(const bel_hooks *hooks)
 
 static void drop_first(bel_job *job, int count)
 {
+    if (count == 0) return; // there may be no list
     for (int i = 0; i < count; i++)
         bel_free(job->hook_copies[i].bytes);
     job->hook_copy_count -= count;
