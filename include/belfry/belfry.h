@@ -1,5 +1,5 @@
-/// Everything: include this one header. Reading order: estimator.h, dataset.h, features.h, ops.h,
-/// graph.h, package.h.
+/// Everything: include this one header. Reading order: estimator.h, model.h, dataset.h,
+/// features.h, ops.h, graph.h, package.h, checkpoint.h.
 #ifndef BELFRY_BELFRY_H
 #define BELFRY_BELFRY_H
 
@@ -8,6 +8,7 @@
 #include "belfry/estimator.h"
 #include "belfry/features.h"
 #include "belfry/graph.h"
+#include "belfry/model.h"
 #include "belfry/ops.h"
 #include "belfry/optimizer.h"
 #include "belfry/package.h"

@@ -7,7 +7,6 @@
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -60,6 +59,16 @@ bool bel_in_interval(const char *interval, double value)
     bool above = interval[0] == '[' ? value >= low : value > low;
     bool below = *close == ']' ? value <= high : value < high;
     return above && below;
+}
+
+int64_t bel_common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
 }
 
 // --- Floats as texts -----------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "belfry/status.h"
 
@@ -20,6 +21,9 @@ double bel_strtod(const char *text, char **out_end);
 // True for a number in an interval as mathematics writes it, "(0, 1]": '[' and ']' include their
 // end, '(' and ')' do not. Never for NaN.
 bool bel_in_interval(const char *interval, double value);
+
+// Of two numbers from 0 on; with 0 it is the other one.
+int64_t bel_common_divisor(int64_t a, int64_t b);
 
 // The text that printf's "%.9g" gives of a number, which comes back to the bit; several times as
 // fast. Returns its length, without the closing 0.

@@ -1,4 +1,6 @@
-// belfry/checkpoint.h: a reader (checkpoint.h) as programs see it; to them it has another name.
+// belfry/checkpoint.h: a reader (checkpoint.h) as programs see it. It is the same struct under
+// another name, so that nothing can be said of it in two ways; programs see tensors whole, and no
+// pieces, generations or segments.
 #include "belfry/checkpoint.h"
 
 #include "checkpoint/checkpoint.h"

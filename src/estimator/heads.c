@@ -1,5 +1,6 @@
 // Models of several heads: losses that add up, predictions with names. Labels of several names are
-// fields of the batch (model.c).
+// fields of the batch (model.c). There is one loss to differentiate all the same, and what a head
+// shows goes the way of summaries and metrics, so workers and evaluations know nothing of heads.
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,12 @@
 // Hooks are the program's code in the middle of ours: what they return is an error of theirs, with
-// their name in front, and they see structs of ours that live during the call alone.
+// their name in front, and they see structs of ours that live during the call alone. A hook is
+// copied by the size that it was compiled with, so that one of an older program has no later
+// fields.
 #include "estimator/hooks.h"
 
 #include <string.h>
+
+#include "base/number.h"
 
 const struct bel_estimator *bel_hook_estimator(const bel_hook_context *context)
 {
@@ -71,13 +75,7 @@ int64_t bel_hooks_period(const bel_hooks *hooks)
     int64_t period = 0;
     for (int i = 0; i < hooks->count; i++) {
         if (hooks->items[i].after_step == NULL) continue;
-        int64_t a = period_of(&hooks->items[i]), b = period;
-        while (b != 0) { // the greatest common divisor
-            int64_t rest = a % b;
-            a = b;
-            b = rest;
-        }
-        period = a;
+        period = bel_common_divisor(period_of(&hooks->items[i]), period);
     }
     return period;
 }

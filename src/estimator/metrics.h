@@ -4,9 +4,13 @@
 
 #include "belfry/estimator.h"
 #include "estimator/details.h"
+#include "ps/layout/step_stats.h"
 
 // The name of spec.predictions among predictions.
 #define BEL_PREDICTIONS "predictions"
+
+// Scalars among the summaries of a model: what its metrics leave of the series.
+enum { BEL_MAX_SCALARS = BEL_MAX_SERIES - BEL_MAX_METRICS };
 
 // False: a summary, a metric or the library itself has this name.
 bool bel_spec_name_is_free(const bel_estimator_spec *spec, const char *name);

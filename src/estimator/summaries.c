@@ -1,18 +1,16 @@
 // Summaries of a training graph: scalars go with the step statistics of all replicas, histograms
-// and images are observed of replica 0 (observer.h).
+// and images are observed of replica 0 (observer.h), so that nothing large travels. The room for
+// series in the statistics is shared with metrics of training; hence the bound on scalars.
 #include "belfry/estimator.h"
-#include "estimator/details.h"
 #include "estimator/metrics.h"
-#include "ps/layout/step_stats.h"
 
 static void add(bel_model_context *context, bel_estimator_spec *spec, bel_summary summary)
 {
-    enum { MOST_SCALARS = BEL_MAX_SERIES - BEL_MAX_METRICS };
     int same = 0;
     for (int i = 0; i < spec->summary_count; i++)
         same += spec->summaries[i].kind == summary.kind;
     bool full = spec->summary_count >= BEL_MAX_SUMMARIES ||
-                (summary.kind == BEL_SUMMARY_SCALAR && same >= MOST_SCALARS);
+                (summary.kind == BEL_SUMMARY_SCALAR && same >= BEL_MAX_SCALARS);
     if (!full && bel_spec_name_is_free(spec, summary.name)) {
         spec->summaries[spec->summary_count++] = summary;
         return;
@@ -20,7 +18,7 @@ static void add(bel_model_context *context, bel_estimator_spec *spec, bel_summar
     bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
                    "summary \"%s\": the name is taken or reserved, or there are more than %d (%d "
                    "scalars)",
-                   summary.name, BEL_MAX_SUMMARIES, MOST_SCALARS);
+                   summary.name, BEL_MAX_SUMMARIES, BEL_MAX_SCALARS);
 }
 
 static void refuse(bel_model_context *context, const char *name, const char *expected,

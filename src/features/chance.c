@@ -1,5 +1,6 @@
 // Random numbers of a record: Philox, keyed by seed and index, counted by epoch and number, so that
-// who reads a record, when, and in which batch do not enter (base/rng.h).
+// who reads a record, when, and in which batch do not enter (base/rng.h). There is no state: an
+// epoch that is read again, after a kill perhaps, has the same numbers.
 #include "base/rng.h"
 #include "belfry/features.h"
 

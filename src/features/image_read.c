@@ -1,4 +1,6 @@
-// Reading an image: the first bytes tell which decoder knows it.
+// Reading an image: the first bytes tell which decoder knows it, whatever the file is called. Kinds
+// that none knows are named where their first bytes say what they are, so that the error tells more
+// than that the file is not one of ours.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -151,6 +151,7 @@ static void remove_leftovers(const char *path)
     char *folder = slash == NULL ? bel_xstrdup(".") : bel_xstrndup(path, (size_t)(slash - path));
     char *begins = bel_strf("%s.tmp-", slash == NULL ? path : slash + 1), **names = NULL;
     size_t count = 0;
+    // A folder that cannot be listed keeps its leftovers.
     bel_status_ignore(bel_dir_list(folder[0] == '\0' ? "/" : folder, &names, &count));
     for (size_t i = 0; i < count; i++) {
         if (strncmp(names[i], begins, strlen(begins)) != 0) continue;

@@ -1,5 +1,6 @@
 // Datasets made of datasets. What goes in is copied into the new dataset and gone afterwards, with
-// its errors; the first one is the new dataset's.
+// its errors; the first one is the new dataset's. Stages of what goes in stay before the join, and
+// a batch stage cannot be among them: positions of a join are those of single records.
 #include <math.h>
 #include <string.h>
 

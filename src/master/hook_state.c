@@ -115,7 +115,7 @@ static bel_status *read_one(const char *folder, const bel_hook *hook)
     bel_status *status = bel_file_read(path, &data, &size);
     bel_free(path);
     if (bel_status_code(status) == BEL_NOT_FOUND) { // saved without the hook
-        bel_status_ignore(status);
+        bel_status_ignore(status);                  // its memory stays as the program has begun it
         return NULL;
     }
     BEL_TRY(status);

@@ -1,5 +1,6 @@
-// A training job as its master's thread sees it, for the files that tell its story: train.c (from
-// start to end), save.c (checkpoints), evals.c (evaluations), job_report.c (report.html).
+// A training job as its master's thread sees it, for the files that tell its story: begin.c (up to
+// the first step), train.c (from there to the end), save.c (checkpoints), evals.c (evaluations),
+// job_report.c (report.html).
 #ifndef BELFRY_MASTER_JOB_H
 #define BELFRY_MASTER_JOB_H
 
@@ -85,6 +86,14 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL
 // interruption would have done it and the event files have no result of it.
 bel_status *bel_job_make_up_evals(bel_job *job) BEL_MUST_USE;
 void bel_job_free_evals(bel_job *job);
+
+// begin.c. Everything before the first step; the version at which training ends, from where it
+// stands now, INVALID_ARGUMENT: never, or nothing can be trained; behind the last block of the
+// input that is read; and what is about to be trained, for the log.
+bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_count) BEL_MUST_USE;
+bel_status *bel_job_find_last_step(bel_job *job) BEL_MUST_USE;
+int64_t bel_job_block_end(const bel_job *job);
+void bel_job_describe(const bel_job *job);
 
 // save.c: checkpoints.
 

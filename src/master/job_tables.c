@@ -153,7 +153,7 @@ static int64_t note_bytes(const char *folder)
     int64_t bytes = 0;
     bel_status *status = bel_dir_list(folder, &names, &count);
     if (status != NULL) {
-        bel_status_ignore(status);
+        bel_status_ignore(status); // no notes, or none that can be read: inspect says which
         return 0;
     }
     for (size_t i = 0; i < count; i++) {

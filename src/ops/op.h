@@ -69,6 +69,13 @@ typedef struct bel_run_context {
     int64_t bad_low, bad_limit;
 } bel_run_context;
 
+// The counter under which random operations draw: another one for each step, replica and round.
+static inline uint64_t bel_run_place(const bel_run_context *context)
+{
+    return (uint64_t)context->step << 24 ^ (uint64_t)context->replica << 4 ^
+           (uint64_t)context->round;
+}
+
 // A bound call: every shape known, every address set before it runs.
 typedef struct bel_kernel_call bel_kernel_call;
 typedef void bel_kernel_fn(const bel_kernel_call *call, int64_t tile);

@@ -27,12 +27,6 @@ typedef struct random_params {
     double first, factor;
 } random_params;
 
-static uint64_t place_of(const bel_run_context *context)
-{
-    return (uint64_t)context->step << 24 ^ (uint64_t)context->replica << 4 ^
-           (uint64_t)context->round;
-}
-
 static void run_uniform(const bel_kernel_call *call, int64_t tile)
 {
     const random_params *p = call->params;
@@ -42,7 +36,7 @@ static void run_uniform(const bel_kernel_call *call, int64_t tile)
     int64_t end = bel_tile_end(tile, bel_shape_elements(&y->shape));
     for (int64_t i = begin; i < end; i += 4) {
         uint32_t words[4];
-        bel_rng_block(key, place_of(call->context), (uint64_t)i / 4, words);
+        bel_rng_block(key, bel_run_place(call->context), (uint64_t)i / 4, words);
         for (int64_t j = 0; j < 4 && i + j < end; j++)
             bel_element_set(y, i + j, p->first + p->factor * (double)bel_rng_unit(words[j]));
     }
@@ -57,7 +51,7 @@ static void run_normal(const bel_kernel_call *call, int64_t tile)
     int64_t end = bel_tile_end(tile, bel_shape_elements(&y->shape));
     for (int64_t i = begin; i < end; i += 2) {
         double normal[2];
-        bel_rng_normal_pair(key, place_of(call->context), (uint64_t)i / 2, normal);
+        bel_rng_normal_pair(key, bel_run_place(call->context), (uint64_t)i / 2, normal);
         for (int64_t j = 0; j < 2 && i + j < end; j++)
             bel_element_set(y, i + j, p->first + p->factor * normal[j]);
     }

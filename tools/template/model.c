@@ -2,7 +2,7 @@
 ///
 /// A package has a model function and, where the command's own flags for CSV and IDX files are not
 /// enough, an input function; both are called in every process of a job. Change them in place:
-/// <belfry/estimator.h> says what a model function sets, <belfry/ops.h> what it can compute,
+/// <belfry/model.h> says what a model function sets, <belfry/ops.h> what it can compute,
 /// <belfry/dataset.h> where records come from.
 #include <belfry/belfry.h>
 

@@ -344,7 +344,17 @@ static void test_undefined_score(void **state)
 
 // --- Shapes of what a model function answers -----------------------------------------------------
 
-enum wrong { RIGHT, SCALAR, TURNED, ONE_ROW, FEW_CLASSES, AUC_BY_HAND, METRIC_COUNT, ADDED_INPUT };
+enum wrong {
+    RIGHT,
+    SCALAR,
+    TURNED,
+    ONE_ROW,
+    FEW_CLASSES,
+    AUC_BY_HAND,
+    METRIC_COUNT,
+    SCALAR_COUNT,
+    ADDED_INPUT
+};
 
 static bel_status *answer(bel_model_context *context, bel_estimator_spec *spec)
 {
@@ -364,6 +374,7 @@ static bel_status *answer(bel_model_context *context, bel_estimator_spec *spec)
         spec->metrics[0] = (bel_metric){.name = "auc", .kind = BEL_METRIC_AUC, .sum = all};
     if (wrong == AUC_BY_HAND) spec->metric_count = 1;
     if (wrong == METRIC_COUNT) spec->metric_count = BEL_MAX_METRICS + 1;
+    if (wrong == SCALAR_COUNT) spec->summary_count = BEL_MAX_SUMMARIES; // zero: they are scalars
     if (wrong == ADDED_INPUT) bel_input_value(g, "noise", BEL_DTYPE_F32, &BEL_SHAPE(BEL_DIM_BATCH));
     return NULL;
 }
@@ -387,6 +398,7 @@ static void test_wrong_shapes(void **state)
     expect_refused(input, BEL_MODE_PREDICT, ONE_ROW, "got [1, 5]");
     expect_refused(input, BEL_MODE_EVAL, FEW_CLASSES, "scores must be [batch, classes], 6 classes");
     expect_refused(input, BEL_MODE_EVAL, AUC_BY_HAND, "must have a sum f32 [3, n]");
+    expect_refused(input, BEL_MODE_EVAL, SCALAR_COUNT, "at most 16 scalars, got 48 with 48");
     expect_refused(input, BEL_MODE_EVAL, METRIC_COUNT, "metric_count must be from 0 to 16, got 17");
     expect_refused(input, BEL_MODE_EVAL, ADDED_INPUT, "nothing feeds the input \"noise\"");
     bel_input_destroy(input);

@@ -1,0 +1,259 @@
+// What comes before the first step: the folder is locked, members are listened for, the model is
+// built, evaluations too, the newest checkpoint is loaded or the first one made; and where training
+// will end. Whatever is wrong with the program's functions, the data or the settings shows here,
+// before anything is trained. What was made before an error is undone by run_job (train.c).
+#include "master/job.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "launch/folder_lock.h"
+#include "master/embedded.h"
+
+// The block behind the last one that is read. With drop_remainder only whole steps are read: of all
+// replicas, or with a ledger of one worker.
+int64_t bel_job_block_end(const bel_job *job)
+{
+    const bel_input_segment *segment = &job->segments[job->segment_count - 1];
+    bool whole = job->estimator->config.drop_remainder;
+    int64_t blocks = bel_input_block_count(job->trainable.input, !whole);
+    int64_t together = bel_counting_has_ledger(&job->trainable.counting)
+                           ? job->estimator->replicas_of[0]
+                           : segment->replica_count;
+    int64_t left = blocks - segment->first_block;
+    if (!whole || blocks == INT64_MAX || left <= 0) return blocks;
+    return blocks - left % together;
+}
+
+// The version at which training ends: max_steps, or where the input ends; the last step has what is
+// left there. With a ledger the end of the input shows when it has come, and this is what is
+// expected: reports that are dropped, and blocks that are left out by going back, make it sooner.
+bel_status *bel_job_find_last_step(bel_job *job)
+{
+    const bel_input_segment *segment = &job->segments[job->segment_count - 1];
+    int64_t end = bel_job_block_end(job), max_steps = job->max_steps;
+    int64_t by_input = INT64_MAX;
+    if (end != INT64_MAX) {
+        int64_t left = end - segment->first_block, together = segment->replica_count;
+        by_input = segment->first_step + (left > 0 ? (left - 1) / together + 1 : 0);
+    }
+    if (max_steps <= 0 && by_input == INT64_MAX) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "training would never end: the input repeats forever and max_steps is not "
+                       "set; hint: --train_steps or --num_epochs");
+    }
+    job->last_step = max_steps > 0 && max_steps < by_input ? max_steps : by_input;
+    int64_t stop = job->stopping.stop_at;
+    if (stop >= 0 && stop < job->last_step) { // somebody has asked for an end before it
+        job->last_step = stop > job->first_step ? stop : job->first_step;
+        return NULL;
+    }
+    if (job->last_step > 0) return NULL;
+    int64_t batch = bel_input_batch_size(job->trainable.input),
+            records = bel_input_records(job->trainable.input);
+    if (records == 0) return BEL_ERR(BEL_INVALID_ARGUMENT, "the training input has no example");
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "one whole step needs %lld examples (batch size %lld × %d replicas), but the "
+                   "training input has only %lld; hint: a smaller batch size, repeat, or no "
+                   "drop_remainder",
+                   (long long)(batch * segment->replica_count), (long long)batch,
+                   (int)segment->replica_count, (long long)records);
+}
+
+static void say_remainder(const bel_job *job)
+{
+    int64_t end = bel_job_block_end(job), records = bel_input_records(job->trainable.input);
+    if (!job->estimator->config.drop_remainder || end == INT64_MAX) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "drop_remainder: %lld of %lld examples do not fill a step and are left out",
+                  (long long)(records - end * bel_input_batch_size(job->trainable.input)),
+                  (long long)records);
+}
+
+// What is about to be trained, in two lines of the log.
+void bel_job_describe(const bel_job *job)
+{
+    const bel_estimator *estimator = job->estimator;
+    const bel_run_config *config = &estimator->config;
+    bel_log_write(BEL_LOG_INFO,
+                  "%lld parameters in %d variables; %d worker%s, %d replica%s of batch %lld, %d "
+                  "shard%s, %d thread%s each; %s",
+                  (long long)job->trainable.layout->parameters,
+                  job->trainable.layout->variable_count, job->backend->worker_count,
+                  job->backend->worker_count == 1 ? "" : "s", job->backend->replica_count,
+                  job->backend->replica_count == 1 ? "" : "s",
+                  (long long)bel_input_batch_size(job->trainable.input), config->shard_count,
+                  config->shard_count == 1 ? "" : "s", estimator->thread_count,
+                  estimator->thread_count == 1 ? "" : "s", config->model_dir);
+    bel_str plan = {0};
+    bel_str_printf(&plan, "steps %lld to %lld; checkpoints ", (long long)job->first_step,
+                   (long long)job->last_step);
+    if (config->save_checkpoints_steps > 0) {
+        bel_str_printf(&plan, "every %lld steps", (long long)config->save_checkpoints_steps);
+    } else if (config->save_checkpoints_secs > 0) {
+        bel_str_printf(&plan, "every %g s", config->save_checkpoints_secs);
+    } else {
+        bel_str_puts(&plan, "only");
+    }
+    bel_str_puts(&plan, " and at the end");
+    for (int i = 0; i < job->eval_count; i++) {
+        const bel_eval_spec *spec = job->evals[i].spec;
+        bel_str_printf(&plan, "; %s ", job->evals[i].folder);
+        if (spec->every_steps > 0) {
+            bel_str_printf(&plan, "every %lld steps and at the end", (long long)spec->every_steps);
+        } else {
+            bel_str_puts(&plan, "at checkpoints and at the end");
+        }
+    }
+    bel_log_write(BEL_LOG_INFO, "%s", plan.text);
+    bel_str_deinit(&plan);
+    say_remainder(job);
+}
+
+// Threads of this process, or members of a cluster.
+static bel_status *make_backend(bel_job *job)
+{
+    if (job->task == NULL) return bel_embedded_create(&job->trainable, &job->backend);
+    const bel_remote_config config = {.members = job->members,
+                                      .replaces = job->replaces,
+                                      .task = job->task,
+                                      .trainable = &job->trainable,
+                                      .watchdog = job->watchdog,
+                                      .evals = job->evaluator_specs,
+                                      .eval_count = job->evaluator_count};
+    return bel_remote_create(&config, &job->backend);
+}
+
+// What the settings must be where the number of workers may change.
+static bel_status *check_elastic(const bel_job *job)
+{
+    const bel_run_config *config = &job->estimator->config;
+    bool rescale = config->elastic_rescale, least = job->task != NULL && job->task->min_workers > 0;
+    const char *name = rescale ? "elastic_rescale" : "min_workers";
+    bel_counting counting;
+    if (!rescale && !least) return NULL;
+    if (job->task == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s is for a cluster; in one process the workers stay",
+                       name);
+    }
+    BEL_TRY(bel_estimator_counting(job->estimator, &counting));
+    if (bel_counting_has_ledger(&counting)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s needs all workers to count in every step: mode sync, without backups",
+                       name);
+    }
+    if (!rescale || config->replicas_to_aggregate == 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "elastic_rescale and replicas_to_aggregate exclude each other: the one lets "
+                   "replicas follow the workers, the other keeps their number");
+}
+
+// One run in the folder; a master may be older than its supervisor's end, or follow another master.
+static bel_status *lock_folder(bel_job *job)
+{
+    const bel_task *task = job->task;
+    const char *model_dir = job->estimator->config.model_dir;
+    if (task == NULL) return bel_folder_lock(model_dir, &job->lock);
+    return bel_folder_lock_of_master(model_dir, task->lock,
+                                     task->recovers ? task->join_timeout_secs : 0,
+                                     bel_control_stop_requested, &job->lock);
+}
+
+// The master's own thread does not come back from what it does, perhaps a write to a network disk:
+// nobody else could end the job. What is on disk is as it was.
+static void end_standstill(void *context, double secs)
+{
+    (void)context;
+    bel_status *status =
+        BEL_ERR(BEL_DEADLINE_EXCEEDED,
+                "the master stands still since %.1f s; hint: does a disk or a file system that it "
+                "writes to or reads from not answer?",
+                secs);
+    bel_log_failure(status);
+    _exit(bel_status_exit_code(status));
+}
+
+// It rests until the master waits for messages, and is fed each time that it does.
+static bel_status *start_watchdog(bel_job *job)
+{
+    enum { SPARE_SECS = 5 }; // members that stall are noticed and named before
+    if (job->task == NULL) return NULL;
+    double limit = 1.5 * job->estimator->config.stall_timeout_secs + SPARE_SECS;
+    return bel_watchdog_start(limit, end_standstill, NULL, &job->watchdog);
+}
+
+// A misspelt parameter would be silently without effect.
+static void warn_unread(const bel_job *job)
+{
+    const bel_estimator *estimator = job->estimator;
+    for (int i = 0; i < estimator->param_count; i++) {
+        if (atomic_load_explicit(&estimator->params_read[i], memory_order_relaxed)) continue;
+        bel_log_write(BEL_LOG_WARN, "the model function does not read the parameter \"%s\"",
+                      estimator->params[i].name);
+    }
+    for (int i = 0; i < estimator->told_count; i++) {
+        const bel_told *told = &estimator->told[i];
+        if (!told->expected || atomic_load_explicit(&told->read, memory_order_relaxed)) continue;
+        bel_log_write(BEL_LOG_WARN, "the input function does not read --%s", told->name);
+    }
+}
+
+// How the run is begun again. A folder that does not take it takes no checkpoint either.
+static bel_status *write_job_file(const bel_run_config *config)
+{
+    if (config->job_file == NULL) return NULL;
+    char *path = bel_path_join(config->model_dir, "job.yaml");
+    bel_status *status = bel_file_write_atomic(path, config->job_file, strlen(config->job_file));
+    bel_free(path);
+    return status;
+}
+
+// In this order: the folder is this run's before anything is written; members may call while the
+// model is built.
+// What determines the bits, as a table where TensorBoard shows texts.
+static void log_settings(const bel_job *job)
+{
+    const bel_settings *settings = &job->trainable.settings;
+    bel_str table = {0};
+    bel_str_puts(&table, "| setting | value |\n|---|---|\n");
+    for (int i = 0; i < settings->count; i++) {
+        bel_str_printf(&table, "| %s | ", settings->names[i]);
+        for (const char *c = settings->values[i]; *c != '\0'; c++) {
+            if (*c == '|') bel_str_puts(&table, "\\");
+            bel_str_append(&table, *c == '\n' ? " " : c, 1);
+        }
+        bel_str_puts(&table, " |\n");
+    }
+    bel_run_log_text(job->log, job->first_step + 1, "settings", table.text);
+    bel_str_deinit(&table);
+}
+
+bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
+{
+    const bel_run_config *config = &job->estimator->config;
+    BEL_TRY(lock_folder(job));
+    BEL_TRY(check_elastic(job));
+    if (job->task != NULL) {
+        BEL_TRY(bel_remote_listen(job->task, job->estimator, &job->members, &job->replaces));
+    }
+    BEL_TRY(bel_reporter_create(job->estimator, job->task, &job->reporter));
+    BEL_TRY(bel_trainable_init(&job->trainable, job->estimator, job->spec));
+    job->optimizers = job->trainable.built->optimizers;
+    BEL_TRY(start_watchdog(job));
+    BEL_TRY(make_backend(job));
+    BEL_TRY(bel_job_build_evals(job, evals, eval_count));
+    BEL_TRY(bel_job_check_stopping(job));
+    BEL_TRY(bel_job_check_exporters(job));
+    warn_unread(job);
+    BEL_TRY(bel_job_resume(job));
+    job->max_steps =
+        job->spec->steps > 0 ? job->first_step + job->spec->steps : job->spec->max_steps;
+    BEL_TRY(bel_job_find_last_step(job));
+    BEL_TRY(bel_run_log_open(config->model_dir, job->first_step, &job->log));
+    log_settings(job);
+    return write_job_file(config);
+}
