@@ -106,11 +106,6 @@ static bel_status *write_report(bel_job *job, bool over, const bel_history *hist
                          .part_count = make_parts(job, parts),
                          .settings = settings,
                          .setting_count = job->trainable.settings.count};
-    bel_report_evaluation evaluations[BEL_MAX_EVALS];
-    for (int i = 0; i < job->eval_count; i++)
-        evaluations[i] = (bel_report_evaluation){job->evals[i].folder, &job->evals[i].details};
-    report.evaluations = evaluations;
-    report.evaluation_count = job->eval_count;
     bel_job_tables tables;
     bel_job_tables_make(job, over, &tables);
     report.tables = tables.tables;
