@@ -1,7 +1,6 @@
-// What a run has left in its event files: the curves that report.html shows, and its
-// evaluations' details. They are read back
-// from the files, so that a run which was resumed, repeated or is evaluated by another process
-// still has all of them, and nothing is kept in memory.
+// What a run has left in its event files: the curves that report.html shows, and its evaluations'
+// details. They are read back from the files, so that a run which was resumed, repeated or is
+// evaluated by another process still has all of them, and nothing is kept in memory.
 //
 // A folder's files follow each other by name. A START voids what was said of its step and later
 // ones (docs/formats/events.md), as in TensorBoard. A record that is not whole or whose checksum
