@@ -265,8 +265,9 @@ BEL_API void bel_summary_image(bel_model_context *context, bel_estimator_spec *s
 
 /// How often which class was taken for which, in report.html: a table of labels and what was
 /// predicted, both I64 [batch] from 0 to below `classes` (2 to 50; a label out of range ends the
-/// step with OUT_OF_RANGE). Summed over the evaluation. Has no effect in TRAIN and PREDICT, nor
-/// where a process of its own evaluates. Errors: other types or shapes; a second one.
+/// step with OUT_OF_RANGE). Each example counts once, whatever its weight; summed over the
+/// evaluation, in whose event file it lies (docs/formats/events.md). Has no effect in TRAIN and
+/// PREDICT. Errors: other types or shapes; a second one.
 BEL_API void bel_summary_confusion(bel_model_context *context, bel_estimator_spec *spec,
                                    bel_value *labels, bel_value *predicted, int64_t classes);
 

@@ -1,9 +1,13 @@
-// What an evaluation found besides numbers, for the report: a confusion matrix, and the receiver
-// operating characteristic of each area under a curve.
+// What an evaluation finds besides numbers, for the report: a confusion matrix, and the receiver
+// operating characteristic (ROC) of each area under a curve. They lie in the evaluation's event
+// file as tables of numbers, so that a report finds them whichever process has evaluated, and after
+// a resume.
 #ifndef BELFRY_ESTIMATOR_DETAILS_H
 #define BELFRY_ESTIMATOR_DETAILS_H
 
 #include <stdint.h>
+
+#include "estimator/event_file.h"
 
 enum { BEL_ROC_POINTS = 200, BEL_MOST_ROCS = 4, BEL_MOST_CONFUSED = 50 };
 
@@ -22,5 +26,13 @@ typedef struct bel_details {
     bel_roc rocs[BEL_MOST_ROCS];
     int roc_count;
 } bel_details;
+
+void bel_details_deinit(bel_details *details); // leaves it all zeroes
+
+void bel_details_write(const bel_details *details, bel_event_file *events);
+
+// An event of an evaluation's file. Those of the newest step stay; what a START voids is forgotten;
+// events of other things, and tables that no evaluation writes, are passed over.
+void bel_details_take(bel_details *details, const bel_event *event);
 
 #endif

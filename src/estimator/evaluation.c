@@ -204,12 +204,6 @@ static void fill_result(totals *t, const bel_estimator_spec *spec, bel_result *o
     }
 }
 
-void bel_details_deinit(bel_details *details)
-{
-    bel_free(details->confusion);
-    *details = (bel_details){.classes = 0};
-}
-
 static void begin_details(const group *g, totals *t)
 {
     const bel_estimator_spec *spec = &g->config->forward.built->spec;

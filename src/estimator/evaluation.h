@@ -22,8 +22,6 @@ typedef struct bel_evaluation_config {
 bel_status *bel_evaluation_run(const bel_evaluation_config *config,
                                bel_result *out_result) BEL_MUST_USE;
 
-void bel_details_deinit(bel_details *details);
-
 // Calls `each` for every example in order.
 bel_status *bel_prediction_run(const bel_evaluation_config *config, bel_predict_fn *each,
                                void *user) BEL_MUST_USE;

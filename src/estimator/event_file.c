@@ -20,6 +20,8 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
 
 enum { FLUSH_BYTES = 64 * 1024, SESSION_STATUS_START = 1 };
+enum { DT_DOUBLE = 2, DT_STRING = 7 }; // of tensors
+enum { MOST_ROWS = 1 << 12 };          // and columns, of a table of numbers that is read
 
 struct bel_event_file {
     char *path;
@@ -221,38 +223,59 @@ void bel_event_file_image(bel_event_file *file, double wall_time, int64_t step, 
     put_value(file, wall_time, step, &said);
 }
 
-// A vector of one string, marked as what the text plugin shows.
-void bel_event_file_text(bel_event_file *file, double wall_time, int64_t step, const char *tag,
-                         const char *text)
+// A tensor of up to two dimensions, its content the caller's, marked for a plugin.
+static void put_tensor(bel_event_file *file, double wall_time, int64_t step, const char *tag,
+                       Events__Tensor *tensor, const int *dims, size_t rank, const char *plugin)
 {
-    enum { DT_STRING = 7 };
-    static char plugin[] = "text";
-    ProtobufCBinaryData bytes = {strlen(text), (uint8_t *)(uintptr_t)text};
-    Events__Dim dim, *dims = &dim;
+    Events__Dim list[2], *pointers[2];
     Events__Shape shape;
-    Events__Tensor tensor;
     Events__PluginData plugin_data;
     Events__Metadata metadata;
-    events__dim__init(&dim);
     events__shape__init(&shape);
-    events__tensor__init(&tensor);
     events__plugin_data__init(&plugin_data);
     events__metadata__init(&metadata);
-    dim.has_size = tensor.has_dtype = true;
-    dim.size = 1;
-    shape.dim = &dims;
-    shape.n_dim = 1;
-    tensor.dtype = DT_STRING;
-    tensor.tensor_shape = &shape;
-    tensor.string_val = &bytes;
-    tensor.n_string_val = 1;
-    plugin_data.plugin_name = plugin;
+    for (size_t i = 0; i < rank; i++) {
+        events__dim__init(pointers[i] = &list[i]);
+        list[i].has_size = true;
+        list[i].size = dims[i];
+    }
+    shape.dim = pointers;
+    shape.n_dim = rank;
+    tensor->has_dtype = true;
+    tensor->tensor_shape = &shape;
+    plugin_data.plugin_name = (char *)(uintptr_t)plugin;
     metadata.plugin_data = &plugin_data;
     Events__Value said = value_of(tag);
     said.what_case = EVENTS__VALUE__WHAT_TENSOR;
-    said.tensor = &tensor;
+    said.tensor = tensor;
     said.metadata = &metadata;
     put_value(file, wall_time, step, &said);
+}
+
+// A vector of one string, which the text plugin shows.
+void bel_event_file_text(bel_event_file *file, double wall_time, int64_t step, const char *tag,
+                         const char *text)
+{
+    ProtobufCBinaryData bytes = {strlen(text), (uint8_t *)(uintptr_t)text};
+    Events__Tensor tensor;
+    events__tensor__init(&tensor);
+    tensor.dtype = DT_STRING;
+    tensor.string_val = &bytes;
+    tensor.n_string_val = 1;
+    put_tensor(file, wall_time, step, tag, &tensor, (const int[]){1}, 1, "text");
+}
+
+// "belfry" is no plugin of TensorBoard's.
+void bel_event_file_numbers(bel_event_file *file, double wall_time, int64_t step, const char *tag,
+                            const double *numbers, int rows, int columns)
+{
+    Events__Tensor tensor;
+    events__tensor__init(&tensor);
+    tensor.dtype = DT_DOUBLE;
+    tensor.has_tensor_content = true;
+    tensor.tensor_content.data = (uint8_t *)(uintptr_t)numbers;
+    tensor.tensor_content.len = (size_t)rows * (size_t)columns * sizeof *numbers;
+    put_tensor(file, wall_time, step, tag, &tensor, (const int[]){rows, columns}, 2, "belfry");
 }
 
 void bel_event_file_session_start(bel_event_file *file, int64_t step)
@@ -301,7 +324,42 @@ static bool take_raw(const char **at, const char *end, void *out, size_t size)
     return true;
 }
 
-// A START, or scalars. Bytes that are no event, and other events, are passed over.
+// The numbers of a table, aligned; NULL: the tensor is none, or too short or long for its shape.
+// Free with bel_free.
+static double *read_numbers(const Events__Tensor *tensor, bel_event *said)
+{
+    const Events__Shape *shape = tensor->tensor_shape;
+    if (tensor->dtype != DT_DOUBLE || !tensor->has_tensor_content || shape == NULL) return NULL;
+    if (shape->n_dim != 2) return NULL;
+    int64_t rows = shape->dim[0]->size, columns = shape->dim[1]->size;
+    if (rows < 1 || columns < 1 || rows > MOST_ROWS || columns > MOST_ROWS) return NULL;
+    size_t count = (size_t)rows * (size_t)columns;
+    if (tensor->tensor_content.len != count * sizeof(double)) return NULL;
+    double *numbers = bel_xcalloc(count, sizeof *numbers);
+    memcpy(numbers, tensor->tensor_content.data, tensor->tensor_content.len);
+    said->rows = (int)rows;
+    said->columns = (int)columns;
+    return numbers;
+}
+
+static void read_value(const Events__Value *value, bel_event said,
+                       void (*each)(void *context, const bel_event *event), void *context)
+{
+    double *numbers = NULL;
+    bool scalar = value->what_case == EVENTS__VALUE__WHAT_SIMPLE_VALUE;
+    if (value->what_case == EVENTS__VALUE__WHAT_TENSOR)
+        numbers = read_numbers(value->tensor, &said);
+    if (value->tag != NULL && (scalar || numbers != NULL)) {
+        said.tag = value->tag;
+        said.numbers = numbers;
+        if (scalar) said.value = value->simple_value;
+        each(context, &said);
+    }
+    bel_free(numbers);
+}
+
+// A START, scalars and tables of numbers. Bytes that are no event, and other events, are passed
+// over.
 static void read_event(const char *data, size_t length,
                        void (*each)(void *context, const bel_event *event), void *context)
 {
@@ -313,13 +371,8 @@ static void read_event(const char *data, size_t length,
         if (said.starts) each(context, &said);
     }
     bool summary = event->what_case == EVENTS__EVENT__WHAT_SUMMARY;
-    for (size_t i = 0; summary && i < event->summary->n_value; i++) {
-        const Events__Value *value = event->summary->value[i];
-        if (value->what_case != EVENTS__VALUE__WHAT_SIMPLE_VALUE || value->tag == NULL) continue;
-        said.tag = value->tag;
-        said.value = value->simple_value;
-        each(context, &said);
-    }
+    for (size_t i = 0; summary && i < event->summary->n_value; i++)
+        read_value(event->summary->value[i], said, each, context);
     events__event__free_unpacked(event, NULL);
 }
 

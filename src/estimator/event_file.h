@@ -70,6 +70,10 @@ void bel_event_file_image(bel_event_file *file, double wall_time, int64_t step, 
 void bel_event_file_text(bel_event_file *file, double wall_time, int64_t step, const char *tag,
                          const char *text);
 
+// A table of numbers [rows, columns], which TensorBoard keeps and does not draw.
+void bel_event_file_numbers(bel_event_file *file, double wall_time, int64_t step, const char *tag,
+                            const double *numbers, int rows, int columns);
+
 // Marks that a session starts at `step`: what earlier sessions wrote about it and later steps is
 // void. Comes before the session's scalars.
 void bel_event_file_session_start(bel_event_file *file, int64_t step);
@@ -87,15 +91,19 @@ const char *bel_event_file_path(const bel_event_file *file);
 
 #define BEL_EVENT_FILE_PREFIX "events.out.tfevents."
 
+// What it points at is valid during the call.
 typedef struct bel_event {
     int64_t step;
     bool starts;     // a session starts at `step`
-    const char *tag; // a scalar, valid during the call; NULL: none
+    const char *tag; // of a scalar or a table of numbers; NULL: neither
     float value;
+    const double *numbers; // [rows, columns]; NULL: a scalar
+    int rows, columns;
 } bel_event;
 
-// Calls `each` for every START and every scalar in the bytes of a file, in order, up to its end or
-// to the first record that is not whole or not as its checksums say. Other events are passed over.
+// Calls `each` for every START, scalar and table of numbers in the bytes of a file, in order, up to
+// its end or to the first record that is not whole or not as its checksums say. Other events are
+// passed over.
 void bel_event_file_parse(const char *data, size_t size,
                           void (*each)(void *context, const bel_event *event), void *context);
 

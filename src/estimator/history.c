@@ -27,6 +27,7 @@ typedef struct folder {
     char *name; // "": the model folder itself
     curve *curves;
     size_t count, capacity;
+    bel_details details; // of its newest evaluation
 } folder;
 
 struct bel_history {
@@ -78,7 +79,8 @@ static void take_event(void *context, const bel_event *event)
                 c->count--;
         }
     }
-    if (event->tag == NULL) return;
+    bel_details_take(&f->details, event);
+    if (event->tag == NULL || event->numbers != NULL) return;
     add_point(find_curve(f, event->tag), event->step, (double)event->value);
 }
 
@@ -164,6 +166,7 @@ void bel_history_destroy(bel_history *history)
         }
         bel_free(f->curves);
         bel_free(f->name);
+        bel_details_deinit(&f->details);
     }
     bel_free(history->folders);
     bel_free(history);
@@ -239,6 +242,12 @@ bel_status *bel_history_report(const bel_history *history, const bel_report *fra
         }
     }
     bel_report report = *frame;
+    bel_report_evaluation *evaluations = bel_xcalloc(history->count, sizeof *evaluations);
+    for (size_t i = 0; i < history->count; i++)
+        evaluations[i] =
+            (bel_report_evaluation){history->folders[i].name, &history->folders[i].details};
+    report.evaluations = evaluations;
+    report.evaluation_count = (int)history->count;
     report.charts = p.charts;
     report.chart_count = (int)p.count;
     bel_status *status = bel_report_write(&report, path);
@@ -246,5 +255,6 @@ bel_status *bel_history_report(const bel_history *history, const bel_report *fra
         bel_free(p.series[i]);
     bel_free(p.series);
     bel_free(p.charts);
+    bel_free(evaluations);
     return status;
 }

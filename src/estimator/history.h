@@ -1,6 +1,6 @@
-// What a run has left in its event files: the curves that report.html shows. They are read back
-// from the files, so that a run which was resumed, repeated or is evaluated by another process
-// still has all of them, and nothing is kept in memory.
+// What a run has left in its event files: the curves that report.html shows, and its evaluations'
+// details. They are read back from the files, so that a run which was resumed, repeated or is
+// evaluated by another process still has all of them, and nothing is kept in memory.
 //
 // A folder's files follow each other by name. A START voids what was said of its step and later
 // ones (docs/formats/events.md), as in TensorBoard. A record that is not whole or whose checksum
@@ -24,7 +24,8 @@ const bel_report_series *bel_history_find(const bel_history *history, const char
 // Index of its least finite value, the earliest of those; -1: there is none.
 int64_t bel_history_best(const bel_report_series *series);
 
-// Writes the page with the curves of this history; those of `frame` are ignored.
+// Writes the page with the curves and the newest evaluations' details of this history; those of
+// `frame` are ignored.
 bel_status *bel_history_report(const bel_history *history, const bel_report *frame,
                                const char *path) BEL_MUST_USE;
 

@@ -108,10 +108,11 @@ static bel_evaluation_config config_of(const use *u, int64_t steps)
 
 // The numbers are the answer; a folder that may only be read keeps no event of them.
 static void write_events(const use *u, const bel_eval_spec *eval, bool follows,
-                         const bel_result *result)
+                         const bel_result *result, const bel_details *details)
 {
     char *folder = eval->name != NULL ? bel_strf("eval_%s", eval->name) : bel_xstrdup("eval");
-    bel_status *status = bel_run_log_add(u->estimator->config.model_dir, folder, follows, result);
+    bel_status *status =
+        bel_run_log_add(u->estimator->config.model_dir, folder, follows, result, details);
     if (status != NULL) {
         bel_log_write(BEL_LOG_WARN, "the evaluation is in no event file: %s",
                       bel_status_message(status));
@@ -126,14 +127,17 @@ static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
 {
     use u = {.estimator = estimator};
     bel_result result = {0};
+    bel_details details = {0};
     bel_status *status = begin(&u, BEL_MODE_EVAL, eval->input_fn, eval->input_user, checkpoint);
     if (status == NULL) {
         bel_evaluation_config config = config_of(&u, eval->steps);
+        config.details = &details;
         result.global_step = bel_ckpt_reader_info(u.reader)->step;
         bel_hash128_text(bel_ckpt_reader_digest(u.reader), result.digest);
         status = bel_evaluation_run(&config, &result);
     }
-    if (status == NULL) write_events(&u, eval, follows, &result);
+    if (status == NULL) write_events(&u, eval, follows, &result, &details);
+    bel_details_deinit(&details);
     end(&u);
     if (status != NULL) return status;
     *out_result = result;

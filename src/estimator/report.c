@@ -123,13 +123,16 @@ static void put_table(bel_str *out, const bel_report_table *table)
     bel_str_puts(out, "</div>\n");
 }
 
-static void put_settings(bel_str *out, const bel_report *report)
+static void put_settings(bel_str *out, const char *title, const bel_report_setting *settings,
+                         int count)
 {
-    if (report->setting_count == 0) return;
-    bel_str_puts(out, "<h2>Settings</h2>\n<div class=\"card\">\n<table class=\"settings\">\n"
-                      "<tr><th>Name</th><th>Value</th></tr>\n");
-    for (int i = 0; i < report->setting_count; i++) {
-        const bel_report_setting *setting = &report->settings[i];
+    if (count == 0) return;
+    bel_str_printf(out,
+                   "<h2>%s</h2>\n<div class=\"card\">\n<table class=\"settings\">\n"
+                   "<tr><th>Name</th><th>Value</th></tr>\n",
+                   title);
+    for (int i = 0; i < count; i++) {
+        const bel_report_setting *setting = &settings[i];
         bel_str_puts(out, "<tr><td>");
         bel_report_text(out, setting->name);
         bel_str_puts(out, "</td><td>");
@@ -168,7 +171,9 @@ bel_status *bel_report_write(const bel_report *report, const char *path)
     put_parts(&page, report);
     for (int i = 0; i < report->table_count; i++)
         put_table(&page, &report->tables[i]);
-    put_settings(&page, report);
+    put_settings(&page, "Settings that determine the result", report->settings,
+                 report->setting_count);
+    put_settings(&page, "Other settings", report->other_settings, report->other_setting_count);
     bel_str_puts(&page,
                  "<footer>Written by Belfry. Where points are denser than pixels, a curve is "
                  "their mean and its shade reaches from the lowest to the highest.</footer>\n"

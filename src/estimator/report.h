@@ -84,8 +84,10 @@ typedef struct bel_report {
     int part_count;
     const bel_report_table *tables;
     int table_count;
-    const bel_report_setting *settings;
+    const bel_report_setting *settings; // that determine the result
     int setting_count;
+    const bel_report_setting *other_settings;
+    int other_setting_count;
 } bel_report;
 
 // Writes the page; readers see the old file or the new one, never a part. The same report gives the

@@ -7,7 +7,7 @@
 static void put_cell(bel_str *out, double count, double all, bool right)
 {
     double share = all > 0 ? count / all : 0;
-    bel_str_puts(out, "<td>");
+    bel_str_puts(out, count > 0 ? "<td>" : "<td class=\"none\">");
     if (count > 0) {
         bel_str_printf(out, "<i class=\"c%d\" style=\"opacity:%.3f\"></i>", right ? 0 : 1,
                        0.08 + 0.5 * share);
@@ -17,17 +17,22 @@ static void put_cell(bel_str *out, double count, double all, bool right)
     bel_str_puts(out, "</span></td>");
 }
 
+enum { FEW = 4, NARROW = 10 }; // classes: shown larger; what fits into half of the page
+
 static void put_matrix(bel_str *out, const bel_report_evaluation *evaluation)
 {
     const bel_details *d = evaluation->details;
-    bel_str_puts(out, "<figure class=\"matrix\">\n<figcaption><h3>What was taken for what, ");
+    bel_str_puts(out, "<figure class=\"matrix");
+    if (d->classes <= FEW) bel_str_puts(out, " few");
+    if (d->classes > NARROW) bel_str_puts(out, " whole");
+    bel_str_puts(out, "\">\n<figcaption><h3>Confusion matrix, ");
     bel_report_text(out, evaluation->name);
-    bel_str_puts(out, "</h3><small>rows: labels, columns: predictions, at step ");
+    bel_str_puts(out, "</h3><small>rows: labels, columns: predictions; step ");
     bel_report_integer(out, d->step);
     bel_str_puts(out, "</small></figcaption>\n<table>\n<tr><th></th>");
     for (int c = 0; c < d->classes; c++)
         bel_str_printf(out, "<th>%d</th>", c);
-    bel_str_puts(out, "<th>right</th></tr>\n");
+    bel_str_puts(out, "<th>recall</th></tr>\n");
     for (int r = 0; r < d->classes; r++) {
         const double *row = d->confusion + (size_t)r * (size_t)d->classes;
         double all = 0;
@@ -46,15 +51,19 @@ static void put_matrix(bel_str *out, const bel_report_evaluation *evaluation)
 // A square of SIDE with room for the axes' numbers.
 enum { SIDE = 300, LEFT = 40, TOP = 10, BOTTOM = 34 };
 
-static void put_curve(bel_str *out, const char *name, const bel_roc *roc)
+static void put_roc(bel_str *out, const char *name, int64_t step, const bel_roc *roc)
 {
-    bel_str_puts(out, "<figure class=\"roc\">\n<figcaption><h3>");
+    bel_str_puts(out, "<figure class=\"roc\">\n<figcaption><h3>ROC of ");
     bel_report_text(out, roc->name);
     bel_str_puts(out, ", ");
     bel_report_text(out, name);
-    bel_str_puts(out, "</h3><small>true yes over false yes</small></figcaption>\n");
-    bel_str_printf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\">\n", LEFT + SIDE + 10,
-                   TOP + SIDE + BOTTOM);
+    bel_str_puts(out, "</h3><small>true over false positive rate; step ");
+    bel_report_integer(out, step);
+    bel_str_puts(out, "</small></figcaption>\n");
+    bel_str_printf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"ROC of ",
+                   LEFT + SIDE + 20, TOP + SIDE + BOTTOM);
+    bel_report_text(out, roc->name);
+    bel_str_puts(out, "\">\n");
     for (int i = 0; i <= 4; i++) {
         int x = LEFT + SIDE * i / 4, y = TOP + SIDE * i / 4;
         bel_str_printf(out, "<path class=\"grid\" d=\"M%d %dV%dM%d %dH%d\"/>", x, TOP, TOP + SIDE,
@@ -81,11 +90,12 @@ void bel_report_evaluations_write(bel_str *out, const bel_report *report)
         const bel_report_evaluation *evaluation = &report->evaluations[i];
         const bel_details *d = evaluation->details;
         if (d->classes == 0 && d->roc_count == 0) continue;
-        if (!begun) bel_str_puts(out, "<h2>The last evaluation</h2>\n<div class=\"charts\">\n");
+        if (!begun)
+            bel_str_puts(out, "<h2>The last evaluation</h2>\n<div class=\"charts even\">\n");
         begun = true;
         if (d->classes > 0) put_matrix(out, evaluation);
         for (int k = 0; k < d->roc_count; k++)
-            put_curve(out, evaluation->name, &d->rocs[k]);
+            put_roc(out, evaluation->name, d->step, &d->rocs[k]);
     }
     if (begun) bel_str_puts(out, "</div>\n");
 }

@@ -77,11 +77,14 @@ const char bel_report_css[] =
 const char bel_report_evaluation_css[] =
     ".roc svg{max-width:420px;margin:0 auto}\n"
     ".roc .half{stroke:var(--base);stroke-dasharray:4 4;fill:none}\n"
+    ".even{grid-template-columns:repeat(auto-fill,minmax(min(460px,100%),1fr))}"
+    ".whole{grid-column:1/-1}\n"
     ".matrix{overflow-x:auto}.matrix table{width:auto;font-size:13px}\n"
     ".matrix th,.matrix td{text-align:right;padding:4px 8px;min-width:42px;white-space:nowrap}\n"
+    ".few th,.few td{min-width:84px;padding:14px 16px;font-size:15px}\n"
     ".matrix td{position:relative}\n"
     ".matrix td i{position:absolute;inset:1px;border-radius:4px;background:currentColor}\n"
-    ".matrix td span{position:relative;color:var(--ink)}\n";
+    ".matrix td span{position:relative}.matrix .none{color:var(--soft)}\n";
 
 const char bel_report_script[] =
     "document.querySelectorAll('svg[data-plot]').forEach(svg=>{\n"

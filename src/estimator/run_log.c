@@ -92,7 +92,8 @@ static bel_status *folder_events(bel_run_log *log, const char *name, bel_event_f
     return NULL;
 }
 
-static void write_evaluation(bel_event_file *events, const bel_result *result)
+static void write_evaluation(bel_event_file *events, const bel_result *result,
+                             const bel_details *details)
 {
     double now = bel_clock_wall();
     int64_t step = result->global_step;
@@ -101,18 +102,20 @@ static void write_evaluation(bel_event_file *events, const bel_result *result)
         bel_event_file_scalar(events, now, step, result->metrics[m].name,
                               (float)result->metrics[m].value);
     }
+    bel_details_write(details, events);
 }
 
-bel_status *bel_run_log_evaluation(bel_run_log *log, const char *name, const bel_result *result)
+bel_status *bel_run_log_evaluation(bel_run_log *log, const char *name, const bel_result *result,
+                                   const bel_details *details)
 {
     bel_event_file *events = NULL;
     BEL_TRY(folder_events(log, name, &events));
-    write_evaluation(events, result);
+    write_evaluation(events, result, details);
     return bel_event_file_flush(events);
 }
 
 bel_status *bel_run_log_add(const char *model_dir, const char *name, bool newest,
-                            const bel_result *result)
+                            const bel_result *result, const bel_details *details)
 {
     bel_event_file *events;
     char *path = bel_path_join(model_dir, name);
@@ -120,7 +123,7 @@ bel_status *bel_run_log_add(const char *model_dir, const char *name, bool newest
     bel_free(path);
     BEL_TRY(status);
     if (newest) bel_event_file_session_start(events, result->global_step + 1);
-    write_evaluation(events, result);
+    write_evaluation(events, result, details);
     return bel_event_file_close(events);
 }
 

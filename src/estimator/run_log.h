@@ -4,6 +4,7 @@
 #define BELFRY_ESTIMATOR_RUN_LOG_H
 
 #include "belfry/estimator.h"
+#include "estimator/details.h"
 
 typedef struct bel_run_log bel_run_log;
 
@@ -29,8 +30,8 @@ void bel_run_log_scalar(bel_run_log *log, int64_t step, const char *tag, double 
 void bel_run_log_text(bel_run_log *log, int64_t step, const char *tag, const char *text);
 
 // An evaluation; writes an event file into the folder of that name ("eval", "eval_<name>").
-bel_status *bel_run_log_evaluation(bel_run_log *log, const char *name,
-                                   const bel_result *result) BEL_MUST_USE;
+bel_status *bel_run_log_evaluation(bel_run_log *log, const char *name, const bel_result *result,
+                                   const bel_details *details) BEL_MUST_USE;
 
 bel_status *bel_run_log_flush(bel_run_log *log) BEL_MUST_USE;
 bel_status *bel_run_log_close(bel_run_log *log) BEL_MUST_USE; // also frees; NULL is fine
@@ -38,6 +39,6 @@ bel_status *bel_run_log_close(bel_run_log *log) BEL_MUST_USE; // also frees; NUL
 // An evaluation outside training, into an event file of its own in that folder; nothing is written
 // into `model_dir` itself. With `newest` later steps are void: training has gone back.
 bel_status *bel_run_log_add(const char *model_dir, const char *name, bool newest,
-                            const bel_result *result) BEL_MUST_USE;
+                            const bel_result *result, const bel_details *details) BEL_MUST_USE;
 
 #endif

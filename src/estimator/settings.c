@@ -92,6 +92,59 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     add(settings, "arithmetic", "%d", ARITHMETIC);
 }
 
+static void add_bytes(bel_settings *settings, const char *name, int64_t bytes)
+{
+    char text[32];
+    if (bytes > 0) add_text(settings, name, bel_bytes_text((uint64_t)bytes, text));
+}
+
+static void add_flag(bel_settings *settings, const char *name, bool value)
+{
+    add_text(settings, name, value ? "true" : "false");
+}
+
+static void gather_processes(bel_settings *settings, const bel_estimator *estimator)
+{
+    static const char *const lanes[] = {"auto", "shm", "grpc"};
+    const bel_run_config *config = &estimator->config;
+    bel_str towers = {0};
+    for (int w = 0; w < config->worker_count; w++)
+        bel_str_printf(&towers, "%s%d", w > 0 ? "," : "", estimator->towers_of[w]);
+    add(settings, "num_workers", "%d", config->worker_count);
+    add_text(settings, "towers_of_workers", towers.text);
+    add(settings, "num_threads", "%d", estimator->thread_count);
+    add(settings, "parameter_server_count", "%d", config->shard_count);
+    add_text(settings, "executor", config->executor == BEL_EXECUTOR_ASYNC ? "async" : "sync");
+    add_text(settings, "lane", lanes[config->lane]);
+    bel_str_deinit(&towers);
+}
+
+void bel_settings_gather_others(bel_settings *settings, const bel_estimator *estimator)
+{
+    const bel_run_config *config = &estimator->config;
+    gather_processes(settings, estimator);
+    if (config->save_checkpoints_steps > 0) {
+        add(settings, "save_checkpoints_steps", "%lld", (long long)config->save_checkpoints_steps);
+    } else {
+        add(settings, "save_checkpoints_secs", "%g", config->save_checkpoints_secs);
+    }
+    add(settings, "keep_checkpoint_max", "%d", config->keep_checkpoint_max);
+    add(settings, "keep_checkpoint_every_n_hours", "%g", config->keep_checkpoint_every_n_hours);
+    add(settings, "save_summary_steps", "%lld", (long long)config->save_summary_steps);
+    add(settings, "log_step_count_steps", "%lld", (long long)config->log_step_count_steps);
+    add_flag(settings, "train_metrics", config->train_metrics);
+    add_flag(settings, "audit_input", config->audit_input);
+    add_flag(settings, "allow_changes", config->allow_changes);
+    add(settings, "stall_timeout", "%g", config->stall_timeout_secs);
+    add_bytes(settings, "activation_memory", config->activation_memory);
+    add_bytes(settings, "table_memory", config->table_memory);
+    if (config->aggregation == BEL_AGGREGATE_BOUNDED) {
+        add(settings, "max_staleness", "%d", config->max_staleness);
+    }
+    if (config->metrics_port != 0) add(settings, "metrics_port", "%d", config->metrics_port);
+    if (config->trace_file != NULL) add_text(settings, "trace", config->trace_file);
+}
+
 void bel_settings_deinit(bel_settings *settings)
 {
     for (int i = 0; i < settings->count; i++) {

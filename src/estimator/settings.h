@@ -24,6 +24,10 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
                          const bel_built *built, const bel_input *input, const bel_layout *layout);
 void bel_settings_deinit(bel_settings *settings);
 
+// Adds the settings of a run that leave the bits as they are, by the names of the command's flags
+// or else of bel_run_config. For people: no checkpoint keeps them.
+void bel_settings_gather_others(bel_settings *settings, const bel_estimator *estimator);
+
 // FAILED_PRECONDITION when the checkpoint was made with other settings: lists each with both
 // values.
 bel_status *bel_settings_compare(const bel_settings *settings,

@@ -122,7 +122,6 @@ void bel_job_free_evals(bel_job *job)
         bel_rows_deinit(&eval->rows);
         bel_free(eval->values);
         bel_free(eval->folder);
-        bel_details_deinit(&eval->details);
     }
     bel_free(job->evals);
 }
@@ -146,8 +145,9 @@ static bel_status *attend(void *context)
     return job->backend->ops->attend(job->backend);
 }
 
-// The snapshot stays in hand all the while. The first evaluation's result is the job's.
-bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
+// The snapshot stays in hand all the while.
+static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step,
+                                  bel_result *result, bel_details *details)
 {
     const bel_estimator *estimator = job->estimator;
     bel_evaluation_config config = {
@@ -161,18 +161,25 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
         .input = eval->input,
         .steps = eval->spec->steps,
         .tower_count = estimator->towers_of[0],
-        .details = &eval->details,
+        .details = details,
         .between = attend,
         .context = job};
-    bel_result result = {.global_step = step};
     eval->last_ns = bel_clock_ns();
     int64_t begun = bel_trace_begin();
     BEL_TRY(job->backend->ops->read_values(job->backend));
     BEL_TRY(bel_job_read_rows(job, eval, step));
-    BEL_TRY_CTX(bel_evaluation_run(&config, &result), "%s", eval->folder);
+    BEL_TRY_CTX(bel_evaluation_run(&config, result), "%s", eval->folder);
     bel_trace_end(
         (bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_EVALUATE, .step = step},
         begun);
+    return NULL;
+}
+
+// The first evaluation's result is the job's.
+static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_details *details)
+{
+    bel_result result = {.global_step = step};
+    BEL_TRY(run_evaluation(job, eval, step, &result, details));
     eval->last_step = step;
     log_result(eval->folder, &result);
     if (eval->spec->out_result != NULL) *eval->spec->out_result = result;
@@ -181,12 +188,20 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
         job->result = result;
     }
     eval->last_result = result;
-    BEL_TRY(bel_run_log_evaluation(job->log, eval->folder, &result));
+    BEL_TRY(bel_run_log_evaluation(job->log, eval->folder, &result, details));
     bel_job_count_evaluation(job, eval->folder, &result);
     BEL_TRY(bel_job_export(job, eval, &result, false));
     bel_hook_context context = {
-        .estimator = estimator, .stop = &job->hook_stop, .log = job->log, .step = step};
+        .estimator = job->estimator, .stop = &job->hook_stop, .log = job->log, .step = step};
     return bel_hooks_after_evaluation(&job->trainable.hooks, &context, eval->folder, &result);
+}
+
+bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
+{
+    bel_details details = {0};
+    bel_status *status = evaluate(job, eval, step, &details);
+    bel_details_deinit(&details);
+    return status;
 }
 
 // --- Made up for ---------------------------------------------------------------------------------

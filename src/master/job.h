@@ -4,7 +4,6 @@
 #ifndef BELFRY_MASTER_JOB_H
 #define BELFRY_MASTER_JOB_H
 
-#include "estimator/details.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/model.h"
 #include "estimator/rows.h"
@@ -22,7 +21,6 @@ typedef struct bel_job_eval {
     bel_built *built;
     const float **values;   // by graph variable: in the snapshot
     bel_result last_result; // of last_step
-    bel_details details;    // of the same
     bel_rows rows;          // of the snapshot
     int64_t last_step;      // evaluated, -1: none
     int64_t built_ns, last_ns;

@@ -79,6 +79,15 @@ static int make_parts(const bel_job *job, bel_report_part *parts)
     return count;
 }
 
+// Names and values are borrowed. Free with bel_free.
+static bel_report_setting *list_settings(const bel_settings *settings)
+{
+    bel_report_setting *list = bel_xcalloc((size_t)settings->count, sizeof *list);
+    for (int i = 0; i < settings->count; i++)
+        list[i] = (bel_report_setting){settings->names[i], settings->values[i]};
+    return list;
+}
+
 // Tiles own their values, which are freed here; everything else is borrowed.
 static bel_status *write_report(bel_job *job, bool over, const bel_history *history)
 {
@@ -86,11 +95,10 @@ static bel_status *write_report(bel_job *job, bool over, const bel_history *hist
     bel_report_tile tiles[MAX_TILES];
     bel_report_part parts[8];
     const bel_run_config *config = &job->estimator->config;
-    size_t count = (size_t)job->trainable.settings.count;
-    bel_report_setting *settings = bel_xcalloc(count, sizeof *settings);
-    for (size_t i = 0; i < count; i++)
-        settings[i] = (bel_report_setting){job->trainable.settings.names[i],
-                                           job->trainable.settings.values[i]};
+    bel_settings others = {0};
+    bel_settings_gather_others(&others, job->estimator);
+    bel_report_setting *settings = list_settings(&job->trainable.settings);
+    bel_report_setting *other_settings = list_settings(&others);
     char *subtitle =
         bel_strf("%lld parameters, %d worker%s, %d replica%s, %d shard%s, %s %s",
                  (long long)job->trainable.layout->parameters, config->worker_count,
@@ -105,12 +113,9 @@ static bel_status *write_report(bel_job *job, bool over, const bel_history *hist
                          .parts = parts,
                          .part_count = make_parts(job, parts),
                          .settings = settings,
-                         .setting_count = job->trainable.settings.count};
-    bel_report_evaluation evaluations[BEL_MAX_EVALS];
-    for (int i = 0; i < job->eval_count; i++)
-        evaluations[i] = (bel_report_evaluation){job->evals[i].folder, &job->evals[i].details};
-    report.evaluations = evaluations;
-    report.evaluation_count = job->eval_count;
+                         .setting_count = job->trainable.settings.count,
+                         .other_settings = other_settings,
+                         .other_setting_count = others.count};
     bel_job_tables tables;
     bel_job_tables_make(job, over, &tables);
     report.tables = tables.tables;
@@ -127,6 +132,8 @@ static bel_status *write_report(bel_job *job, bool over, const bel_history *hist
     }
     bel_job_tables_deinit(&tables);
     bel_free(settings);
+    bel_free(other_settings);
+    bel_settings_deinit(&others);
     bel_free(subtitle);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "master/job_tables.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -127,6 +128,29 @@ static char *members_sentence(const bel_job *job, const bel_board *board)
     return text.text;
 }
 
+// Of a cluster: where everybody runs. A worker that shares the master's process has no row.
+static void put_processes(const bel_job *job, bel_job_tables *t)
+{
+    static const char *const columns[] = {"Process", "host", "pid", "restarts"};
+    const bel_members *members = job->members;
+    char host[256] = "";
+    if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+    begin_table(t, NULL, NULL, COLUMNS(columns));
+    put(t, bel_xstrdup("master 0"));
+    put(t, bel_xstrdup(host));
+    put(t, bel_strf("%lld", (long long)getpid()));
+    put(t, bel_strf("%u", job->task->incarnation));
+    for (int i = 0; i < bel_members_count(members); i++) {
+        const bel_member_view *m = bel_members_get(members, i);
+        char text[32];
+        if (m->pid == 0) continue; // nobody has joined there
+        put(t, bel_xstrdup(bel_role_text(m->role, m->index, text)));
+        put(t, m->host != NULL ? bel_xstrdup(m->host) : NULL);
+        put(t, bel_strf("%lld", (long long)m->pid));
+        put(t, bel_strf("%u", m->incarnation));
+    }
+}
+
 static void put_members(const bel_job *job, bel_job_tables *t)
 {
     static const char *const of_workers[] = {"Worker",   "steps",   "input", "compute", "push",
@@ -141,6 +165,7 @@ static void put_members(const bel_job *job, bel_job_tables *t)
     begin_table(t, NULL, NULL, COLUMNS(of_shards));
     for (int i = 0; i < board->row_count; i++)
         if (board->rows[i].role == BEL_BOARD_SHARD) put_shard(t, &board->rows[i]);
+    if (job->task != NULL) put_processes(job, t);
 }
 
 // --- What was read -------------------------------------------------------------------------------

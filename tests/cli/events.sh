@@ -33,4 +33,6 @@ check "which the text plugin shows" grep -q 'plugin_name: "text"' out.txt
 check "nothing unknown" test "$(grep -cE '^ *[0-9]+[:{ ]' out.txt)" = 0
 run_ok decode run/eval
 equal "evaluations" "$(grep -c 'tag: "accuracy"' out.txt)" 2
+equal "confusion matrices" "$(grep -c 'tag: "belfry/confusion"' out.txt)" 2
+check "of ten classes" test "$(grep -c 'size: 10$' out.txt)" = 4
 finish

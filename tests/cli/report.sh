@@ -19,18 +19,31 @@ odd=(--train_files odd-train.csv --eval_files odd-eval.csv --label_column digit 
     --class_count 2)
 run_ok belfry train_and_evaluate --model_dir alone "${odd[@]}" --train_steps 40 --eval_every_steps 10 \
     --save_summary_steps 5 --num_workers 2 --audit_input
-run_ok page alone 'One process with' 'worker 0 40' 'worker 1 40' 'shard 0 41' 'auc, eval' 'What was taken for what, eval' \
+run_ok page alone 'One process with' 'worker 0 40' 'worker 1 40' 'shard 0 41' 'ROC of auc, eval' 'Confusion matrix, eval' \
     'optimizer adam' 'Every record was read exactly once in each epoch: 80 batches.'
 equal "sections" "$(cut -d';' -f2 out.txt)" \
-    " Curves, The last evaluation, Where the time of a step goes, Workers and shards, What was read, Settings"
+    " Curves, The last evaluation, Where the time of a step goes, Workers and shards, What was read, Settings that determine the result, Other settings"
 check "charts" test "$(cut -d' ' -f1 out.txt)" -ge 6
 run_ok page alone input compute push apply pull wait other
+matrix() { sed -n '/class="matrix/,/<\/figure>/p' "$1/report.html"; }
+before=$(matrix alone)
+equal "examples in the matrix" "$(grep -oE '<span>[0-9]+</span>' <<<"$before" | tr -dc '0-9\n' |
+    awk '{ n += $1 } END { print n }')" 359
+
+# --- Nothing is left to train: what was evaluated is there all the same
+run_ok belfry train_and_evaluate --model_dir alone "${odd[@]}" --train_steps 40 --eval_every_steps 10 --num_workers 2
+run_ok page alone 'ROC of auc, eval'
+equal "the matrix of the run before" "$(matrix alone)" "$before"
 
 # --- A cluster, one of whose processes is lost
 run_ok env BELFRY_FAULT='crash:tower_compute#9@worker-1' timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed \
-    --worker_count 2 --parameter_server_count 2 --job_dir killed -- "${odd[@]}" --train_steps 40 --audit_input
+    --worker_count 2 --parameter_server_count 2 --evaluator_count 1 --job_dir killed -- "${odd[@]}" --train_steps 40 \
+    --audit_input
 run_ok page killed '1 restart of processes, 1 lost connection, seen by this master' 'shard 1 41' 'worker 1' \
     'Every record was read exactly once in each epoch: 80 batches'
+equal "restarts by process" "$(sed -n 's/^<tr><td>\([a-z]* [0-9]\)<\/td><td class="n">'"$(uname -n)"'<\/td>.*<td class="n">\([0-9]\)<\/td><\/tr>$/\1: \2/p' \
+    killed/report.html | sort | tr '\n' ' ')" "evaluator 0: 0 master 0: 0 ps 0: 0 ps 1: 0 worker 0: 0 worker 1: 1 "
+run_ok page killed 'ROC of auc, eval' 'at step 40' 'num_workers 2' # of the evaluator
 check "its shards have counted every report" grep -q '<td>worker 0</td>.*<td class="n">40</td><td class="n">0</td>' \
     killed/report.html
 

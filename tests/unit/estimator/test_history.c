@@ -101,6 +101,96 @@ static void test_damage(void **state)
     bel_free(names);
 }
 
+static bel_details some_details(int64_t step, double first, double *counts)
+{
+    counts[0] = first;
+    counts[1] = counts[2] = 2;
+    counts[3] = 9;
+    bel_details details = {.step = step, .classes = 2, .confusion = counts, .roc_count = 1};
+    details.rocs[0] = (bel_roc){.name = "auc", .no = {0, 0.25, 1}, .yes = {0, 0.5, 1}, .count = 3};
+    return details;
+}
+
+static void write_details(double time, int64_t starts, const bel_details *details)
+{
+    char *dir = bel_path_join(bel_test_own_folder(), "eval");
+    bel_event_file *file;
+    BEL_ASSERT_OK(bel_event_file_open_at(dir, time, &file));
+    if (starts >= 0) bel_event_file_session_start(file, starts);
+    if (details != NULL) bel_details_write(details, file);
+    BEL_ASSERT_OK(bel_event_file_close(file));
+    bel_free(dir);
+}
+
+// The page, of which `part` is; NULL: it shows no evaluation.
+static void expect_page(const char *part)
+{
+    bel_history *history;
+    char *path = bel_path_join(bel_test_own_folder(), "report.html"), *page;
+    size_t size;
+    BEL_ASSERT_OK(bel_history_read(bel_test_own_folder(), &history));
+    BEL_ASSERT_OK(bel_history_report(history, &(bel_report){.title = "t"}, path));
+    BEL_ASSERT_OK(bel_file_read(path, &page, &size));
+    if (part == NULL) {
+        assert_null(strstr(page, "The last evaluation"));
+    } else {
+        assert_non_null(strstr(page, part));
+        assert_non_null(strstr(page, "ROC of auc, eval"));
+        assert_non_null(strstr(page, "d=\"M40.0 310.0L115.0 160.0L340.0 10.0\""));
+    }
+    bel_free(page);
+    bel_free(path);
+    bel_history_destroy(history);
+}
+
+// Of the newest step, whoever wrote them; a START voids them.
+static void test_details(void **state)
+{
+    (void)state;
+    double counts[4];
+    bel_details details = some_details(20, 111, counts);
+    expect_page(NULL);
+    write_details(1000, 1, &details);
+    expect_page("<span>111</span>");
+    details = some_details(40, 222, counts);
+    write_details(1001, -1, &details);
+    expect_page("<span>222</span>");
+    details = some_details(30, 333, counts); // an old checkpoint, later
+    write_details(1002, -1, &details);
+    expect_page("<span>222</span>");
+    details = some_details(40, 444, counts); // the later word about a step
+    write_details(1003, -1, &details);
+    expect_page("<span>444</span>");
+    write_details(1004, 41, NULL);
+    expect_page("<span>444</span>");
+    write_details(1005, 40, NULL);
+    expect_page(NULL);
+}
+
+// A file may hold anything: what cannot be drawn is passed over.
+static void test_foreign_tables(void **state)
+{
+    (void)state;
+    char *dir = bel_path_join(bel_test_own_folder(), "eval");
+    double numbers[64 * 64] = {0};
+    bel_event_file *file;
+    BEL_ASSERT_OK(bel_event_file_open_at(dir, 1000, &file));
+    bel_event_file_numbers(file, 0, 5, "belfry/confusion", numbers, 2, 3);
+    bel_event_file_numbers(file, 0, 5, "belfry/confusion", numbers, 64, 64);
+    bel_event_file_numbers(file, 0, 5, "belfry/roc/auc", numbers, 3, 2);
+    bel_event_file_numbers(file, 0, 5, "belfry/roc/auc", numbers, 2, BEL_ROC_POINTS + 1);
+    bel_event_file_numbers(file, 0, 5, "confusion", numbers, 2, 2);
+    static const double odd[] = {NAN, INFINITY, -1, 1e300};
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        numbers[3] = odd[i];
+        bel_event_file_numbers(file, 0, 5, "belfry/confusion", numbers, 2, 2);
+        bel_event_file_numbers(file, 0, 5, "belfry/roc/auc", numbers, 2, 2);
+    }
+    BEL_ASSERT_OK(bel_event_file_close(file));
+    bel_free(dir);
+    expect_page(NULL);
+}
+
 static void test_page(void **state)
 {
     (void)state;
@@ -122,10 +212,9 @@ static void test_page(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_sessions),
-        BEL_TEST_IN_FOLDER(test_best_is_finite_and_first),
-        BEL_TEST_IN_FOLDER(test_damage),
-        BEL_TEST_IN_FOLDER(test_page),
+        BEL_TEST_IN_FOLDER(test_sessions),       BEL_TEST_IN_FOLDER(test_best_is_finite_and_first),
+        BEL_TEST_IN_FOLDER(test_damage),         BEL_TEST_IN_FOLDER(test_details),
+        BEL_TEST_IN_FOLDER(test_foreign_tables), BEL_TEST_IN_FOLDER(test_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

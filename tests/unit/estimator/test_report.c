@@ -120,6 +120,8 @@ static const bel_report full = {
     .table_count = 3,
     .settings = settings,
     .setting_count = 2,
+    .other_settings = &settings[1],
+    .other_setting_count = 1,
 };
 
 static void test_everything_is_on_the_page(void **state)
@@ -135,7 +137,9 @@ static void test_everything_is_on_the_page(void **state)
     ASSERT_HAS(text, "cross-entropy");
     ASSERT_HAS(text, "98.31 %");
     ASSERT_HAS(text, "0123456789abcdef0123456789abcdef");
+    ASSERT_HAS(text, "<h2>Settings that determine the result</h2>");
     ASSERT_HAS(text, "<td>learning_rate</td><td>0.001</td>");
+    ASSERT_HAS(strstr(text, "<h2>Other settings</h2>"), "<td>data</td>");
     ASSERT_HAS(text, "<h2>Cluster</h2>\n<div class=\"card\">\n<p>No &quot;restart&quot;.</p>");
     ASSERT_HAS(text, "<th>Worker</th><th class=\"n\">steps</th><th class=\"n\">&lt;memory&gt;");
     ASSERT_HAS(text, "<tr><td>worker 1</td><td class=\"n\">1,499</td><td class=\"n\">&amp; more");
@@ -186,10 +190,12 @@ static void test_evaluations(void **state)
     assert_well_formed(text);
     assert_self_contained(text);
     ASSERT_HAS(text, "The last evaluation");
-    ASSERT_HAS(text, "What was taken for what, eval_&lt;b&gt;");
+    ASSERT_HAS(text, "Confusion matrix, eval_&lt;b&gt;");
     ASSERT_HAS(text, "<span>1,200</span>");
     ASSERT_HAS(text, "80.0 %");
-    ASSERT_HAS(text, "auc &lt;1&gt;");
+    assert_int_equal(count_of(text, "ROC of auc &lt;1&gt;"), 2); // title and label
+    ASSERT_HAS(text, "<figure class=\"matrix few\">");
+    assert_finite_drawings(text);
     ASSERT_HAS(text, "d=\"M40.0 310.0L190.0 10.0L340.0 10.0\"");
     assert_int_equal(count_of(text, "<figure"), 2);
     assert_null(strstr(text, "nan"));
