@@ -2,10 +2,8 @@
 // labels' file by convention. What training used is remembered by the checkpoint (scale, ids,
 // lists, length, label), so that reading needs only the files.
 //
-// The last column as label needs a look into the first file before the dataset is described; so
-// a pipe needs --label_column, as it can be read only once. Shuffling comes before repeating:
-// each epoch has its own order and holds each record once. Without --num_epochs the data is
-// endless only where --train_steps ends the training.
+// Shuffling comes before repeating: each epoch has its own order and holds each record once.
+// Without --num_epochs the data is endless only where --train_steps ends the training.
 #include "inputs.h"
 
 #include <errno.h>
@@ -18,7 +16,6 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "input/csv_file.h"
 #include "input/paths.h"
 
 // The files of a list flag, below --data_dir where they are relative; patterns are replaced by what
@@ -125,34 +122,6 @@ const char *bel_flag_inputs_format(const bel_options *options)
 
 // --- CSV ----------------------------------------------------------------------------------------
 
-// The name of a file's last column; free with bel_free.
-static bel_status *last_column(const char *path, bool header, char **out_name)
-{
-    struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s can be read only once, so its columns cannot be looked at first: "
-                       "--label_column is needed",
-                       path);
-    }
-    bel_csv_file file = {0};
-    bel_csv_field *fields;
-    const char *next;
-    int count;
-    bel_status *status = bel_csv_file_open(&file, path, ',');
-    if (status == NULL) status = bel_csv_file_split(&file, file.text, &fields, &count, &next);
-    if (status == NULL && !header) {
-        *out_name = bel_strf("%d", count - 1);
-    } else if (status == NULL) {
-        const bel_csv_field *last = &fields[count - 1];
-        *out_name = bel_xcalloc(bel_csv_value_length(last) + 1, 1);
-        bel_csv_copy_value(last, *out_name);
-    }
-    if (status == NULL) bel_free(fields);
-    bel_csv_file_close(&file);
-    return status;
-}
-
 // "a,b" as a list of names in *out_text, both to be freed with bel_free.
 static const char **split_names(const char *names, char **out_text, int *out_count)
 {
@@ -200,7 +169,7 @@ static bel_status *check_path_flags(const bel_flag_input *input)
                    "file; this package makes its features from the files that rows name");
 }
 
-static bel_status *open_paths(const bel_flag_input *input, const char *label,
+static bel_status *open_paths(const bel_flag_input *input, const char *label, bool last_is_label,
                               const file_list *files, bel_dataset **out_dataset)
 {
     BEL_TRY(check_path_flags(input));
@@ -210,6 +179,7 @@ static bel_status *open_paths(const bel_flag_input *input, const char *label,
         .path_count = files->count,
         .no_header = !bel_options_bool(input->options, "header"),
         .label_column = label,
+        .last_is_label = last_is_label,
         .class_count = input->class_count,
         .columns = (const bel_csv_column[]){{path, BEL_DTYPE_STRING}},
         .column_count = 1,
@@ -223,21 +193,14 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
 {
     bool header = bel_options_bool(input->options, "header");
     const char *label = bel_options_string(input->options, "label_column");
-    char *last = NULL;
     if (input->id_list_columns == NULL && (input->id_list_most != 0 || input->id_list_weights)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--id_list_most and --id_list_weights go with --id_list_columns");
     }
     if (label == NULL && mode == BEL_MODE_EVAL) label = input->label_column;
-    if (label == NULL && mode != BEL_MODE_PREDICT) {
-        BEL_TRY(last_column(files->paths[0], header, &last));
-        label = last;
-    }
-    if (input->feature_fn != NULL) {
-        bel_status *status = open_paths(input, label, files, out_dataset);
-        bel_free(last);
-        return status;
-    }
+    bool last_is_label = label == NULL && mode != BEL_MODE_PREDICT;
+    if (input->feature_fn != NULL)
+        return open_paths(input, label, last_is_label, files, out_dataset);
     char *id_text = NULL, *list_text = NULL;
     int id_count = 0, list_count = 0;
     const char **ids = NULL, **lists = NULL;
@@ -249,6 +212,7 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
         .path_count = files->count,
         .no_header = !header,
         .label_column = label,
+        .last_is_label = last_is_label,
         .id_columns = ids,
         .id_column_count = id_count,
         .id_list_columns = lists,
@@ -259,7 +223,6 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
         .class_count = input->class_count,
         .scale = input->feature_scale,
     });
-    bel_free(last);
     bel_free(id_text);
     bel_free(ids);
     bel_free(list_text);

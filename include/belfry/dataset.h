@@ -128,6 +128,7 @@ typedef struct bel_csv_options {
     int64_t id_list_most;     ///< So many ids a value may have; 0 means 16.
     char id_list_separator;   ///< 0 means '|'.
     bool id_list_weights;     ///< Ids may have weights, "3:0.5|17"; F32, field "id_weights".
+    bool last_is_label;       ///< Without label_column: the last column is it, whatever its name.
 } bel_csv_options;
 
 /// CSV, with a record for each row. Without `columns`, every column but label, length and ids is a

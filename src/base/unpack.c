@@ -1,17 +1,33 @@
 // libdeflate unpacks a stream in one call, about twice as fast as zlib does piece by piece, but
-// must be given room for all of it. A gzip stream says its size, modulo 2^32, in its last bytes; a
-// zlib stream does not. So room is guessed, and a stream that needs more is unpacked again with
-// twice as much. What a stream can claim is bounded by what deflate can do, 1,032 times the packed
-// size.
+// must be given room for all of it. So it unpacks into memory, and zlib into files. A gzip stream
+// says its size, modulo 2^32, in its last bytes; a zlib stream does not. So room in memory is
+// guessed, and a stream that needs more is unpacked again with twice as much. What a stream can
+// claim is bounded by what deflate can do, 1,032 times the packed size.
+#define ZLIB_CONST // zlib may not change what it reads
 #include "base/unpack.h"
 
+#include <errno.h>
 #include <libdeflate.h>
-#include <stdint.h>
 #include <string.h>
+#include <unistd.h>
+#include <zlib.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
+#include "base/file.h"
 
 enum { GZIP_LEAST = 18, MOST_RATIO = 1032, USUAL_RATIO = 4, SPARE = 64 };
+
+static bel_status *corrupt(const char *path, bool gzip)
+{
+    return BEL_ERR(BEL_DATA_LOSS, "%s: %s stream is truncated or corrupt", path,
+                   gzip ? "gzip" : "zlib");
+}
+
+static bel_status *no_memory(const char *path)
+{
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: not enough memory to unpack it", path);
+}
 
 bool bel_is_gzip(const void *data, size_t size)
 {
@@ -29,11 +45,13 @@ bool bel_is_zlib(const void *data, size_t size)
     return (bytes[0] * 256 + bytes[1]) % 31 == 0;
 }
 
+// --- Into memory ---------------------------------------------------------------------------------
+
 typedef struct unpacking {
     struct libdeflate_decompressor *decompressor;
     bool gzip;
     char *data; // room for `capacity` bytes and a zero
-    size_t used, capacity;
+    size_t used, capacity, most;
 } unpacking;
 
 // What a stream of `size` bytes most likely needs.
@@ -58,12 +76,15 @@ static void make_room(unpacking *u, size_t room)
     u->data = bel_xrealloc(u->data, u->capacity + 1);
 }
 
-// One gzip member or zlib stream at the beginning of `packed`.
+// One gzip member or zlib stream at the beginning of `packed`. INSUFFICIENT_SPACE: it is more than
+// may be, or most likely so, which is not tried.
 static enum libdeflate_result unpack_one(unpacking *u, const unsigned char *packed, size_t size,
                                          size_t *out_taken)
 {
-    size_t room = guess(u, packed, size);
+    size_t room = guess(u, packed, size), left = u->most - u->used;
+    if (room - SPARE > left) return LIBDEFLATE_INSUFFICIENT_SPACE;
     for (;;) {
+        if (room > left) room = left;
         make_room(u, room);
         size_t made = 0;
         enum libdeflate_result result =
@@ -71,20 +92,19 @@ static enum libdeflate_result unpack_one(unpacking *u, const unsigned char *pack
                 u->decompressor, packed, size, u->data + u->used, u->capacity - u->used, out_taken,
                 &made);
         if (result == LIBDEFLATE_SUCCESS) u->used += made;
-        if (result != LIBDEFLATE_INSUFFICIENT_SPACE || room > SIZE_MAX / 4) return result;
-        room *= 2;
+        if (result != LIBDEFLATE_INSUFFICIENT_SPACE || room == left) return result;
+        room = room > left / 2 ? left : room * 2;
     }
 }
 
-bel_status *bel_unpack(const char *path, const void *packed, size_t size, char **out_data,
-                       size_t *out_size)
+bel_status *bel_unpack_at_most(const char *path, const void *packed, size_t size, size_t most,
+                               char **out_data, size_t *out_size)
 {
     const unsigned char *from = packed;
     unpacking u = {.decompressor = libdeflate_alloc_decompressor(),
-                   .gzip = bel_is_gzip(packed, size)};
-    if (u.decompressor == NULL) {
-        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: not enough memory to unpack it", path);
-    }
+                   .gzip = bel_is_gzip(packed, size),
+                   .most = most < SIZE_MAX / 4 ? most : SIZE_MAX / 4};
+    if (u.decompressor == NULL) return no_memory(path);
     enum libdeflate_result result = LIBDEFLATE_BAD_DATA;
     bool more = u.gzip || bel_is_zlib(packed, size);
     for (size_t taken = 0; more; from += taken, size -= taken) {
@@ -93,13 +113,79 @@ bel_status *bel_unpack(const char *path, const void *packed, size_t size, char *
         more = u.gzip && bel_is_gzip(from + taken, size - taken);
     }
     libdeflate_free_decompressor(u.decompressor);
+    *out_data = NULL;
     if (result != LIBDEFLATE_SUCCESS) {
         bel_free(u.data);
-        return BEL_ERR(BEL_DATA_LOSS, "%s: %s stream is truncated or corrupt", path,
-                       u.gzip ? "gzip" : "zlib");
+        return result == LIBDEFLATE_INSUFFICIENT_SPACE ? NULL : corrupt(path, u.gzip);
     }
     u.data[u.used] = '\0';
     *out_data = u.data;
     *out_size = u.used;
     return NULL;
+}
+
+bel_status *bel_unpack(const char *path, const void *packed, size_t size, char **out_data,
+                       size_t *out_size)
+{
+    BEL_TRY(bel_unpack_at_most(path, packed, size, SIZE_MAX, out_data, out_size));
+    return *out_data != NULL ? NULL : no_memory(path);
+}
+
+// --- Into a file ---------------------------------------------------------------------------------
+
+static bel_status *write_all(int descriptor, const char *to, const unsigned char *data, size_t size)
+{
+    while (size > 0) {
+        if (bel_fault_write_fails()) return bel_file_error(ENOSPC, "write", to);
+        ssize_t wrote = write(descriptor, data, size);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) return bel_file_error(errno, "write", to);
+        data += wrote;
+        size -= (size_t)wrote;
+    }
+    return NULL;
+}
+
+// zlib counts what it is given in 32 bits, so a stream of gigabytes is handed over in parts.
+static bel_status *inflate_to(z_stream *stream, const char *path, bool gzip,
+                              const unsigned char *packed, size_t size, int descriptor,
+                              const char *to, size_t *out_size)
+{
+    enum { ROOM = 1 << 18, PART = 1 << 30 };
+    unsigned char *made = bel_xmalloc(ROOM);
+    bel_status *status = NULL;
+    *out_size = 0;
+    stream->next_in = packed;
+    for (bool more = true; more && status == NULL;) {
+        size_t left = size - (size_t)(stream->next_in - packed);
+        stream->avail_in = left < PART ? (unsigned)left : PART;
+        stream->next_out = made;
+        stream->avail_out = ROOM;
+        int result = inflate(stream, Z_NO_FLUSH);
+        bool whole = result == Z_STREAM_END;
+        left = size - (size_t)(stream->next_in - packed);
+        // Without room left it says Z_BUF_ERROR only where there is no more to read, either.
+        if (result != Z_OK && !whole) {
+            status = result == Z_MEM_ERROR ? no_memory(path) : corrupt(path, gzip);
+            break;
+        }
+        status = write_all(descriptor, to, made, ROOM - stream->avail_out);
+        *out_size += ROOM - stream->avail_out;
+        more = !whole || (gzip && bel_is_gzip(stream->next_in, left));
+        if (whole && more) (void)inflateReset(stream); // the next member
+    }
+    bel_free(made);
+    return status;
+}
+
+bel_status *bel_unpack_to(const char *path, const void *packed, size_t size, int descriptor,
+                          const char *to, size_t *out_size)
+{
+    enum { WINDOW = 15, AND_GZIP = 16 };
+    bool gzip = bel_is_gzip(packed, size);
+    z_stream stream = {0};
+    if (inflateInit2(&stream, gzip ? WINDOW + AND_GZIP : WINDOW) != Z_OK) return no_memory(path);
+    bel_status *status = inflate_to(&stream, path, gzip, packed, size, descriptor, to, out_size);
+    (void)inflateEnd(&stream);
+    return status;
 }

@@ -1,10 +1,12 @@
 // Packed data that lies in memory as a whole: gzip, also of several members one behind the other,
-// and zlib streams, through libdeflate.
+// and zlib streams. What it becomes is in memory as well, or, where that is too much, in a file.
+// What stands behind the last gzip member and begins none is left out, as gzip does.
 #ifndef BELFRY_BASE_UNPACK_H
 #define BELFRY_BASE_UNPACK_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "belfry/status.h"
 
@@ -13,10 +15,19 @@
 bool bel_is_gzip(const void *data, size_t size);
 bool bel_is_zlib(const void *data, size_t size);
 
-// Unpacks it all, with one zero byte behind it; free with bel_free. What stands behind the last
-// gzip member and begins none is left out, as gzip does. DATA_LOSS, with `path` in front: truncated
-// or corrupt, checksums included.
+// Unpacks it all, with one zero byte behind it; free with bel_free. DATA_LOSS, with `path` in
+// front: truncated or corrupt, checksums included.
 bel_status *bel_unpack(const char *path, const void *packed, size_t size, char **out_data,
                        size_t *out_size) BEL_MUST_USE;
+
+// The same for at most `most` bytes: *out_data is NULL when there are more, or when the packed
+// bytes' number or end says so, which need not be right.
+bel_status *bel_unpack_at_most(const char *path, const void *packed, size_t size, size_t most,
+                               char **out_data, size_t *out_size) BEL_MUST_USE;
+
+// Writes what it becomes to `descriptor`, in little memory and more slowly. RESOURCE_EXHAUSTED (the
+// disk is full) and others, with `to` in front, the name of what the descriptor is open on.
+bel_status *bel_unpack_to(const char *path, const void *packed, size_t size, int descriptor,
+                          const char *to, size_t *out_size) BEL_MUST_USE;
 
 #endif

@@ -132,11 +132,10 @@ static bel_status *find_column(const bel_csv_source *source, const char *name,
 }
 
 // The label must be what it was in training. (Prediction needs none.)
-static bel_status *check_label(const bel_csv_source *source)
+static bel_status *check_label(const bel_csv_source *source, const char *label)
 {
-    const char *label = source->options->label_column;
     const char *was = source->like != NULL ? source->like->label : NULL;
-    if (was == NULL || label == NULL) return NULL;
+    if (was == NULL) return NULL;
     if (strcmp(bel_column_name_utf8(label, source->arena), was) == 0) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "%s: the label is column \"%s\" here, but it was \"%s\" in training; hint: "
@@ -146,15 +145,18 @@ static bel_status *check_label(const bel_csv_source *source)
 
 static bel_status *use_label(bel_csv_source *source)
 {
+    const bel_csv_options *options = source->options;
+    const char *name = options->label_column;
+    if (name == NULL && options->last_is_label) name = source->columns[source->column_count - 1].name;
     source->label = (bel_csv_label){
         .column = -1,
-        .name = source->options->label_column,
-        .class_count = source->options->class_count,
+        .name = name,
+        .class_count = options->class_count,
     };
-    if (source->label.name == NULL) return NULL;
-    BEL_TRY(check_label(source));
+    if (name == NULL) return NULL;
+    BEL_TRY(check_label(source, name));
     bel_csv_place *label = NULL;
-    BEL_TRY(find_column(source, source->label.name, &label));
+    BEL_TRY(find_column(source, name, &label));
     label->use = BEL_CSV_USE_LABEL;
     source->label.column = (int)(label - source->columns);
     return NULL;

@@ -1,7 +1,7 @@
 // Mapping or memory, behind one pair of pointer and size. Plain files are mapped, so that
-// processes of one host share the pages and only what is asked for is read. A pipe is recognised
-// before it is opened, as its writer would take a second opening for an end; all else is opened
-// without blocking.
+// processes of one host share the pages and only what is asked for is read; so is what a large
+// packed file becomes. A pipe is recognised before it is opened, as its writer would take a second
+// opening for an end; all else is opened without blocking.
 //
 // A mapping keeps a file that was removed or replaced, but not one that was made shorter: reading
 // there is a bus error, which a check before each block makes unlikely and cannot exclude; then the
@@ -25,7 +25,7 @@
 #include "base/str.h"
 #include "base/unpack.h"
 
-// What was unpacked or came through a pipe is in memory as a whole, which the log says.
+// What came through a pipe, or is packed and small, is in memory as a whole, which the log says.
 static void keep_in_memory(const char *path, char *data, size_t size, bel_file_view *out_view)
 {
     *out_view = (bel_file_view){.data = data, .size = size, .memory = data, .mapped = false};
@@ -84,33 +84,71 @@ const char *bel_file_view_at(const void *address)
 
 // --- Opening -------------------------------------------------------------------------------------
 
+static bel_file_version version_of(const struct stat *info)
+{
+    return (bel_file_version){
+        .device = (uint64_t)info->st_dev,
+        .inode = (uint64_t)info->st_ino,
+        .size = (uint64_t)info->st_size,
+        .changed_ns = info->st_ctim.tv_sec * INT64_C(1000000000) + info->st_ctim.tv_nsec,
+        .modified_ns = info->st_mtim.tv_sec * INT64_C(1000000000) + info->st_mtim.tv_nsec,
+    };
+}
+
+// Maps `size` bytes, not 0; the errors of the mapping name `path`.
+static bel_status *map(const char *path, int descriptor, size_t size, bel_file_view *view)
+{
+    void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (memory == MAP_FAILED) return bel_file_error(errno, "map", path);
+    note_mapping(memory, size, path);
+    view->data = view->memory = memory;
+    view->size = size;
+    view->mapped = true;
+    return NULL;
+}
+
+bel_status *bel_file_view_unpack(bel_file_view *view, const char *path)
+{
+    enum { PATIENCE_SECS = 60 };
+    bel_file_view unpacked = {.version = view->version};
+    char *data;
+    size_t size;
+    BEL_TRY(bel_unpack_at_most(path, view->data, view->size, BEL_UNPACKED_IN_MEMORY, &data, &size));
+    if (data != NULL) {
+        keep_in_memory(path, data, size, &unpacked);
+    } else {
+        bel_unpacked_file *file = &unpacked.unpacked;
+        BEL_TRY(bel_unpacked_file_open(path, &view->version, view->data, view->size, PATIENCE_SECS,
+                                       file));
+        bel_status *status = map(path, file->descriptor, file->size, &unpacked);
+        if (status != NULL) {
+            bel_unpacked_file_close(file);
+            return status;
+        }
+    }
+    bel_file_view_close(view);
+    *view = unpacked;
+    return NULL;
+}
+
 // Maps a regular file, or unpacks it from its mapping; *out_view stays empty when it has to be read
 // another way.
 static bel_status *map_file(const char *path, int descriptor, bel_file_view *out_view)
 {
     struct stat info;
+    bel_file_view view = {0};
     if (fstat(descriptor, &info) != 0) return bel_file_error(errno, "read", path);
     if (!S_ISREG(info.st_mode) || info.st_size == 0) return NULL;
     if ((uint64_t)info.st_size > SIZE_MAX) return bel_file_error(EFBIG, "map", path);
-    size_t size = (size_t)info.st_size;
-    void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (memory == MAP_FAILED) return bel_file_error(errno, "map", path);
-    if (bel_is_gzip(memory, size)) {
-        char *data;
-        bel_status *status = bel_unpack(path, memory, size, &data, &size);
-        munmap(memory, (size_t)info.st_size);
-        BEL_TRY(status);
-        keep_in_memory(path, data, size, out_view);
-        return NULL;
-    }
-    note_mapping(memory, size, path);
-    *out_view = (bel_file_view){.data = memory,
-                                .size = size,
-                                .memory = memory,
-                                .mapped = true,
-                                .device = (uint64_t)info.st_dev,
-                                .inode = (uint64_t)info.st_ino};
-    return NULL;
+    view.version = version_of(&info);
+    BEL_TRY(map(path, descriptor, (size_t)info.st_size, &view));
+    bel_status *status = NULL;
+    if (bel_is_gzip(view.data, view.size)) status = bel_file_view_unpack(&view, path);
+    if (status != NULL)
+        bel_file_view_close(&view);
+    else
+        *out_view = view;
+    return status;
 }
 
 static bel_status *read_into_memory(const char *path, bel_file_view *out_view)
@@ -142,16 +180,6 @@ bel_status *bel_file_view_open(const char *path, bel_file_view *out_view)
     return NULL;
 }
 
-bel_status *bel_file_view_unpack(bel_file_view *view, const char *path)
-{
-    char *data;
-    size_t size;
-    BEL_TRY(bel_unpack(path, view->data, view->size, &data, &size));
-    bel_file_view_close(view);
-    keep_in_memory(path, data, size, view);
-    return NULL;
-}
-
 void bel_file_view_close(bel_file_view *view)
 {
     if (view->mapped) {
@@ -160,19 +188,21 @@ void bel_file_view_close(bel_file_view *view)
     } else {
         bel_free(view->memory);
     }
+    bel_unpacked_file_close(&view->unpacked);
     *view = (bel_file_view){0};
 }
 
 bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
 {
     struct stat info;
-    if (!view->mapped) return NULL;
+    if (!view->mapped || view->unpacked.path != NULL) return NULL;
     if (stat(path, &info) != 0) {
         if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);
         return BEL_ERR(BEL_DATA_LOSS, "%s: it was there when it was opened, and has gone since",
                        path);
     }
-    bool same = (uint64_t)info.st_dev == view->device && (uint64_t)info.st_ino == view->inode;
+    bool same = (uint64_t)info.st_dev == view->version.device &&
+                (uint64_t)info.st_ino == view->version.inode;
     if (!same || (uint64_t)info.st_size >= view->size) return NULL;
     return BEL_ERR(BEL_DATA_LOSS, "%s: it had %zu bytes when it was opened, and has %lld now", path,
                    view->size, (long long)info.st_size);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "belfry/status.h"
+#include "input/unpacked_file.h"
 
 // Immutable once opened. No zero byte stands behind `data`.
 typedef struct bel_file_view {
@@ -14,14 +14,18 @@ typedef struct bel_file_view {
     size_t size;
     void *memory; // what to give back
     bool mapped;
-    uint64_t device, inode; // of what is mapped
+    bel_file_version version;   // of the file itself, where it is a regular one
+    bel_unpacked_file unpacked; // what is mapped instead of it
 } bel_file_view;
 
 // Plain files are mapped, so that only what is asked for is read; the file must not become shorter
-// while it is open: reading what has gone is a bus error. Packed files (with gzip's magic) and
-// pipes are read into memory, and one log line says so. Errors are those of bel_file_read.
+// while it is open: reading what has gone is a bus error. Packed files (with gzip's magic) are
+// unpacked into memory up to BEL_UNPACKED_IN_MEMORY bytes, and beyond that into a file that is
+// mapped (unpacked_file.h); pipes are read into memory. One log line says so. Errors are those of
+// bel_file_read and bel_unpacked_file_open.
+enum { BEL_UNPACKED_IN_MEMORY = 256 << 20 };
 bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MUST_USE;
-// What was opened turns out to be packed by zlib: takes its place, unpacked. DATA_LOSS: corrupt.
+// What was opened turns out to be packed: what it becomes takes its place. Errors as above.
 bel_status *bel_file_view_unpack(bel_file_view *view, const char *path) BEL_MUST_USE;
 void bel_file_view_close(bel_file_view *view); // a zeroed view is fine
 

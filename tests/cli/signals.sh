@@ -60,7 +60,7 @@ equal "resumed after SIGKILL" "$(digest killed)" "$whole"
 
 # A signal while the data is still being read counts too: the pipe is opened, and then filled.
 mkfifo pipe.csv
-"$BUILD/tools/belfry" train --model_dir early --train_files pipe.csv --label_column digit \
+"$BUILD/tools/belfry" train --model_dir early --train_files pipe.csv \
     --train_batch_size 32 --hidden_units 32 --train_steps "$steps" >out.txt 2>err.txt &
 pid=$! reader=$!
 exec 4>pipe.csv # returns when the other side has opened it

@@ -1,8 +1,12 @@
 // Unpacking: gzip of one member and of several, zlib, sizes around what is guessed, and every way
 // of being damaged.
+#include <fcntl.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
+#include "base/file.h"
 #include "base/unpack.h"
 #include "support/bel_test.h"
 
@@ -40,15 +44,43 @@ static char *make_content(size_t size, size_t run)
     return data;
 }
 
+static bel_status *unpack_to_file(const char *packed, size_t size, char **out_path,
+                                  size_t *out_size)
+{
+    *out_path = bel_path_join(bel_test_own_folder(), "unpacked");
+    int descriptor = open(*out_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(descriptor >= 0);
+    bel_status *status = bel_unpack_to("x.gz", packed, size, descriptor, *out_path, out_size);
+    close(descriptor);
+    return status;
+}
+
+// Into memory and into a file.
 static void assert_unpacks(const char *packed, size_t size, const char *expected, size_t length)
 {
-    char *data;
-    size_t got;
+    char *data, *path;
+    size_t got, written;
     BEL_ASSERT_OK(bel_unpack("x.gz", packed, size, &data, &got));
     assert_int_equal(got, length);
     assert_memory_equal(data, expected, length);
     assert_int_equal(data[length], '\0');
     bel_free(data);
+    BEL_ASSERT_OK(unpack_to_file(packed, size, &path, &written));
+    BEL_ASSERT_OK(bel_file_read(path, &data, &got));
+    assert_int_equal(written, length);
+    assert_int_equal(got, length);
+    assert_memory_equal(data, expected, length);
+    bel_free(data);
+    bel_free(path);
+}
+
+static void assert_damaged(const char *packed, size_t size, const char *part)
+{
+    char *data, *path;
+    size_t got;
+    BEL_ASSERT_FAILS(bel_unpack("x.gz", packed, size, &data, &got), BEL_DATA_LOSS, part);
+    BEL_ASSERT_FAILS(unpack_to_file(packed, size, &path, &got), BEL_DATA_LOSS, part);
+    bel_free(path);
 }
 
 static void test_sizes_and_ratios(void **state)
@@ -101,14 +133,14 @@ static void test_damage(void **state)
     (void)state;
     char *content = make_content(5000, 4), *data;
     for (int window = ZLIB_WINDOW; window <= GZIP_WINDOW; window += 16) {
-        size_t size, got;
+        size_t size;
         char *packed = pack(content, 5000, window, &size);
         const char *part = window == GZIP_WINDOW ? "x.gz: gzip stream is truncated or corrupt"
                                                  : "x.gz: zlib stream is truncated or corrupt";
         for (size_t cut = 2; cut < size; cut += cut < 32 || size - cut < 32 ? 1 : 97)
-            BEL_ASSERT_FAILS(bel_unpack("x.gz", packed, cut, &data, &got), BEL_DATA_LOSS, part);
+            assert_damaged(packed, cut, part);
         packed[size - 5 + (window == ZLIB_WINDOW)] ^= 1; // the checksum
-        BEL_ASSERT_FAILS(bel_unpack("x.gz", packed, size, &data, &got), BEL_DATA_LOSS, part);
+        assert_damaged(packed, size, part);
         bel_free(packed);
     }
     BEL_ASSERT_FAILS(bel_unpack("x.gz", "plain", 5, &data, &(size_t){0}), BEL_DATA_LOSS, "zlib");
@@ -126,13 +158,48 @@ static void test_a_size_that_lies(void **state)
     bel_free(packed);
 }
 
+// Around each limit: all of it, or nothing and no error.
+static void test_at_most(void **state)
+{
+    (void)state;
+    enum { LENGTH = 100000 };
+    char *content = make_content(LENGTH, 20);
+    for (int window = ZLIB_WINDOW; window <= GZIP_WINDOW; window += 16) {
+        size_t size, got;
+        char *packed = pack(content, LENGTH, window, &size), *data;
+        for (size_t most = LENGTH - 2; most <= LENGTH + 2; most++) {
+            BEL_ASSERT_OK(bel_unpack_at_most("x.gz", packed, size, most, &data, &got));
+            assert_int_equal(data != NULL, most >= LENGTH);
+            if (data != NULL) assert_memory_equal(data, content, LENGTH);
+            bel_free(data);
+        }
+        bel_free(packed);
+    }
+    bel_free(content);
+}
+
+static void test_a_full_disk(void **state)
+{
+    (void)state;
+    size_t size, got;
+    char *content = make_content(3000000, 3), *path;
+    char *packed = pack(content, 3000000, GZIP_WINDOW, &size);
+    bel_fault_set("write:3");
+    BEL_ASSERT_FAILS(unpack_to_file(packed, size, &path, &got), BEL_RESOURCE_EXHAUSTED, "unpacked");
+    bel_free(path);
+    bel_free(packed);
+    bel_free(content);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes_and_ratios),
-        cmocka_unit_test(test_members_behind_each_other),
-        cmocka_unit_test(test_damage),
+        BEL_TEST_IN_FOLDER(test_sizes_and_ratios),
+        BEL_TEST_IN_FOLDER(test_members_behind_each_other),
+        BEL_TEST_IN_FOLDER(test_damage),
         cmocka_unit_test(test_a_size_that_lies),
+        cmocka_unit_test(test_at_most),
+        BEL_TEST_IN_FOLDER(test_a_full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -543,6 +543,30 @@ static void test_wrong_options(void **state)
     case_deinit(&it);
 }
 
+// Whatever the last column is called; a name that is given wins.
+static void test_last_column_as_label(void **state)
+{
+    (void)state;
+    static const float vectors[] = {1, 2, 3, 4};
+    static const int64_t last[] = {0, 1}, first[] = {1, 3};
+    bel_input *input = NULL;
+    bel_batch *batch = NULL;
+    csv_case it;
+    case_init(&it, "a,b,c\n1,2,0\n3,4,1\n");
+    it.options.last_is_label = true;
+    BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
+    assert_memory_equal(batch_field(input, batch, "x")->data, vectors, sizeof vectors);
+    assert_memory_equal(batch_field(input, batch, "label")->data, last, sizeof last);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    it.options.label_column = "a";
+    BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
+    assert_memory_equal(batch_field(input, batch, "label")->data, first, sizeof first);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    case_deinit(&it);
+}
+
 // Ids are equal where column and text are, however the text is written, and lie in the order of
 // id_columns; numbers are what is left.
 static void test_ids(void **state)
@@ -770,6 +794,7 @@ int main(void)
         cmocka_unit_test(test_names_are_compared),
         cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_wrong_options),
+        cmocka_unit_test(test_last_column_as_label),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_id_lists),
         cmocka_unit_test(test_weights_of_ids),

@@ -1,0 +1,244 @@
+// Training reads records in a shuffled order and over and over, which a packed stream does not
+// offer: even with an index into it, each record costs the unpacking of a stretch. So what does not
+// fit memory goes to disk, in the order of the stream and once, and is mapped from there like any
+// plain file: the system keeps in memory what is read, for all processes at once.
+//
+// Two names stand for each state of a packed file: KEY.part while one process writes, and KEY from
+// then on. Locks (flock) say who uses what, and end with their processes, however those end:
+//
+// - Whoever writes has .part alone, and renames it when it is whole; the others look every 50 ms
+//   whether it grows.
+// - Whoever reads has a shared lock on KEY. Who closes it and gets it alone then is the last, and
+//   removes it. What killed processes have left is removed by the next one that writes.
+// - A lock may be had on a file that has lost its name meanwhile. So after each lock it is looked
+//   at whether the name still means that file; if not, all begins anew. Only who has a file alone
+//   takes its name away or gives it another, so who has a lock and the name keeps both.
+//
+// The key holds the machine's boot id: of files that were written before a power failure nobody
+// knows what is on disk, and a folder that several machines share has files of each.
+#include "input/unpacked_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/linux_lock.h"
+#include "base/linux_process.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/unpack.h"
+
+// --- Names ---------------------------------------------------------------------------------------
+
+// The folder, this user's alone: what lies in it is read as if it were the packed file.
+static bel_status *find_folder(char **out_folder)
+{
+    const char *base = getenv("TMPDIR");
+    char *name = bel_strf("belfry-unpacked-%lld", (long long)geteuid());
+    char *folder = bel_path_join(base != NULL && base[0] != '\0' ? base : "/var/tmp", name);
+    bel_free(name);
+    struct stat info;
+    bel_status *status = NULL;
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST) {
+        status = bel_file_error(errno, "create", folder);
+    } else if (lstat(folder, &info) != 0) {
+        status = bel_file_error(errno, "look at", folder);
+    } else if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
+        status = BEL_ERR(BEL_FAILED_PRECONDITION,
+                         "%s: expected a folder that only this user may use (mode 0700)", folder);
+    }
+    if (status == NULL)
+        *out_folder = folder;
+    else
+        bel_free(folder);
+    return status;
+}
+
+static char *key_of(const bel_file_version *version)
+{
+    char boot_id[64];
+    uint64_t key = bel_hash64_more(0, version, sizeof *version);
+    (void)bel_linux_boot_id(boot_id);
+    return bel_strf("%016llx", (unsigned long long)bel_hash64_more(key, boot_id, strlen(boot_id)));
+}
+
+// --- Locks ---------------------------------------------------------------------------------------
+
+// Tries to lock what `path` names. *out_descriptor is -1 when there is no such file (any more), or
+// when another process holds it; then *out_held is set.
+static bel_status *try_lock(const char *path, int flags, int operation, int *out_descriptor,
+                            bool *out_held)
+{
+    *out_descriptor = -1;
+    *out_held = false;
+    int descriptor = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (descriptor < 0) return errno == ENOENT ? NULL : bel_file_error(errno, "open", path);
+    bool mine = false;
+    bel_status *status = NULL;
+    if (flock(descriptor, operation | LOCK_NB) == 0) {
+        status = bel_linux_is_open_on(descriptor, path, &mine);
+    } else {
+        *out_held = errno == EWOULDBLOCK || errno == EINTR;
+        if (!*out_held) status = bel_file_error(errno, "lock", path);
+    }
+    if (status == NULL && mine)
+        *out_descriptor = descriptor;
+    else
+        close(descriptor);
+    return status;
+}
+
+// What is in nobody's hands: its process was killed.
+static void remove_leftovers(const char *folder)
+{
+    char **names = NULL;
+    size_t count = 0;
+    bel_status_ignore(bel_dir_list(folder, &names, &count)); // they only take room
+    for (size_t i = 0; i < count; i++) {
+        int descriptor;
+        bool held;
+        char *path = bel_path_join(folder, names[i]);
+        bel_status_ignore(try_lock(path, O_RDONLY, LOCK_EX, &descriptor, &held)); // as above
+        if (descriptor >= 0) {
+            (void)unlink(path);
+            close(descriptor);
+        }
+        bel_free(path);
+    }
+    bel_dir_names_free(names, count);
+}
+
+// --- Opening -------------------------------------------------------------------------------------
+
+typedef struct opening {
+    const char *path; // of the packed file
+    const void *packed;
+    size_t packed_size;
+    char *folder, *part, *whole;
+    double patience_secs;
+    int64_t seen_size, seen_ns; // of .part while another process writes, and when it became that
+} opening;
+
+static bel_status *take_whole(const opening *o, bel_unpacked_file *file)
+{
+    bool held; // by one that removes it this moment
+    struct stat info;
+    BEL_TRY(try_lock(o->whole, O_RDONLY, LOCK_SH, &file->descriptor, &held));
+    if (file->descriptor < 0) return NULL;
+    if (fstat(file->descriptor, &info) != 0) {
+        bel_status *status = bel_file_error(errno, "look at", o->whole);
+        close(file->descriptor);
+        return status;
+    }
+    file->size = (size_t)info.st_size;
+    file->path = bel_xstrdup(o->whole);
+    return NULL;
+}
+
+// With .part alone: writes it and gives it its name.
+static bel_status *write_part(const opening *o, int part)
+{
+    char text[32];
+    size_t size;
+    remove_leftovers(o->folder); // before there is need of room
+    bel_log_write(BEL_LOG_INFO, "%s: being unpacked into %s, as it is too large for memory",
+                  o->path, o->folder);
+    if (ftruncate(part, 0) != 0) return bel_file_error(errno, "empty", o->part);
+    BEL_TRY(bel_unpack_to(o->path, o->packed, o->packed_size, part, o->part, &size));
+    BEL_TRY(bel_file_rename(o->part, o->whole));
+    bel_log_write(BEL_LOG_INFO, "%s: unpacked (%s)", o->path, bel_bytes_text(size, text));
+    return NULL;
+}
+
+// Another process has .part: looks whether it has grown, and waits a little.
+static bel_status *wait_for_writer(opening *o)
+{
+    enum { NAP_MS = 50 };
+    struct stat info;
+    if (stat(o->part, &info) != 0) return NULL; // it has its name, or is given up
+    int64_t now = bel_clock_ns();
+    if (o->seen_ns == 0) {
+        bel_log_write(BEL_LOG_INFO, "%s: waits for another process that unpacks it into %s",
+                      o->path, o->folder);
+    }
+    if (o->seen_ns == 0 || info.st_size != o->seen_size) {
+        o->seen_ns = now;
+        o->seen_size = info.st_size;
+    }
+    if ((double)(now - o->seen_ns) > o->patience_secs * 1e9) {
+        return BEL_ERR(BEL_DEADLINE_EXCEEDED,
+                       "%s: another process unpacks it into %s, and has not gone on for %g s",
+                       o->path, o->part, o->patience_secs);
+    }
+    (void)poll(NULL, 0, NAP_MS);
+    return NULL;
+}
+
+// One attempt: something was done or waited for, and file->path may be set.
+static bel_status *go_on(opening *o, bel_unpacked_file *file)
+{
+    int part;
+    bool held;
+    BEL_TRY(take_whole(o, file));
+    if (file->path != NULL) return NULL;
+    BEL_TRY(try_lock(o->part, O_RDWR | O_CREAT, LOCK_EX, &part, &held));
+    if (held) return wait_for_writer(o);
+    if (part < 0) return NULL;
+    bel_status *status = NULL;
+    bool done = bel_file_exists(o->whole); // by another since: only who has .part alone can
+    if (!done) status = write_part(o, part);
+    if (done || status != NULL) (void)unlink(o->part);
+    close(part);
+    return status;
+}
+
+bel_status *bel_unpacked_file_open(const char *path, const bel_file_version *version,
+                                   const void *packed, size_t size, double patience_secs,
+                                   bel_unpacked_file *out_file)
+{
+    opening o = {
+        .path = path, .packed = packed, .packed_size = size, .patience_secs = patience_secs};
+    bel_unpacked_file file = {0};
+    bel_status *status = find_folder(&o.folder);
+    if (status == NULL) {
+        char *key = key_of(version);
+        o.whole = bel_path_join(o.folder, key);
+        o.part = bel_strf("%s.part", o.whole);
+        bel_free(key);
+        while (status == NULL && file.path == NULL)
+            status = go_on(&o, &file);
+        bel_free(o.part);
+        bel_free(o.whole);
+        bel_free(o.folder);
+    }
+    if (status != NULL && bel_status_code(status) != BEL_DATA_LOSS) {
+        status =
+            bel_status_wrap(status, __FILE__, __LINE__,
+                            "unpacking %s into a folder below $TMPDIR, or else /var/tmp", path);
+    }
+    *out_file = file;
+    return status;
+}
+
+void bel_unpacked_file_close(bel_unpacked_file *file)
+{
+    if (file->path == NULL) return;
+    bool mine = false;
+    if (flock(file->descriptor, LOCK_EX | LOCK_NB) == 0)
+        bel_status_ignore(
+            bel_linux_is_open_on(file->descriptor, file->path, &mine)); // then it stays
+    if (mine) (void)unlink(file->path);
+    close(file->descriptor);
+    bel_free(file->path);
+    *file = (bel_unpacked_file){0};
+}
