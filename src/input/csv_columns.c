@@ -147,7 +147,8 @@ static bel_status *use_label(bel_csv_source *source)
 {
     const bel_csv_options *options = source->options;
     const char *name = options->label_column;
-    if (name == NULL && options->last_is_label) name = source->columns[source->column_count - 1].name;
+    if (name == NULL && options->last_is_label)
+        name = source->columns[source->column_count - 1].name;
     source->label = (bel_csv_label){
         .column = -1,
         .name = name,
