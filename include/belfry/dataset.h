@@ -143,7 +143,8 @@ typedef struct bel_csv_options {
 /// (file), DATA_LOSS (ragged row, open quote, no rows, label that is no class, text in a number
 /// column, a list with too many ids or an empty one), INVALID_ARGUMENT (no such column, another one
 /// than in training). Of files above 64 MiB the numbers of the first and last rows are looked at
-/// then, all others when they are read (DATA_LOSS), as is a file that has become shorter.
+/// then, all others when they are read (DATA_LOSS), as is a file that has become shorter; numbers
+/// for prediction only when they are read.
 BEL_API bel_dataset *bel_dataset_from_csv(const bel_csv_options *options);
 
 /// IDX (the MNIST format), plain or .gz: unsigned bytes in up to 4 dimensions, the first of which

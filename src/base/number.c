@@ -3,12 +3,12 @@
 // setlocale are touched. The locale is made once and kept until the process ends.
 #include "base/number.h"
 
-#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static locale_t plain;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -75,22 +75,73 @@ int64_t bel_common_divisor(int64_t a, int64_t b)
 
 enum { DIGITS = 9, MOST_POWER = 27 };
 
-// 10^k, exact in the 64 bits of a long double's mantissa, and in 53 up to 10^22.
-static const long double powers[MOST_POWER + 1] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,
-                                                   1e7L,  1e8L,  1e9L,  1e10L, 1e11L, 1e12L, 1e13L,
-                                                   1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L, 1e20L,
-                                                   1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+__extension__ typedef unsigned __int128 wide;
 
-// x · 10^power to the nearest whole number; false where rounding may have decided it.
-static bool scale(double x, int power, int64_t *out_whole)
+static const uint64_t fives[MOST_POWER + 1] = {1,
+                                               5,
+                                               25,
+                                               125,
+                                               625,
+                                               3125,
+                                               15625,
+                                               78125,
+                                               390625,
+                                               1953125,
+                                               9765625,
+                                               48828125,
+                                               244140625,
+                                               1220703125,
+                                               6103515625,
+                                               30517578125,
+                                               152587890625,
+                                               762939453125,
+                                               3814697265625,
+                                               19073486328125,
+                                               95367431640625,
+                                               476837158203125,
+                                               2384185791015625,
+                                               11920928955078125,
+                                               59604644775390625,
+                                               298023223876953125,
+                                               1490116119384765625,
+                                               7450580596923828125};
+
+// A number of F32: mantissa · 2^exponent.
+typedef struct parts {
+    uint32_t mantissa; // 24 bits
+    int exponent;
+} parts;
+
+// Of a positive number that is not subnormal.
+static parts parts_of(float x)
 {
-    if (power > MOST_POWER || power < -MOST_POWER || LDBL_MANT_DIG < 64) return false;
-    long double y = power < 0 ? (long double)x / powers[-power] : (long double)x * powers[power];
-    int64_t below = (int64_t)y;
-    long double rest = y - (long double)below;
-    const long double unsure = 1e-9L; // a thousand times the error of y
-    if (rest > 0.5L - unsure && rest < 0.5L + unsure) return false;
-    *out_whole = below + (rest > 0.5L);
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (parts){.mantissa = (bits & 0x7FFFFF) | 0x800000, .exponent = (int)(bits >> 23) - 150};
+}
+
+// x · 10^power to the nearest whole number, of two as near the even one: exact, since 10^power is
+// 5^power · 2^power, and a mantissa times 5^27 has 87 bits. False where these do not do.
+static bool scale(parts x, int power, int64_t *out_whole)
+{
+    if (power > MOST_POWER || power < -MOST_POWER) return false;
+    int shift = x.exponent + power;
+    wide whole, rest = 0, one = 1; // rest / one is between the whole number and the next
+    if (power < 0) {               // so x is large, and shift is not negative
+        wide number = (wide)x.mantissa << shift;
+        one = fives[-power];
+        whole = number / one;
+        rest = number % one;
+    } else if (shift < 0) {
+        wide number = (wide)x.mantissa * fives[power];
+        one = (wide)1 << -shift;
+        whole = number >> -shift;
+        rest = number & (one - 1);
+    } else {
+        whole = (wide)x.mantissa * fives[power] << shift;
+    }
+    bool up = 2 * rest > one || (2 * rest == one && (whole & 1) != 0);
+    *out_whole = (int64_t)whole + up;
     return true;
 }
 
@@ -104,38 +155,64 @@ static size_t put_exponent(int exponent, char *out)
     return 4;
 }
 
+// The decimal exponent of a number, or one less: the binary one times log10(2), which is
+// 78913 / 2^18, rounded down; 1,024 keep what is shifted positive.
+static int decimal_exponent(parts x)
+{
+    int binary = x.exponent + 23;
+    return ((binary * 78913 + (1024 << 18)) >> 18) - 1024;
+}
+
+// The nine digits of a whole number as text, by pairs. Returns how many are left without zeros at
+// the end, one at the least.
+static int put_digits(int64_t whole, char digits[DIGITS])
+{
+    uint32_t rest = (uint32_t)whole;
+    for (int i = DIGITS - 2; i > 0; i -= 2) {
+        uint32_t pair = rest % 100;
+        rest /= 100;
+        digits[i] = (char)('0' + pair / 10);
+        digits[i + 1] = (char)('0' + pair % 10);
+    }
+    digits[0] = (char)('0' + rest);
+    int count = DIGITS;
+    while (count > 1 && digits[count - 1] == '0')
+        count--;
+    return count;
+}
+
 size_t bel_format_f32(float value, char out[BEL_F32_TEXT])
 {
     static const int64_t low = 100000000, high = 1000000000; // whole numbers of nine digits
-    double x = fabs((double)value);
+    parts x = parts_of(fabsf(value));
     int64_t whole = 0;
-    bool done = isfinite(value) && value != 0;
-    int binary; // x is from 2^(binary - 1) on, so the decimal exponent is this or one more
-    (void)frexp(x, &binary);
-    int exponent = done ? (int)floor((binary - 1) * 0.30102999566398120) : 0;
+    bool done = isnormal(value);
+    int exponent = decimal_exponent(x);
     done = done && scale(x, DIGITS - 1 - exponent, &whole);
     if (done && whole >= high) done = scale(x, DIGITS - 1 - ++exponent, &whole);
     if (!done || whole < low || whole >= high) {
         return (size_t)bel_snprintf(out, BEL_F32_TEXT, "%.9g", (double)value);
     }
     char digits[DIGITS], *to = out;
-    int count = DIGITS;
-    for (int i = DIGITS; i-- > 0; whole /= 10)
-        digits[i] = (char)('0' + whole % 10);
-    while (count > 1 && digits[count - 1] == '0')
-        count--;
+    int count = put_digits(whole, digits);
     if (value < 0) *to++ = '-';
     bool scientific = exponent < -4 || exponent >= DIGITS;
     int before = scientific ? 1 : exponent + 1; // digits before the point; at or below 0: none
+    // All nine digits are copied wherever some are needed, which is faster than so many as are:
+    // what is too much is written over. The longest text, -1.23456789e-38, leaves room for that.
     if (before <= 0) {
-        *to++ = '0';
-        *to++ = '.';
-        for (int i = before; i < 0; i++)
-            *to++ = '0';
-    }
-    for (int i = 0; i < count || i < before; i++) {
-        if (i == before && before > 0) *to++ = '.';
-        *to++ = i < count ? digits[i] : '0';
+        memcpy(to, "0.000", 5);
+        to += 2 - before;
+        memcpy(to, digits, DIGITS);
+        to += count;
+    } else if (count <= before) {
+        memcpy(to, digits, DIGITS); // with zeros behind `count`
+        to += before;
+    } else {
+        memcpy(to, digits, DIGITS);
+        to[before] = '.';
+        memcpy(to + before + 1, digits + before, (size_t)(DIGITS - before));
+        to += count + 1;
     }
     if (scientific) to += put_exponent(exponent, to);
     *to = '\0';

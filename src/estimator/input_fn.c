@@ -14,7 +14,8 @@ bel_status *bel_input_fn_open(bel_input_fn *input_fn, void *user, const bel_esti
     if (dataset == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the input function gave no dataset", names[mode]);
     }
-    bel_status *status = bel_input_open(dataset, like, out_input);
+    bel_input_use use = {.like = like, .at_once = mode == BEL_MODE_PREDICT};
+    bel_status *status = bel_input_open(dataset, &use, out_input);
     bel_dataset_destroy(dataset);
     if (status == NULL) return NULL;
     return bel_status_wrap(status, __FILE__, __LINE__, "%s", names[mode]);

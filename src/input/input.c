@@ -46,11 +46,11 @@ static uint64_t take_fingerprint(const bel_input *input)
     return fingerprint;
 }
 
-static bel_status *open_parts(bel_input *input, const bel_column_names *like)
+static bel_status *open_parts(bel_input *input, const bel_input_use *use)
 {
     if (input->description.most_bad_records > 0)
         input->bad = bel_bad_records_create(input->description.most_bad_records);
-    const bel_opening opening = {.like = like, .bad = input->bad};
+    const bel_opening opening = {.like = use->like, .at_once = use->at_once, .bad = input->bad};
     BEL_TRY(bel_record_stream_open(&input->description, &opening, &input->stream));
     BEL_TRY(
         bel_batch_fields_make(input->arena, input->stream, &input->description, &input->fields));
@@ -58,7 +58,7 @@ static bel_status *open_parts(bel_input *input, const bel_column_names *like)
     return NULL;
 }
 
-bel_status *bel_input_open(const bel_dataset *dataset, const bel_column_names *like,
+bel_status *bel_input_open(const bel_dataset *dataset, const bel_input_use *use,
                            bel_input **out_input)
 {
     const bel_description *description;
@@ -66,7 +66,7 @@ bel_status *bel_input_open(const bel_dataset *dataset, const bel_column_names *l
     bel_input *input = bel_xcalloc(1, sizeof *input);
     input->arena = bel_arena_create();
     bel_description_copy(input->arena, description, &input->description);
-    bel_status *status = open_parts(input, like);
+    bel_status *status = open_parts(input, use != NULL ? use : &(bel_input_use){0});
     if (status != NULL) {
         bel_input_destroy(input);
         return status;

@@ -15,9 +15,12 @@ typedef struct bel_input bel_input;
 
 // Opens files, checks structure, builds offset indexes. Reports whatever stuck to the dataset.
 // INVALID_ARGUMENT: no batch stage, stages in an impossible order. Other errors: see dataset.h.
-// `like` (NULL: none; must live until this returns): names of the columns that the model was
-// trained with, as in source.h.
-bel_status *bel_input_open(const bel_dataset *dataset, const bel_column_names *like,
+// `use` must live until this returns; NULL: nothing is known.
+typedef struct bel_input_use {
+    const bel_column_names *like; // as in source.h
+    bool at_once;                 // as in source.h
+} bel_input_use;
+bel_status *bel_input_open(const bel_dataset *dataset, const bel_input_use *use,
                            bel_input **out_input) BEL_MUST_USE;
 void bel_input_destroy(bel_input *input);
 

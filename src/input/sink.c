@@ -38,8 +38,9 @@ static bel_status *read_range(const bel_source *source, int64_t first, int64_t e
     return NULL;
 }
 
-bel_status *bel_source_read_some(const bel_source *source, bel_bad_records *bad)
+bel_status *bel_source_read_some(const bel_source *source, const bel_opening *opening)
 {
+    if (opening->at_once) return NULL;
     enum { LOOKED_AT_BYTES = 64 << 20 };
     int64_t count = source->record_count, half = count;
     if (source->size_bytes > LOOKED_AT_BYTES) {
@@ -49,8 +50,8 @@ bel_status *bel_source_read_some(const bel_source *source, bel_bad_records *bad)
     bel_arena *arena = bel_arena_create();
     bel_record record;
     bel_record_init(&record, arena);
-    bel_status *status = read_range(source, 0, half, &record, bad);
-    if (status == NULL) status = read_range(source, second, count, &record, bad);
+    bel_status *status = read_range(source, 0, half, &record, opening->bad);
+    if (status == NULL) status = read_range(source, second, count, &record, opening->bad);
     bel_record_deinit(&record);
     bel_arena_destroy(arena);
     return status;

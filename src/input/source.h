@@ -25,6 +25,9 @@ typedef struct bel_opening {
     // Names of the columns that a model was trained with: the vector has those, in that order, and
     // the label must be that one. NULL: nothing is known.
     const bel_column_names *like;
+    // All records are read as soon as it is opened, and once: wrong values are found then, and are
+    // not looked for before.
+    bool at_once;
     // Records that cannot be read keep their numbers, and are left out when they are read. NULL:
     // they are errors, as early as possible.
     bel_bad_records *bad;
@@ -85,8 +88,9 @@ bel_status *bel_source_read_record(const bel_source *source, struct bel_cursor *
                                    bool *out_skip) BEL_MUST_USE;
 
 // Reads records once, so that a value that is wrong is not found after hours of training: all of
-// them, or of large sources as many at the beginning and at the end as take half a second.
-bel_status *bel_source_read_some(const bel_source *source, bel_bad_records *bad) BEL_MUST_USE;
+// them, or of large sources as many at the beginning and at the end as take half a second. (None
+// where the opening says that they are read at once.)
+bel_status *bel_source_read_some(const bel_source *source, const bel_opening *opening) BEL_MUST_USE;
 
 // Opens what is described; pointers in the description must outlive the source, `like` need not.
 // INVALID_ARGUMENT: a column that the model was trained with is missing, or the label is another.

@@ -366,7 +366,7 @@ static bel_status *find_files(bel_csv_source *source)
 
 // All headers before any row: columns find their places in the first file's, and all others have
 // the same. Records are numbered through the files, each from first_record on.
-static bel_status *open_files(bel_csv_source *source)
+static bel_status *open_files(bel_csv_source *source, const bel_opening *opening)
 {
     const bel_csv_options *options = source->options;
     for (int i = 0; i < options->path_count; i++) {
@@ -395,7 +395,7 @@ static bel_status *open_files(bel_csv_source *source)
                 ? ""
                 : "; its lines end with CR alone, and those of CSV with LF or CR LF");
     }
-    return bel_source_read_some(&source->base, source->bad);
+    return bel_source_read_some(&source->base, opening);
 }
 
 bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_opening *opening,
@@ -409,7 +409,7 @@ bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_openin
     source->like = opening->like;
     source->bad = opening->bad;
     bel_status *status = find_files(source);
-    if (status == NULL) status = open_files(source);
+    if (status == NULL) status = open_files(source, opening);
     source->like = NULL; // the caller's
     if (status != NULL) {
         csv_destroy(&source->base);

@@ -243,12 +243,12 @@ static const bel_source_kind tfrecord_kind = {
     .destroy = tfrecord_destroy,
 };
 
-static bel_status *open_files(tfrecord_source *source, bel_bad_records *bad)
+static bel_status *open_files(tfrecord_source *source, const bel_opening *opening)
 {
     const bel_tfrecord_options *options = source->options;
     BEL_TRY(bel_record_files_open(&source->files, source->arena, options->paths,
                                   options->path_count, index_records, &source->base));
-    if (source->base.record_count > 0) return bel_source_read_some(&source->base, bad);
+    if (source->base.record_count > 0) return bel_source_read_some(&source->base, opening);
     return BEL_ERR(BEL_DATA_LOSS, "%s: expected records, got none", source->files.items[0].path);
 }
 
@@ -271,7 +271,7 @@ bel_status *bel_source_open_tfrecord(const bel_tfrecord_options *options,
     source->base.kind = &tfrecord_kind;
     source->base.fields = fields;
     source->base.field_count = count > 0 ? count : 1;
-    bel_status *status = open_files(source, opening->bad);
+    bel_status *status = open_files(source, opening);
     if (status != NULL) {
         tfrecord_destroy(&source->base);
         return status;

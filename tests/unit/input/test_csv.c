@@ -543,6 +543,76 @@ static void test_wrong_options(void **state)
     case_deinit(&it);
 }
 
+// Lines without quotes are passed in one loop; with a quote in front they are not. Both find the
+// same labels, wherever they stand, and the same places of what is wrong.
+static void test_plain_and_quoted_rows(void **state)
+{
+    (void)state;
+    for (int columns = 2; columns < 40; columns = columns < 6 ? columns + 1 : columns * 2) {
+        for (int label = 0; label < columns; label++) {
+            for (int form = 0; form < 8; form++) {
+                bool quoted = (form & 1) != 0, wide = (form & 2) != 0, open_end = (form & 4) != 0;
+                bel_str text = {0};
+                for (int row = 0; row < 5; row++) {
+                    for (int c = 0; c < columns; c++) {
+                        const char *quote = quoted && c == 0 ? "\"" : "";
+                        bel_str_printf(&text, "%s%s%d%s", c > 0 ? "," : "", quote, row * 7 + c,
+                                       quote);
+                    }
+                    bel_str_puts(&text, row == 4 && open_end ? "" : wide ? "\r\n" : "\n");
+                }
+                csv_case it;
+                char name[8];
+                case_init(&it, text.text);
+                (void)snprintf(name, sizeof name, "%d", label);
+                it.options.no_header = true;
+                it.options.columns =
+                    (const bel_csv_column[]){{label == 0 ? "1" : "0", BEL_DTYPE_I64}};
+                it.options.column_count = 1; // nothing else is of interest
+                it.options.label_column = name;
+                bel_input *input = NULL;
+                bel_batch *batch = NULL;
+                BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
+                const int64_t *labels = batch_field(input, batch, BEL_LABEL_FIELD)->data;
+                assert_int_equal(batch->example_count, 5);
+                for (int row = 0; row < 5; row++)
+                    assert_int_equal(labels[row], row * 7 + label);
+                bel_batch_destroy(batch);
+                bel_input_destroy(input);
+                it.options.class_count = 28 + label; // that of the last row is one too large
+                char place[64];
+                int width = 0;
+                for (int c = 0; c < label; c++)
+                    width += 28 + c < 100 ? 3 : 4;
+                (void)snprintf(place, sizeof place, "a.csv:5:%d: label",
+                               width + 1 + (quoted ? label == 0 ? 1 : 2 : 0));
+                BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_DATA_LOSS, place);
+                case_deinit(&it);
+                bel_str_deinit(&text);
+            }
+        }
+    }
+}
+
+// Who reads all records at once finds a wrong value then, and not before; the structure is looked
+// at in any case.
+static void test_reading_at_once(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, "a,b\n1,2\n3,x\n");
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_DATA_LOSS, "a.csv:3:3");
+    bel_dataset *dataset = case_dataset(&it);
+    bel_input *input;
+    BEL_ASSERT_OK(bel_input_open(dataset, &(bel_input_use){.at_once = true}, &input));
+    bel_batch *batch = bel_batch_create(input);
+    BEL_ASSERT_FAILS(bel_input_read(input, 0, batch), BEL_DATA_LOSS, "a.csv:3:3");
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    bel_dataset_destroy(dataset);
+    case_deinit(&it);
+}
+
 // Whatever the last column is called; a name that is given wins.
 static void test_last_column_as_label(void **state)
 {
@@ -794,6 +864,8 @@ int main(void)
         cmocka_unit_test(test_names_are_compared),
         cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_wrong_options),
+        cmocka_unit_test(test_plain_and_quoted_rows),
+        cmocka_unit_test(test_reading_at_once),
         cmocka_unit_test(test_last_column_as_label),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_id_lists),
