@@ -15,13 +15,22 @@ void bel_grad_log_softmax(bel_gradient *g)
     bel_gradient_from_output(g, BEL_OP_LOG_SOFTMAX_GRAD);
 }
 
-// The second output is log softmax, from which the gradient follows.
+// The second output is log softmax, from which the gradient follows; it has one of its own where
+// gradients of gradients are asked for.
 void bel_grad_cross_entropy(bel_gradient *g)
 {
-    bel_value *inputs[] = {g->output_grads[0], g->outputs[1], g->inputs[1]};
-    if (g->output_grads[0] != NULL && g->needed[0]) {
-        g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_CROSS_ENTROPY_GRAD, NULL, inputs, 3);
+    if (!g->needed[0]) return;
+    bel_value *loss = g->output_grads[0], *logs = g->output_grads[1], *sum = NULL;
+    if (loss != NULL) {
+        bel_value *inputs[] = {loss, g->outputs[1], g->inputs[1]};
+        sum = bel_graph_add(g->graph, BEL_OP_CROSS_ENTROPY_GRAD, NULL, inputs, 3);
     }
+    if (logs != NULL) {
+        bel_value *inputs[] = {logs, g->outputs[1]};
+        bel_value *more = bel_graph_add(g->graph, BEL_OP_LOG_SOFTMAX_GRAD, NULL, inputs, 2);
+        sum = sum == NULL ? more : bel_add(g->graph, sum, more);
+    }
+    g->input_grads[0] = sum;
 }
 
 // Outputs 3 and 4 are mean and inverse deviation of what was normalised by. With fixed statistics y

@@ -91,6 +91,43 @@ static void test_penalty(void **state)
     bel_graph_destroy(graph);
 }
 
+// Of logits c x with c constant, the cross-entropy's slope by x is the mean of c under the softmax
+// less that of the label, and its curvature the variance of c; the third derivative the third
+// central moment.
+static void test_cross_entropy_twice(void **state)
+{
+    (void)state;
+    static float factors[] = {-1, 0.5F, 2};
+    static int64_t label[] = {1};
+    const bel_tensor c = {BEL_DTYPE_F32, BEL_SHAPE(1, 3), factors};
+    const bel_tensor y = {BEL_DTYPE_I64, BEL_SHAPE(1), label};
+    bel_graph *graph = bel_graph_create();
+    bel_value *x = scalar_input(graph), *gradients[3];
+    bel_value *logits = bel_mul(graph, x, bel_constant(graph, &c));
+    bel_value *value =
+        bel_mean(graph, bel_softmax_cross_entropy(graph, logits, bel_constant(graph, &y)));
+    for (int i = 0; i < 3; i++) {
+        bel_gradients(graph, value, &x, 1, &gradients[i]);
+        value = gradients[i];
+    }
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    double p[3], total = 0, mean = 0, moments[3] = {0};
+    for (int i = 0; i < 3; i++)
+        total += p[i] = exp(0.7 * (double)factors[i]);
+    for (int i = 0; i < 3; i++)
+        mean += p[i] / total * (double)factors[i];
+    for (int i = 0; i < 3; i++)
+        for (int k = 1; k < 3; k++)
+            moments[k] += p[i] / total * pow((double)factors[i] - mean, k + 1);
+    moments[0] = mean - (double)factors[1];
+    for (int k = 0; k < 3; k++) {
+        double got = evaluate(graph, gradients[k], 0.7F);
+        if (!(fabs(got - moments[k]) < 2e-6))
+            fail_msg("derivative %d: got %.9g, expected %.9g", k + 1, got, moments[k]);
+    }
+    bel_graph_destroy(graph);
+}
+
 // No gradient passes through, on this way alone: d(x · stop(x²))/dx = x².
 static void test_stop(void **state)
 {
@@ -259,12 +296,17 @@ static void test_exact_inputs(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_several_paths), cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_penalty),       cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_penalty),       cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_wanted_values), cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_no_gradient),   cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_exact),         cmocka_unit_test(test_exact_inputs),
+        cmocka_unit_test(test_several_paths),
+        cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_penalty),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_cross_entropy_twice),
+        cmocka_unit_test(test_wanted_values),
+        cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_no_gradient),
+        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_exact_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
