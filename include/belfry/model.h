@@ -264,9 +264,9 @@ BEL_API void bel_summary_image(bel_model_context *context, bel_estimator_spec *s
                                const char *name, bel_value *value, int most);
 
 /// How often which class was taken for which, in report.html: a table of labels and what was
-/// predicted, both I64 [batch] from 0 to below `classes` (2 to 50; a label out of range ends the
-/// step with OUT_OF_RANGE). Each example counts once, whatever its weight; summed over the
-/// evaluation, in whose event file it lies (docs/formats/events.md). Has no effect in TRAIN and
+/// predicted, both I64 [batch] from 0 to below `classes` (2 to 50; another label or prediction ends
+/// the evaluation with OUT_OF_RANGE). Each example counts once, whatever its weight; summed over
+/// the evaluation, in whose event file it lies (docs/formats/events.md). Has no effect in TRAIN and
 /// PREDICT. Errors: other types or shapes; a second one.
 BEL_API void bel_summary_confusion(bel_model_context *context, bel_estimator_spec *spec,
                                    bel_value *labels, bel_value *predicted, int64_t classes);

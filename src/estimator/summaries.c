@@ -72,6 +72,17 @@ void bel_summary_image(bel_model_context *context, bel_estimator_spec *spec, con
         (bel_summary){.name = name, .kind = BEL_SUMMARY_IMAGE, .value = value, .most = most});
 }
 
+// [classes, classes] with ones on the diagonal: its rows stand for classes, and gathering one ends
+// the step where there is no such class, which a one-hot row would pass over.
+static bel_value *identity(bel_graph *g, int64_t classes)
+{
+    float ones[BEL_MOST_CONFUSED * BEL_MOST_CONFUSED] = {0};
+    for (int64_t c = 0; c < classes; c++)
+        ones[c * classes + c] = 1;
+    const bel_tensor tensor = {BEL_DTYPE_F32, BEL_SHAPE(classes, classes), ones};
+    return bel_constant(g, &tensor);
+}
+
 // Counts [label][predicted] of a batch: the one transposed times the other.
 void bel_summary_confusion(bel_model_context *context, bel_estimator_spec *spec, bel_value *labels,
                            bel_value *predicted, int64_t classes)
@@ -90,7 +101,9 @@ void bel_summary_confusion(bel_model_context *context, bel_estimator_spec *spec,
         return;
     }
     const int64_t turn[] = {1, 0};
-    bel_value *is = bel_transpose(g, bel_one_hot(g, labels, classes), turn);
-    bel_value *said = bel_one_hot(g, predicted, classes);
-    spec->confusion = bel_matmul(g, is, said);
+    bel_graph_push_scope(g, "confusion_matrix");
+    bel_value *rows = identity(g, classes);
+    bel_value *is = bel_transpose(g, bel_gather(g, rows, labels), turn);
+    spec->confusion = bel_matmul(g, is, bel_gather(g, rows, predicted));
+    bel_graph_pop_scope(g);
 }

@@ -103,7 +103,7 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     return NULL;
 }
 
-static bel_estimator *create(const char *name, int workers, int towers)
+static bel_estimator *create_of(bel_model_fn *function, const char *name, int workers, int towers)
 {
     bel_run_config config;
     bel_run_config_init(&config);
@@ -113,9 +113,14 @@ static bel_estimator *create(const char *name, int workers, int towers)
     config.tower_count = towers;
     config.report = strcmp(name, "one") == 0;
     bel_estimator *estimator;
-    BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));
+    BEL_ASSERT_OK(bel_estimator_create(function, &config, NULL, 0, &estimator));
     bel_free(folder);
     return estimator;
+}
+
+static bel_estimator *create(const char *name, int workers, int towers)
+{
+    return create_of(model, name, workers, towers);
 }
 
 static double metric(const bel_result *result, const char *name)
@@ -221,6 +226,39 @@ static void test_wrong_label(void **state)
     bel_estimator_destroy(estimator);
 }
 
+// --- Confusion matrices --------------------------------------------------------------------------
+
+static bool labels_are_wrong;
+
+// Of two classes, where the data have three: as labels, or as what is predicted.
+static bel_status *confused(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *logits = bel_dense(g, bel_context_only_feature(context), 2, "kind");
+    bel_value *kind = bel_context_label(context, "kind"), *said = bel_arg_max(g, logits, 1);
+    spec->loss = bel_mean(g, bel_mul(g, logits, logits));
+    bel_summary_confusion(context, spec, labels_are_wrong ? kind : said,
+                          labels_are_wrong ? said : kind, 2);
+    spec->optimizer = (bel_optimizer){.learning_rate = 0.02};
+    return NULL;
+}
+
+static void test_classes_out_of_range(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 2; wrong++) {
+        labels_are_wrong = wrong == 1;
+        bel_estimator *estimator = create_of(confused, wrong == 1 ? "labels" : "said", 1, 1);
+        const bel_train_spec train = {.input_fn = input, .max_steps = 1};
+        const bel_eval_spec eval = {.input_fn = input};
+        bel_result result;
+        BEL_ASSERT_OK(bel_train(estimator, &train, NULL));
+        BEL_ASSERT_FAILS(bel_evaluate(estimator, &eval, NULL, &result), BEL_OUT_OF_RANGE,
+                         "confusion_matrix/Gather");
+        bel_estimator_destroy(estimator);
+    }
+}
+
 // --- Predictors ----------------------------------------------------------------------------------
 
 typedef struct known {
@@ -307,8 +345,8 @@ static void test_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_heads), BEL_TEST_IN_FOLDER(test_noise_in_every_deal),
+        BEL_TEST_IN_FOLDER(test_heads),       BEL_TEST_IN_FOLDER(test_noise_in_every_deal),
         BEL_TEST_IN_FOLDER(test_wrong_label), BEL_TEST_IN_FOLDER(test_predictor),
-        BEL_TEST_IN_FOLDER(test_steps)};
+        BEL_TEST_IN_FOLDER(test_steps),       BEL_TEST_IN_FOLDER(test_classes_out_of_range)};
     return cmocka_run_group_tests(tests, make_data, NULL);
 }
