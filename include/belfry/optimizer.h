@@ -140,7 +140,8 @@ typedef struct bel_optimizer {
     /// Factors of learning_rate and weight_decay by variable; of the patterns that match, the last
     /// counts. With a rate of 0 a variable stays as it is while its slots go on (but that of LARS,
     /// which has the rate in it); FTRL, which divides by the rate, takes none. A pattern that
-    /// matches no trainable variable is an error when training begins.
+    /// matches no trainable variable, or none that this optimizer trains (bel_optimizer_part), is
+    /// an error when training begins.
     bel_multiplier lr_mults[BEL_MAX_MULTIPLIERS];
     bel_multiplier decay_mults[BEL_MAX_MULTIPLIERS];
     /// Keeps an average q of every trainable variable p beside it, as TensorFlow's

@@ -91,23 +91,32 @@ static bel_status *matches_none(const char *what, const char *pattern, const cha
     return status;
 }
 
-static bel_status *check_names(const bel_multiplier *list, const char *what,
-                               const char *const *names, size_t count)
+static const char *find_idle(const bel_multiplier *list, const char *const *names, size_t count)
 {
     for (int i = 0; i < BEL_MAX_MULTIPLIERS && list[i].pattern[0] != '\0'; i++) {
         bool found = false;
         for (size_t n = 0; n < count && !found; n++)
             found = matches(&list[i], names[n]);
-        if (!found) return matches_none(what, list[i].pattern, names, count);
+        if (!found) return list[i].pattern;
     }
     return NULL;
+}
+
+const char *bel_multipliers_find_idle(const bel_optimizer *optimizer, const char *const *names,
+                                      size_t count, const char **out_list)
+{
+    *out_list = "lr_mult";
+    const char *idle = find_idle(optimizer->lr_mults, names, count);
+    if (idle != NULL) return idle;
+    *out_list = "decay_mult";
+    return find_idle(optimizer->decay_mults, names, count);
 }
 
 bel_status *bel_multipliers_check_names(const bel_optimizer *optimizer, const char *const *names,
                                         size_t count)
 {
-    BEL_TRY(check_names(optimizer->lr_mults, "lr_mult", names, count));
-    return check_names(optimizer->decay_mults, "decay_mult", names, count);
+    const char *list, *idle = bel_multipliers_find_idle(optimizer, names, count, &list);
+    return idle != NULL ? matches_none(list, idle, names, count) : NULL;
 }
 
 bel_status *bel_multipliers_parse(const char *text, bel_multiplier out_list[BEL_MAX_MULTIPLIERS])

@@ -10,6 +10,11 @@ double bel_multiplier_get(const bel_multiplier list[BEL_MAX_MULTIPLIERS], const 
 // INVALID_ARGUMENT: a list that bel_optimizer_check refuses.
 bel_status *bel_multipliers_check(const bel_optimizer *optimizer) BEL_MUST_USE;
 
+// The first pattern that matches none of the names, and its list, "lr_mult" or "decay_mult"; NULL:
+// each matches one.
+const char *bel_multipliers_find_idle(const bel_optimizer *optimizer, const char *const *names,
+                                      size_t count, const char **out_list);
+
 // INVALID_ARGUMENT: a pattern matches none of the names; it is named, with the nearest name.
 bel_status *bel_multipliers_check_names(const bel_optimizer *optimizer, const char *const *names,
                                         size_t count) BEL_MUST_USE;

@@ -62,10 +62,28 @@ bel_status *bel_optimizers_check(bel_optimizers *optimizers)
     return NULL;
 }
 
+// The factors of an optimizer have an effect on what it trains itself, and nowhere else.
+static bel_status *check_factors(const bel_optimizers *optimizers, const bel_optimizer *optimizer,
+                                 const char *const *names, size_t count)
+{
+    BEL_TRY(bel_multipliers_check_names(optimizer, names, count));
+    const char **own = bel_xcalloc(count, sizeof *own), *what = NULL;
+    size_t own_count = 0;
+    for (size_t n = 0; n < count; n++)
+        if (bel_optimizers_find(optimizers, names[n]) == optimizer) own[own_count++] = names[n];
+    const char *idle = bel_multipliers_find_idle(optimizer, own, own_count, &what);
+    bel_free(own);
+    if (idle == NULL) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "optimizer: %s: \"%s\" matches nothing but what another optimizer trains, which "
+                   "has factors of its own",
+                   what, idle);
+}
+
 bel_status *bel_optimizers_check_names(const bel_optimizers *optimizers, const char *const *names,
                                        size_t count)
 {
-    BEL_TRY(bel_multipliers_check_names(&optimizers->main, names, count));
+    BEL_TRY(check_factors(optimizers, &optimizers->main, names, count));
     for (int i = 0; i < optimizers->part_count; i++) {
         const bel_optimizer_part *part = &optimizers->parts[i];
         bool found = false;
@@ -75,7 +93,7 @@ bel_status *bel_optimizers_check_names(const bel_optimizers *optimizers, const c
             return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: \"%s\" matches no trainable variable",
                            part->variables);
         }
-        BEL_TRY_CTX(bel_multipliers_check_names(&part->optimizer, names, count), "variables \"%s\"",
+        BEL_TRY_CTX(check_factors(optimizers, &part->optimizer, names, count), "variables \"%s\"",
                     part->variables);
     }
     return NULL;

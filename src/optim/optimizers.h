@@ -13,7 +13,8 @@ typedef struct bel_optimizers {
 // bel_optimizer_check of all; what they share is copied from the main one into the parts.
 bel_status *bel_optimizers_check(bel_optimizers *optimizers) BEL_MUST_USE;
 
-// INVALID_ARGUMENT: a pattern, of a part or of multipliers, matches none of the names; it is named.
+// INVALID_ARGUMENT: a pattern of a part matches none of the names, or one of multipliers none of
+// those that its optimizer trains; it is named.
 bel_status *bel_optimizers_check_names(const bel_optimizers *optimizers, const char *const *names,
                                        size_t count) BEL_MUST_USE;
 

@@ -589,6 +589,41 @@ static void test_several(void **state)
     assert_true(back.main.learning_rate == 1 && back.parts[1].optimizer.learning_rate == 4);
 }
 
+// A factor that only variables of another optimizer would have.
+static void test_factors_of_others(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"wide", "deep/kernel", "deep/bias"};
+    static const struct {
+        const char *main, *part, *text; // NULL: fine
+    } rows[] = {
+        {"deep/*=0.5,*/bias=0", "wi*=2", NULL},
+        {"*=0.5", "*=2", NULL},
+        {"wide=0.1", "", "optimizer: lr_mult: \"wide\" matches nothing but what another optimizer"},
+        {"", "deep/*=1", "variables \"wide\": optimizer: lr_mult: \"deep/*\" matches nothing but"},
+        {"wild=0.1", "", "lr_mult: \"wild\" matches no trainable variable; did you mean \"wide\"?"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bel_optimizers all = {
+            .main = {.learning_rate = 1},
+            .parts = {{"wide", {.kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 1}}},
+            .part_count = 1};
+        BEL_ASSERT_OK(bel_multipliers_parse(rows[i].main, all.main.lr_mults));
+        BEL_ASSERT_OK(bel_multipliers_parse(rows[i].part, all.parts[0].optimizer.lr_mults));
+        bel_status *status = bel_optimizers_check_names(&all, names, 3);
+        if (rows[i].text == NULL) {
+            BEL_ASSERT_OK(status);
+        } else {
+            BEL_ASSERT_FAILS(status, BEL_INVALID_ARGUMENT, rows[i].text);
+        }
+    }
+    bel_optimizers both = {.main = {.learning_rate = 1, .decay_mults = {{"deep/bias", 0}}},
+                           .parts = {{"deep/*", {.learning_rate = 1}}},
+                           .part_count = 1};
+    BEL_ASSERT_FAILS(bel_optimizers_check_names(&both, names, 3), BEL_INVALID_ARGUMENT,
+                     "decay_mult: \"deep/bias\" matches nothing but");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
@@ -604,6 +639,7 @@ int main(void)
                                               cmocka_unit_test(test_settings_come_back),
                                               cmocka_unit_test(test_settings_that_are_none),
                                               cmocka_unit_test(test_words_of_a_checkpoint),
-                                              cmocka_unit_test(test_several)};
+                                              cmocka_unit_test(test_several),
+                                              cmocka_unit_test(test_factors_of_others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
