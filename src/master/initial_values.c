@@ -12,14 +12,19 @@
 #include "master/job.h"
 #include "ps/layout/space.h"
 
+static bool is_pattern(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 0 && name[length - 1] == '*';
+}
+
 // The checkpoint's name of a variable; free it.
 static char *name_there(const bel_warm_start *warm, const char *name)
 {
     for (int i = warm->name_count - 1; i >= 0; i--) {
         const bel_rename *rename = &warm->names[i];
         size_t from = strlen(rename->from), to = strlen(rename->to);
-        bool pattern =
-            from > 0 && to > 0 && rename->from[from - 1] == '*' && rename->to[to - 1] == '*';
+        bool pattern = is_pattern(rename->to); // check_spec: both are, or neither
         if (!pattern && strcmp(rename->to, name) == 0) return bel_xstrdup(rename->from);
         if (pattern && strncmp(rename->to, name, to - 1) == 0) {
             return bel_strf("%.*s%s", (int)from - 1, rename->from, name + to - 1);
@@ -74,7 +79,8 @@ static bel_status *read_variable(const bel_warm_start *warm, const bel_ckpt_read
     return NULL;
 }
 
-// A pattern that matches nothing, or a name that no variable has, is a mistake of spelling.
+// A pattern that matches nothing, or a name that no variable has, is a mistake of spelling; so is a
+// pattern for one name.
 static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layout)
 {
     for (int i = 0; i < warm->variable_count; i++) {
@@ -86,9 +92,15 @@ static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layo
                        warm->variables[i]);
     }
     for (int i = 0; i < warm->name_count; i++) {
-        const char *to = warm->names[i].to;
+        const char *from = warm->names[i].from, *to = warm->names[i].to;
         size_t length = strlen(to);
-        bool pattern = length > 0 && to[length - 1] == '*', found = false;
+        bool pattern = is_pattern(to), found = false;
+        if (pattern != is_pattern(from)) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "warm start: \"%s\" is to be read from \"%s\": both must end with a *, "
+                           "or neither",
+                           to, from);
+        }
         for (int v = 0; v < layout->variable_count && !found; v++) {
             const char *name = layout->variables[v].name;
             found = pattern ? strncmp(name, to, length - 1) == 0 : strcmp(name, to) == 0;
@@ -97,7 +109,7 @@ static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layo
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "warm start: \"%s\" is to be read from \"%s\", but the model has no such "
                        "variable",
-                       to, warm->names[i].from);
+                       to, from);
     }
     return NULL;
 }

@@ -136,6 +136,7 @@ static void test_wrong_warm_starts(void **state)
     BEL_ASSERT_OK(train("taught", (bel_train_spec){.max_steps = 2}, NULL, 1, 1, NULL));
     char *from = path("taught"), *nowhere = path("nowhere");
     const bel_rename wrong = {"body/first/kernel", "new/kernel"};
+    const bel_rename one_side[] = {{"body/first/kernel", "body/*"}, {"body/*", "logits/bias"}};
     static const char *const none[] = {"logit/*"};
     const struct {
         bel_warm_start warm;
@@ -161,6 +162,14 @@ static void test_wrong_warm_starts(void **state)
          NULL,
          BEL_INVALID_ARGUMENT,
          "\"new/kernel\" is to be read from \"body/first/kernel\", but the model has no such"},
+        {{.checkpoint = from, .names = &one_side[0], .name_count = 1},
+         NULL,
+         BEL_INVALID_ARGUMENT,
+         "\"body/*\" is to be read from \"body/first/kernel\": both must end with a *, or neither"},
+        {{.checkpoint = from, .names = &one_side[1], .name_count = 1},
+         NULL,
+         BEL_INVALID_ARGUMENT,
+         "both must end with a *, or neither"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const bel_train_spec spec = {.warm_start = rows[i].warm};
