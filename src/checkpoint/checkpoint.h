@@ -100,6 +100,7 @@ bel_status *bel_ckpt_latest_setting(const char *model_dir, const char *name,
                                     char **out_value) BEL_MUST_USE;
 
 // bel_ckpt_open of a checkpoint's folder, or bel_ckpt_open_latest of a model's. NOT_FOUND: neither.
+// DATA_LOSS: the folder has a manifest and lacks a shard file, which is named.
 bel_status *bel_ckpt_open_any(const char *folder, bel_ckpt_reader **out_reader) BEL_MUST_USE;
 
 const char *bel_ckpt_folder(const bel_ckpt_reader *reader);

@@ -3,12 +3,28 @@
 // pieces, generations or segments.
 #include "belfry/checkpoint.h"
 
+#include "base/alloc.h"
+#include "base/file.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/manifest.h"
+
+static bool has_manifest(const char *folder)
+{
+    char *path = bel_path_join(folder, BEL_MANIFEST_NAME);
+    bool found = bel_file_exists(path);
+    bel_free(path);
+    return found;
+}
 
 bel_status *bel_ckpt_open_any(const char *folder, bel_ckpt_reader **out_reader)
 {
     bel_status *status = bel_ckpt_open(folder, out_reader);
     if (bel_status_code(status) != BEL_NOT_FOUND) return status;
+    if (has_manifest(folder)) { // it is a checkpoint, and a file that belongs to it is missing
+        bel_status *damaged = BEL_ERR(BEL_DATA_LOSS, "%s", bel_status_message(status));
+        bel_status_destroy(status);
+        return damaged;
+    }
     bel_status_ignore(status); // it may be a model's folder
     BEL_TRY(bel_ckpt_open_latest(folder, out_reader));
     if (*out_reader != NULL) return NULL;
