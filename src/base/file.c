@@ -271,6 +271,12 @@ bool bel_file_exists(const char *path)
     return stat(path, &info) == 0;
 }
 
+bool bel_dir_exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

@@ -43,6 +43,7 @@ bel_status *bel_dir_sync(const char *path) BEL_MUST_USE;
 bel_status *bel_dir_remove(const char *path) BEL_MUST_USE; // with all content; missing is fine
 bel_status *bel_file_rename(const char *from, const char *to) BEL_MUST_USE;
 bool bel_file_exists(const char *path);
+bool bel_dir_exists(const char *path); // false for a file that is no folder, too
 
 // Names in a folder (without . and ..), sorted by byte. Free with bel_dir_names_free.
 bel_status *bel_dir_list(const char *path, char ***out_names, size_t *out_count) BEL_MUST_USE;

@@ -124,7 +124,8 @@ static bool is_evaluation(const char *name)
     return strcmp(name, "eval") == 0 || strncmp(name, "eval_", 5) == 0;
 }
 
-// Training's folder first, then those of evaluations, by name.
+// Training's folder first, then those of evaluations, by name; a plain file of such a name is
+// somebody else's.
 static bel_status *read_all(bel_history *history, const char *model_dir)
 {
     char **names;
@@ -135,7 +136,7 @@ static bel_status *read_all(bel_history *history, const char *model_dir)
     for (size_t i = 0; i < count && status == NULL; i++) {
         if (!is_evaluation(names[i])) continue;
         char *path = bel_path_join(model_dir, names[i]);
-        status = read_folder(history, path, names[i]);
+        if (bel_dir_exists(path)) status = read_folder(history, path, names[i]);
         bel_free(path);
     }
     bel_dir_names_free(names, count);

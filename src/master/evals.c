@@ -225,6 +225,20 @@ static bool has_result(const bel_history *history, const char *folder, int64_t s
     return false;
 }
 
+// NULL: it cannot be read, which a warning says.
+static bel_history *read_history(const bel_job *job)
+{
+    bel_history *history = NULL;
+    bel_status *status = bel_history_read(job->estimator->config.model_dir, &history);
+    if (status != NULL) {
+        bel_log_write(BEL_LOG_WARN,
+                      "no evaluation is made up for, as those that there were cannot be read: %s",
+                      bel_status_message(status));
+    }
+    bel_status_destroy(status);
+    return history;
+}
+
 // A stop or a kill may come between a checkpoint and the end of its evaluation. In a cluster that
 // is not made up for: before members are gathered their messages must not be taken, and then they
 // go on.
@@ -238,8 +252,9 @@ bel_status *bel_job_make_up_evals(bel_job *job)
     for (int i = 0; i < job->eval_count && status == NULL; i++) {
         bel_job_eval *eval = &job->evals[i];
         if (eval->last_step == step || !belongs_to_series(job, eval, step)) continue;
-        if (history == NULL) status = bel_history_read(job->estimator->config.model_dir, &history);
-        if (status != NULL || has_result(history, eval->folder, step)) continue;
+        if (history == NULL) history = read_history(job);
+        if (history == NULL) break;
+        if (has_result(history, eval->folder, step)) continue;
         if (!in_hand) status = job->backend->ops->snapshot_now(job->backend);
         in_hand = true;
         if (status == NULL) status = bel_job_evaluate(job, eval, step);

@@ -49,7 +49,8 @@ static void test_sessions(void **state)
     write_session("eval", 1000, 0, (const int64_t[]){20, 40}, 2, 1);
     write_session("eval", 1002, -1, (const int64_t[]){20}, 1, 3); // an old checkpoint, later
     write_session("eval", 1003, -1, (const int64_t[]){30}, 1, 3);
-    write_session("evaluation", 1000, 0, (const int64_t[]){1}, 1, 1); // nobody's
+    write_session("evaluation", 1000, 0, (const int64_t[]){1}, 1, 1);              // nobody's
+    bel_free(bel_test_file(bel_test_own_folder(), "eval_results.txt", "good", 4)); // a plain file
     BEL_ASSERT_OK(bel_history_read(bel_test_own_folder(), &history));
     expect(history, "", "10:10 20:20 30:60 40:80");
     expect(history, "eval", "20:60 30:90 40:40");

@@ -212,6 +212,20 @@ static void evaluate(int64_t step, bel_result *out_result)
 }
 
 // An evaluation of an old checkpoint adds to its own curve and takes nothing from any.
+// What evaluations there were cannot be seen: that costs a warning, and no training.
+static void test_unreadable_history(void **state)
+{
+    (void)state;
+    bel_result result, second;
+    train("0.001", 20, &result, &second);
+    char *dir = bel_path_join(bel_test_own_folder(), "eval/events.out.tfevents.1.folder");
+    BEL_ASSERT_OK(bel_dir_create(dir));
+    bel_free(dir);
+    train("0.001", 40, &result, &second);
+    assert_int_equal(result.global_step, 40);
+    assert_int_equal(result.examples, 359);
+}
+
 static void test_old_checkpoint(void **state)
 {
     (void)state;
@@ -281,6 +295,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_too_many_evaluations),
         BEL_TEST_IN_FOLDER(test_report_while_running),
         BEL_TEST_IN_FOLDER(test_missed_evaluation),
+        BEL_TEST_IN_FOLDER(test_unreadable_history),
         BEL_TEST_IN_FOLDER(test_old_checkpoint),
         BEL_TEST_IN_FOLDER(test_read_only_folder),
         cmocka_unit_test(test_points_wait_for_the_master),
