@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/trace.h"
+#include "checkpoint/folder.h"
 #include "estimator/evaluation.h"
 #include "estimator/history.h"
 #include "estimator/input_fn.h"
@@ -23,15 +24,19 @@ static int find_table(const bel_layout *layout, const bel_graph_table *wanted)
     return -1;
 }
 
-// Rows held by other processes: their shards have written them into a checkpoint, or do so now.
+// Rows held by other processes: their shards have written them into a checkpoint, or do so now. It
+// is that of the step or none: rows of an older one do not belong to the values.
 static bel_status *read_saved_rows(bel_job *job, bel_job_eval *eval, int64_t step)
 {
     if (job->saved_step != step) BEL_TRY(bel_job_save(job, step));
-    bel_ckpt_reader *reader;
-    BEL_TRY(bel_ckpt_open_latest(job->estimator->config.model_dir, &reader));
-    bel_status *status = bel_rows_load(&eval->rows, eval->built->graph, reader);
+    char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
+    bel_ckpt_reader *reader = NULL;
+    bel_status *status = bel_ckpt_open(folder, &reader);
+    if (status == NULL) status = bel_rows_load(&eval->rows, eval->built->graph, reader);
     bel_ckpt_close(reader);
-    return status;
+    bel_free(folder);
+    BEL_TRY_CTX(status, "rows of tables at step %lld", (long long)step);
+    return NULL;
 }
 
 bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step)
