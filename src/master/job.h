@@ -72,6 +72,7 @@ typedef struct bel_job {
     bool went_back;         // and no step was reported since
     int64_t reported_ns;    // when report.html was written, or training began
     int64_t report_cost_ns; // what that took; 0: it was not yet written
+    bool report_told;       // the user was told that it cannot be written
     bel_result result;
 } bel_job;
 

@@ -146,8 +146,10 @@ void bel_job_report(bel_job *job, bool over)
     bel_status *status = bel_run_log_flush(job->log);
     if (status == NULL) status = bel_history_read(job->estimator->config.model_dir, &history);
     if (status == NULL) status = write_report(job, over, history);
-    if (status != NULL)
+    if (status != NULL && !job->report_told) {
         bel_log_write(BEL_LOG_WARN, "no report is written: %s", bel_status_message(status));
+        job->report_told = true; // the next seconds bring the next try
+    }
     bel_status_destroy(status);
     bel_history_destroy(history);
     job->reported_ns = bel_clock_ns();

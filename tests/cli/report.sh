@@ -47,6 +47,11 @@ run_ok page killed 'ROC of auc, eval' 'at step 40' 'num_workers 2' # of the eval
 check "its shards have counted every report" grep -q '<td>worker 0</td>.*<td class="n">40</td><td class="n">0</td>' \
     killed/report.html
 
+# --- A page that cannot be written is said once, however often it is tried
+mkdir -p blocked/report.html
+run_ok belfry train_and_evaluate --model_dir blocked "${odd[@]}" --train_steps 40 --eval_every_steps 10
+equal "warnings of one run" "$(grep -c 'no report is written' err.txt)" 1
+
 # --- A page that is not well: what is wrong is named
 rm killed/audit/worker-0.0
 run_ok belfry train_and_evaluate --model_dir unread "${odd[@]}" --train_steps 5
