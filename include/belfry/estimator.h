@@ -146,7 +146,7 @@ typedef bool bel_compare_fn(void *user, const bel_result *best, const bel_result
 /// Keeps versions as model_dir/export/<name>/<step>/: the checkpoint (its files are not copied, but
 /// shared with it, and read by whatever reads checkpoints), and evaluation.json with the result.
 typedef struct bel_exporter {
-    size_t size;      ///< sizeof(bel_exporter)
+    size_t size;      ///< sizeof(bel_exporter): what lies behind counts as 0
     const char *name; ///< letters, digits, _ and -; no two of a job are alike
     bel_export_kind kind;
     int keep;           ///< the newest so many stay; 0: 1 of BEST, else 5

@@ -68,25 +68,42 @@ static bel_status *check_exporter(const bel_job_eval *eval, const bel_exporter *
                    eval->folder, exporter->metric);
 }
 
-bel_status *bel_job_check_exporters(const bel_job *job)
+// By the size that each was compiled with.
+static bel_status *copy_exporters(bel_job_eval *eval)
+{
+    const bel_eval_spec *spec = eval->spec;
+    if (spec->exporter_count < 0 || spec->exporter_count > BEL_MAX_EXPORTERS) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: there can be from 0 to %d exporters, got %d",
+                       eval->folder, BEL_MAX_EXPORTERS, spec->exporter_count);
+    }
+    for (int e = 0; e < spec->exporter_count; e++) {
+        const bel_exporter *from = spec->exporters[e];
+        bel_exporter *to = &eval->exporters[eval->exporter_count++];
+        if (from->size == 0) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "%s: exporter %d: size must be sizeof(bel_exporter), got 0",
+                           eval->folder, e);
+        }
+        memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
+        BEL_TRY(check_exporter(eval, to));
+    }
+    return NULL;
+}
+
+bel_status *bel_job_take_exporters(bel_job *job)
 {
     const char *names[BEL_MAX_EVALS * BEL_MAX_EXPORTERS];
     int count = 0;
     for (int i = 0; i < job->eval_count; i++) {
-        const bel_eval_spec *spec = job->evals[i].spec;
-        if (spec->exporter_count < 0 || spec->exporter_count > BEL_MAX_EXPORTERS) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: there can be from 0 to %d exporters, got %d",
-                           job->evals[i].folder, BEL_MAX_EXPORTERS, spec->exporter_count);
-        }
-        for (int e = 0; e < spec->exporter_count; e++) {
-            const bel_exporter *exporter = spec->exporters[e];
-            BEL_TRY(check_exporter(&job->evals[i], exporter));
+        bel_job_eval *eval = &job->evals[i];
+        BEL_TRY(copy_exporters(eval));
+        for (int e = 0; e < eval->exporter_count; e++) {
+            const char *name = eval->exporters[e].name;
             for (int k = 0; k < count; k++) {
-                if (strcmp(names[k], exporter->name) != 0) continue;
-                return BEL_ERR(BEL_INVALID_ARGUMENT, "two exporters are named \"%s\"",
-                               exporter->name);
+                if (strcmp(names[k], name) != 0) continue;
+                return BEL_ERR(BEL_INVALID_ARGUMENT, "two exporters are named \"%s\"", name);
             }
-            names[count++] = exporter->name;
+            names[count++] = name;
         }
     }
     return NULL;
@@ -309,8 +326,8 @@ static bel_status *export_to(const bel_job *job, const bel_exporter *exporter, c
 bel_status *bel_job_export(bel_job *job, const bel_job_eval *eval, const bel_result *result,
                            bool over)
 {
-    for (int e = 0; e < eval->spec->exporter_count; e++) {
-        const bel_exporter *exporter = eval->spec->exporters[e];
+    for (int e = 0; e < eval->exporter_count; e++) {
+        const bel_exporter *exporter = &eval->exporters[e];
         bool wanted = (exporter->kind == BEL_EXPORT_FINAL) == over;
         if (!wanted) continue;
         char *folder = folder_of(job, exporter);

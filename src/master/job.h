@@ -24,6 +24,8 @@ typedef struct bel_job_eval {
     bel_rows rows;          // of the snapshot
     int64_t last_step;      // evaluated, -1: none
     int64_t built_ns, last_ns;
+    bel_exporter exporters[BEL_MAX_EXPORTERS]; // copied, as one of an older program is shorter
+    int exporter_count;
 } bel_job_eval;
 
 // Early stopping, and other reasons to end before the last step (early_stopping.c).
@@ -122,9 +124,9 @@ void bel_job_look_at_clock(bel_job *job, double seconds);
 void bel_job_stop(bel_job *job);           // before training: nothing is trained
 void bel_job_stop_if_wanted(bel_job *job); // while it runs
 
-// exporters.c: what an evaluation's exporters make of it; `over`: those of the end alone. The
-// snapshot of its version is in hand, or saved.
-bel_status *bel_job_check_exporters(const bel_job *job) BEL_MUST_USE;
+// exporters.c: copies and checks those of all evaluations; what an evaluation's exporters make of
+// it; `over`: those of the end alone. The snapshot of its version is in hand, or saved.
+bel_status *bel_job_take_exporters(bel_job *job) BEL_MUST_USE;
 bel_status *bel_job_export(bel_job *job, const bel_job_eval *eval, const bel_result *result,
                            bool over) BEL_MUST_USE;
 

@@ -417,6 +417,19 @@ static void test_exporters(void **state)
     const bel_exporter *twice[] = {&best, &best};
     r = (run){.folder = "twice", .exporters = twice, .exporter_count = 2};
     BEL_ASSERT_FAILS(train(&r, &result), BEL_INVALID_ARGUMENT, "two exporters are named \"best\"");
+    // One of an older program, which knew no function: what lies behind it is not read.
+    bel_exporter older = first;
+    older.size = offsetof(bel_exporter, is_better);
+    const bel_exporter *short_one[] = {&older};
+    asked = 0;
+    r = (run){.folder = "older", .exporters = short_one, .exporter_count = 1};
+    BEL_ASSERT_OK(train(&r, &result));
+    assert_int_equal(asked, 0);
+    assert_int_equal(count_exports("older", "first", last, sizeof last), 1);
+    const bel_exporter no_size = {.name = "latest"};
+    const bel_exporter *nothing[] = {&no_size};
+    r = (run){.folder = "nothing", .exporters = nothing, .exporter_count = 1};
+    BEL_ASSERT_FAILS(train(&r, &result), BEL_INVALID_ARGUMENT, "exporter 0: size must be sizeof");
     const bel_exporter bad = {.size = sizeof bad, .name = "a/b"};
     const bel_exporter *one[] = {&bad};
     r = (run){.folder = "bad", .exporters = one, .exporter_count = 1};
