@@ -102,14 +102,14 @@ bel_value *bel_context_feature(bel_model_context *context, const char *name)
 
 bel_value *bel_context_only_feature(bel_model_context *context)
 {
-    bel_value *only = NULL;
-    int count = 0;
-    for (size_t i = 0; i < context->graph->input_count; i++) {
-        if (is_label(context, context->graph->inputs[i].name)) continue;
-        only = context->graph->inputs[i].value;
+    int only = -1, count = 0;
+    for (int f = 0; f < bel_input_field_count(context->input); f++) {
+        if (bel_input_field_is_label(context->input, f)) continue;
+        only = f;
         count++;
     }
-    if (count == 1) return only;
+    if (count == 1)
+        return bel_graph_find_input(context->graph, bel_input_field_name(context->input, only));
     fail_with_fields(context, false, "the model takes exactly one feature");
     return NULL;
 }

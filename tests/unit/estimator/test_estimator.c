@@ -1,0 +1,85 @@
+// Estimators: settings out of range, and what a model function is told of its input.
+#include "belfry/estimator.h"
+
+#include <math.h>
+
+#include "support/bel_test.h"
+
+enum { RECORDS = 8, FIELDS = 2 };
+
+// One feature, whose rows of a table are inputs of the graph, too; it stays the only one.
+static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
+    bel_value *ids = bel_context_only_feature(context);
+    bel_value *rows = bel_embedding(g, "table", ids, 1, zeros);
+    assert_ptr_equal(bel_context_only_feature(context), ids);
+    const bel_shape one = BEL_SHAPE(1);
+    bel_value *scale = bel_variable(g, "scale", &one, zeros, BEL_VARIABLE_TRAINABLE);
+    spec->loss = bel_mean(g, bel_mul(g, rows, scale));
+    spec->optimizer = (bel_optimizer){.learning_rate = 0.1};
+    return NULL;
+}
+
+static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mode,
+                         bel_dataset **out_dataset)
+{
+    (void)user, (void)estimator, (void)mode;
+    static int64_t ids[RECORDS][FIELDS], labels[RECORDS];
+    const bel_memory_field fields[] = {
+        {"ids", {BEL_DTYPE_I64, BEL_SHAPE(RECORDS, FIELDS), ids}},
+        {"label", {BEL_DTYPE_I64, BEL_SHAPE(RECORDS), labels}},
+    };
+    *out_dataset = bel_dataset_from_memory(fields, 2);
+    bel_dataset_batch(*out_dataset, RECORDS);
+    return NULL;
+}
+
+static void test_only_feature(void **state)
+{
+    (void)state;
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = bel_test_own_folder();
+    config.report = false;
+    bel_estimator *estimator;
+    BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));
+    const bel_train_spec spec = {.input_fn = input, .max_steps = 1};
+    BEL_ASSERT_OK(bel_train(estimator, &spec, NULL));
+    bel_estimator_destroy(estimator);
+}
+
+static void refused(const bel_run_config *config, const char *text)
+{
+    bel_estimator *estimator;
+    BEL_ASSERT_FAILS(bel_estimator_create(model, config, NULL, 0, &estimator), BEL_INVALID_ARGUMENT,
+                     text);
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    bel_run_config good, config;
+    bel_run_config_init(&good);
+    good.model_dir = "unused";
+    config = good;
+    config.aggregation = (bel_aggregation)3;
+    refused(&config, "aggregation must be from 0 to 2, got 3");
+    config = good;
+    config.lane = (bel_lane_choice)3;
+    refused(&config, "lane must be from 0 to 2, got 3");
+    config = good;
+    config.table_memory = -1;
+    refused(&config, "table_memory must be from 0");
+    config = good;
+    config.stall_timeout_secs = NAN;
+    refused(&config, "stall_timeout_secs must be from 0.001");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {BEL_TEST_IN_FOLDER(test_only_feature),
+                                       cmocka_unit_test(test_limits)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
