@@ -290,17 +290,26 @@ static bel_status *check_metric(const bel_metric *metric)
                    metric->name, metric->sum == NULL ? "nothing" : bel_shape_text(&shape, text));
 }
 
-// Statistics have room for so many scalars, and no code behind this asks again.
-static bel_status *check_summaries(const bel_estimator_spec *spec)
+// Statistics have room for so many scalars, and no code behind this asks again. Those of TRAIN are
+// looked at one by one, as they may be made by hand; others have no effect.
+static bel_status *check_summaries(const bel_estimator_spec *spec, bel_mode mode)
 {
     int scalars = 0, count = spec->summary_count;
     for (int i = 0; i < count && i < BEL_MAX_SUMMARIES; i++)
         scalars += spec->summaries[i].kind == BEL_SUMMARY_SCALAR;
-    if (count >= 0 && count <= BEL_MAX_SUMMARIES && scalars <= BEL_MAX_SCALARS) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "the model function's summaries must be from 0 to %d, with at most %d scalars, "
-                   "got %d with %d",
-                   BEL_MAX_SUMMARIES, BEL_MAX_SCALARS, count, scalars);
+    if (count < 0 || count > BEL_MAX_SUMMARIES || scalars > BEL_MAX_SCALARS) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "the model function's summaries must be from 0 to %d, with at most %d "
+                       "scalars, got %d with %d",
+                       BEL_MAX_SUMMARIES, BEL_MAX_SCALARS, count, scalars);
+    }
+    for (int i = 0; i < count && mode == BEL_MODE_TRAIN; i++) {
+        if (spec->summaries[i].name == NULL) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "summary %d of the model function has no name", i);
+        }
+        BEL_TRY(bel_summary_check(&spec->summaries[i]));
+    }
+    return NULL;
 }
 
 // What each mode must have, and nothing of the others.
@@ -314,7 +323,7 @@ static bel_status *check_spec(const bel_estimator_spec *spec, bel_mode mode)
                        "the model function's metric_count must be from 0 to %d, got %d",
                        BEL_MAX_METRICS, spec->metric_count);
     }
-    BEL_TRY(check_summaries(spec));
+    BEL_TRY(check_summaries(spec, mode));
     for (int i = 0; i < spec->metric_count; i++)
         BEL_TRY(check_metric(&spec->metrics[i]));
     bel_shape shape = bel_value_shape(spec->confusion);

@@ -1,6 +1,7 @@
 // Summaries of a training graph: scalars go with the step statistics of all replicas, histograms
 // and images are observed of replica 0 (observer.h), so that nothing large travels. The room for
 // series in the statistics is shared with metrics of training; hence the bound on scalars.
+#include "base/number.h"
 #include "belfry/estimator.h"
 #include "estimator/metrics.h"
 
@@ -21,54 +22,79 @@ static void add(bel_model_context *context, bel_estimator_spec *spec, bel_summar
                    summary.name, BEL_MAX_SUMMARIES, BEL_MAX_SCALARS);
 }
 
-static void refuse(bel_model_context *context, const char *name, const char *expected,
-                   const bel_value *value)
+// `images`: with how many of them; "": it has none.
+static bel_status *misfit(const bel_summary *summary, const char *expected, const char *images)
 {
-    bel_shape shape = bel_value_shape(value);
+    bel_shape shape = bel_value_shape(summary->value);
     char text[BEL_SHAPE_TEXT];
-    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
-                   "summary \"%s\" must be %s, got %s %s", name, expected,
-                   bel_dtype_name(bel_value_dtype(value)), bel_shape_text(&shape, text));
+    if (summary->value == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "summary \"%s\" must be %s, got nothing",
+                       summary->name, expected);
+    }
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "summary \"%s\" must be %s, got %s%s %s", summary->name,
+                   expected, images, bel_dtype_name(bel_value_dtype(summary->value)),
+                   bel_shape_text(&shape, text));
+}
+
+static bel_status *check_image(const bel_summary *summary)
+{
+    enum { MOST_IMAGES = 64 };
+    bel_shape shape = bel_value_shape(summary->value);
+    bel_dtype dtype = bel_value_dtype(summary->value);
+    bool kind = dtype == BEL_DTYPE_F32 || dtype == BEL_DTYPE_U8;
+    bool colours =
+        shape.rank == 4 && (shape.dims[1] == 1 || shape.dims[1] == 3 || shape.dims[1] == 4);
+    bool some = summary->most >= 1 && summary->most <= MOST_IMAGES;
+    if (summary->value != NULL && kind && colours && some) return NULL;
+    char images[24];
+    bel_snprintf(images, sizeof images, "%d of ", summary->most);
+    return misfit(summary, "f32 or u8 [batch, 1, 3 or 4, h, w] with 1 to 64 images", images);
+}
+
+bel_status *bel_summary_check(const bel_summary *summary)
+{
+    bool f32 = summary->value != NULL && bel_value_dtype(summary->value) == BEL_DTYPE_F32;
+    if (summary->kind == BEL_SUMMARY_IMAGE) return check_image(summary);
+    if (summary->kind == BEL_SUMMARY_HISTOGRAM) return f32 ? NULL : misfit(summary, "f32", "");
+    if (summary->kind != BEL_SUMMARY_SCALAR) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "summary \"%s\": there is no kind %d", summary->name,
+                       (int)summary->kind);
+    }
+    bool scalar = f32 && bel_value_shape(summary->value).rank == 0;
+    return scalar ? NULL : misfit(summary, "a scalar f32", "");
+}
+
+static void check_and_add(bel_model_context *context, bel_estimator_spec *spec, bel_summary summary)
+{
+    if (bel_context_mode(context) != BEL_MODE_TRAIN || summary.value == NULL) return;
+    bel_status *status = bel_summary_check(&summary);
+    if (status == NULL) {
+        add(context, spec, summary);
+        return;
+    }
+    bel_graph_fail(bel_context_graph(context), bel_status_code(status), "%s",
+                   bel_status_message(status));
+    bel_status_destroy(status);
 }
 
 void bel_summary_scalar(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                         bel_value *value)
 {
-    if (bel_context_mode(context) != BEL_MODE_TRAIN || value == NULL) return;
-    if (bel_value_shape(value).rank != 0 || bel_value_dtype(value) != BEL_DTYPE_F32) {
-        refuse(context, name, "a scalar f32", value);
-    } else {
-        add(context, spec, (bel_summary){.name = name, .value = value});
-    }
+    check_and_add(context, spec, (bel_summary){.name = name, .value = value});
 }
 
 void bel_summary_histogram(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                            bel_value *value)
 {
-    if (bel_context_mode(context) != BEL_MODE_TRAIN || value == NULL) return;
-    if (bel_value_dtype(value) != BEL_DTYPE_F32) {
-        refuse(context, name, "f32", value);
-    } else {
-        add(context, spec,
-            (bel_summary){.name = name, .kind = BEL_SUMMARY_HISTOGRAM, .value = value});
-    }
+    check_and_add(context, spec,
+                  (bel_summary){.name = name, .kind = BEL_SUMMARY_HISTOGRAM, .value = value});
 }
 
 void bel_summary_image(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                        bel_value *value, int most)
 {
-    enum { MOST_IMAGES = 64 };
-    if (bel_context_mode(context) != BEL_MODE_TRAIN || value == NULL) return;
-    bel_shape shape = bel_value_shape(value);
-    bel_dtype dtype = bel_value_dtype(value);
-    bool kind = dtype == BEL_DTYPE_F32 || dtype == BEL_DTYPE_U8;
-    bool colours =
-        shape.rank == 4 && (shape.dims[1] == 1 || shape.dims[1] == 3 || shape.dims[1] == 4);
-    if (!kind || !colours || most < 1 || most > MOST_IMAGES) {
-        refuse(context, name, "f32 or u8 [batch, 1, 3 or 4, h, w] with 1 to 64 images", value);
-        return;
-    }
-    add(context, spec,
+    check_and_add(
+        context, spec,
         (bel_summary){.name = name, .kind = BEL_SUMMARY_IMAGE, .value = value, .most = most});
 }
 

@@ -353,8 +353,40 @@ enum wrong {
     AUC_BY_HAND,
     METRIC_COUNT,
     SCALAR_COUNT,
-    ADDED_INPUT
+    ADDED_INPUT,
+    SUMMARY // and those behind it: a summary of `by_hand`
 };
+
+enum { SUM, SCORE, LABEL, PICTURE, TWO_CHANNELS }; // values of summaries
+
+static const struct {
+    const char *name;
+    bel_summary_kind kind;
+    int value, most;
+    const char *text;
+} by_hand[] = {
+    {"s", BEL_SUMMARY_SCALAR, SCORE, 0, "summary \"s\" must be a scalar f32, got f32 [?, 5]"},
+    {"h", BEL_SUMMARY_HISTOGRAM, LABEL, 0, "summary \"h\" must be f32, got i64 [?]"},
+    {"i", BEL_SUMMARY_IMAGE, SCORE, 1, "with 1 to 64 images, got 1 of f32 [?, 5]"},
+    {"i", BEL_SUMMARY_IMAGE, TWO_CHANNELS, 1, "with 1 to 64 images, got 1 of f32 [?, 2, "},
+    {"i", BEL_SUMMARY_IMAGE, PICTURE, 0, "with 1 to 64 images, got 0 of"},
+    {"i", BEL_SUMMARY_IMAGE, PICTURE, 65, "with 1 to 64 images, got 65 of"},
+    {"k", (bel_summary_kind)3, SUM, 0, "summary \"k\": there is no kind 3"},
+    {"n", BEL_SUMMARY_SCALAR, -1, 0, "summary \"n\" must be a scalar f32, got nothing"},
+    {NULL, BEL_SUMMARY_SCALAR, SUM, 0, "summary 0 of the model function has no name"},
+};
+enum { BY_HAND = sizeof by_hand / sizeof by_hand[0] };
+
+static bel_value *summary_value(bel_graph *g, bel_value *label, bel_value *score, int which)
+{
+    const bel_shape one = BEL_SHAPE(BEL_DIM_BATCH, 1, 1, CLASSES);
+    bel_value *picture = bel_reshape(g, score, &one), *both[] = {picture, picture};
+    if (which == SUM) return bel_reduce_sum(g, score, NULL, 0, false);
+    if (which == SCORE) return score;
+    if (which == LABEL) return label;
+    if (which == PICTURE) return picture;
+    return which == TWO_CHANNELS ? bel_concat(g, both, 2, 1) : NULL;
+}
 
 static bel_status *answer(bel_model_context *context, bel_estimator_spec *spec)
 {
@@ -375,6 +407,14 @@ static bel_status *answer(bel_model_context *context, bel_estimator_spec *spec)
     if (wrong == AUC_BY_HAND) spec->metric_count = 1;
     if (wrong == METRIC_COUNT) spec->metric_count = BEL_MAX_METRICS + 1;
     if (wrong == SCALAR_COUNT) spec->summary_count = BEL_MAX_SUMMARIES; // zero: they are scalars
+    for (int i = 0; i < BY_HAND; i++) {
+        if (wrong != SUMMARY + i) continue;
+        spec->summaries[spec->summary_count++] =
+            (bel_summary){.name = by_hand[i].name,
+                          .kind = by_hand[i].kind,
+                          .value = summary_value(g, label, score, by_hand[i].value),
+                          .most = by_hand[i].most};
+    }
     if (wrong == ADDED_INPUT) bel_input_value(g, "noise", BEL_DTYPE_F32, &BEL_SHAPE(BEL_DIM_BATCH));
     return NULL;
 }
@@ -401,6 +441,8 @@ static void test_wrong_shapes(void **state)
     expect_refused(input, BEL_MODE_EVAL, SCALAR_COUNT, "at most 16 scalars, got 48 with 48");
     expect_refused(input, BEL_MODE_EVAL, METRIC_COUNT, "metric_count must be from 0 to 16, got 17");
     expect_refused(input, BEL_MODE_EVAL, ADDED_INPUT, "nothing feeds the input \"noise\"");
+    for (int i = 0; i < BY_HAND; i++)
+        expect_refused(input, BEL_MODE_TRAIN, SUMMARY + i, by_hand[i].text);
     bel_input_destroy(input);
 }
 
