@@ -66,7 +66,7 @@ typedef struct bel_early_stopping {
 } bel_early_stopping;
 
 /// A variable that has another name in the checkpoint. With a `*` at the end of both it stands for
-/// all names that begin so: "encoder/*" and "bert/*".
+/// all names that begin so: "encoder/*" and "bert/*"; at the end of one alone it is an error.
 typedef struct bel_rename {
     const char *from; ///< there
     const char *to;   ///< here

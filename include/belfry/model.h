@@ -243,7 +243,8 @@ BEL_API void bel_metric_own(bel_model_context *context, bel_estimator_spec *spec
 /// A number of a training step, such as a gradient's norm or a share of dead units: `value`, scalar
 /// F32, is written to the event files of training under `name` every config.save_summary_steps
 /// steps, as the mean over all replicas of the step, by their examples. Has no effect in EVAL and
-/// PREDICT. Errors: another type or shape; the name is taken; more than BEL_MAX_SUMMARIES.
+/// PREDICT. Errors: another type or shape; the name is taken; more than 16 of these, of which each
+/// bel_loss_add takes one, or than BEL_MAX_SUMMARIES of all kinds.
 BEL_API void bel_summary_scalar(bel_model_context *context, bel_estimator_spec *spec,
                                 const char *name, bel_value *value);
 
@@ -253,7 +254,7 @@ BEL_API void bel_summary_scalar(bel_model_context *context, bel_estimator_spec *
 /// model_dir/replica_0 every config.save_summary_steps steps: of replica 0, from its batch. Those
 /// steps compute it by a program of its own; others cost nothing, and no bit of the training
 /// changes. A file that cannot be written is a warning. Has no effect in EVAL and PREDICT. Errors:
-/// another type; as of bel_summary_scalar.
+/// another type; the name is taken; more than BEL_MAX_SUMMARIES of all kinds.
 BEL_API void bel_summary_histogram(bel_model_context *context, bel_estimator_spec *spec,
                                    const char *name, bel_value *value);
 

@@ -17,7 +17,8 @@ typedef struct bel_hooks {
     int count;
 } bel_hooks;
 
-// INVALID_ARGUMENT: too many, one without a name, a period below 0.
+// INVALID_ARGUMENT: too many, one without a name, a period below 0; one with a state without memory
+// for it, or whose name is no plain one (it names a file) or that of another hook.
 bel_status *bel_hooks_init(bel_hooks *hooks, const bel_train_spec *spec) BEL_MUST_USE;
 
 // How often the master's after_step wants to hear of a step: 0: never.

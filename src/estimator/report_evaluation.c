@@ -1,7 +1,7 @@
 // Confusion matrices as tables whose cells are shaded by the share of their row, and receiver
-// operating characteristics as curves in a square. Both are of the last evaluation that this
-// process has made; those of an evaluator's process are not here. Shades are mixed by opacity, so
-// that they hold in light and dark.
+// operating characteristics as curves in a square. Both are of the newest evaluation in the event
+// files of its folder, whichever process has made it. Shades are mixed by opacity, so that they
+// hold in light and dark.
 #include "estimator/report_chart.h"
 
 static void put_cell(bel_str *out, double count, double all, bool right)

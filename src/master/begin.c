@@ -212,8 +212,6 @@ static bel_status *write_job_file(const bel_run_config *config)
     return status;
 }
 
-// In this order: the folder is this run's before anything is written; members may call while the
-// model is built.
 // What determines the bits, as a table where TensorBoard shows texts.
 static void log_settings(const bel_job *job)
 {
@@ -232,6 +230,8 @@ static void log_settings(const bel_job *job)
     bel_str_deinit(&table);
 }
 
+// In this order: the folder is this run's before anything is written; members may call while the
+// model is built.
 bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     const bel_run_config *config = &job->estimator->config;
