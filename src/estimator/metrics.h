@@ -15,9 +15,6 @@ enum { BEL_MAX_SCALARS = BEL_MAX_SERIES - BEL_MAX_METRICS };
 // False: a summary, a metric or the library itself has this name.
 bool bel_spec_name_is_free(const bel_estimator_spec *spec, const char *name);
 
-// INVALID_ARGUMENT: a summary with a name is not what its kind must be.
-bel_status *bel_summary_check(const bel_summary *summary) BEL_MUST_USE;
-
 // Adds a metric to a spec; the context's graph fails where its name is taken or there are too many.
 void bel_metric_add(bel_model_context *context, bel_estimator_spec *spec, bel_metric metric);
 

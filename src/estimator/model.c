@@ -290,6 +290,48 @@ static bel_status *check_metric(const bel_metric *metric)
                    metric->name, metric->sum == NULL ? "nothing" : bel_shape_text(&shape, text));
 }
 
+// `images`: with how many of them; "": it has none.
+static bel_status *misfit(const bel_summary *summary, const char *expected, const char *images)
+{
+    bel_shape shape = bel_value_shape(summary->value);
+    char text[BEL_SHAPE_TEXT];
+    if (summary->value == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "summary \"%s\" must be %s, got nothing",
+                       summary->name, expected);
+    }
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "summary \"%s\" must be %s, got %s%s %s", summary->name,
+                   expected, images, bel_dtype_name(bel_value_dtype(summary->value)),
+                   bel_shape_text(&shape, text));
+}
+
+static bel_status *check_image(const bel_summary *summary)
+{
+    enum { MOST_IMAGES = 64 };
+    bel_shape shape = bel_value_shape(summary->value);
+    bel_dtype dtype = bel_value_dtype(summary->value);
+    bool kind = dtype == BEL_DTYPE_F32 || dtype == BEL_DTYPE_U8;
+    bool colours =
+        shape.rank == 4 && (shape.dims[1] == 1 || shape.dims[1] == 3 || shape.dims[1] == 4);
+    bool some = summary->most >= 1 && summary->most <= MOST_IMAGES;
+    if (summary->value != NULL && kind && colours && some) return NULL;
+    char images[24];
+    bel_snprintf(images, sizeof images, "%d of ", summary->most);
+    return misfit(summary, "f32 or u8 [batch, 1, 3 or 4, h, w] with 1 to 64 images", images);
+}
+
+bel_status *bel_summary_check(const bel_summary *summary)
+{
+    bool f32 = summary->value != NULL && bel_value_dtype(summary->value) == BEL_DTYPE_F32;
+    if (summary->kind == BEL_SUMMARY_IMAGE) return check_image(summary);
+    if (summary->kind == BEL_SUMMARY_HISTOGRAM) return f32 ? NULL : misfit(summary, "f32", "");
+    if (summary->kind != BEL_SUMMARY_SCALAR) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "summary \"%s\": there is no kind %d", summary->name,
+                       (int)summary->kind);
+    }
+    bool scalar = f32 && bel_value_shape(summary->value).rank == 0;
+    return scalar ? NULL : misfit(summary, "a scalar f32", "");
+}
+
 // Statistics have room for so many scalars, and no code behind this asks again. Those of TRAIN are
 // looked at one by one, as they may be made by hand; others have no effect.
 static bel_status *check_summaries(const bel_estimator_spec *spec, bel_mode mode)

@@ -20,6 +20,9 @@ typedef struct bel_built {
 // many.
 int bel_spec_outputs(const bel_estimator_spec *spec, bel_output out_list[BEL_MAX_OUTPUTS + 1]);
 
+// INVALID_ARGUMENT: a summary with a name is not what its kind must be.
+bel_status *bel_summary_check(const bel_summary *summary) BEL_MUST_USE;
+
 // Calls the estimator's model function with an input for each field of `input` (labels left out in
 // PREDICT). Errors: what the function returned or what stuck to the graph; a missing part of the
 // spec (INVALID_ARGUMENT, names it); metrics or loss of a wrong shape.
