@@ -191,9 +191,12 @@ static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_
     BEL_TRY(bel_run_log_evaluation(job->log, eval->folder, &result, details));
     bel_job_count_evaluation(job, eval->folder, &result);
     BEL_TRY(bel_job_export(job, eval, &result, false));
+    bool stop = false;
     bel_hook_context context = {
-        .estimator = job->estimator, .stop = &job->hook_stop, .log = job->log, .step = step};
-    return bel_hooks_after_evaluation(&job->trainable.hooks, &context, eval->folder, &result);
+        .estimator = job->estimator, .stop = &stop, .log = job->log, .step = step};
+    BEL_TRY(bel_hooks_after_evaluation(&job->trainable.hooks, &context, eval->folder, &result));
+    if (stop) bel_job_stop_behind_evaluation(job, step);
+    return bel_job_rewrite_hooks(job, step);
 }
 
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
@@ -245,5 +248,6 @@ bel_status *bel_job_make_up_evals(bel_job *job)
         if (status == NULL) status = bel_job_evaluate(job, eval, step);
     }
     bel_history_destroy(history);
+    bel_job_settle_stop(job);
     return status;
 }

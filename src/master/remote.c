@@ -273,14 +273,19 @@ static double patience_secs(const remote *r)
     return r->stop_sent && stop < most && !waits_for_members(r) ? stop : most;
 }
 
+// Every shard has the snapshot, and shard 0 has said all about the steps up to it.
+static bool is_in_hand(const remote *r)
+{
+    return r->state.has_snapshot && r->state.step >= r->state.snapshot;
+}
+
 // The stall clock: progress, a release or a request to stop sets it back.
 static void check_stall(remote *r)
 {
     if (r->stop_sent && r->stop_ns == 0) r->stop_ns = bel_clock_ns();
     if (r->stop_ns > r->progress_ns) r->progress_ns = r->stop_ns;
     double secs = (double)(bel_clock_ns() - r->progress_ns) * 1e-9;
-    bool waits =
-        !r->state.has_snapshot && !bel_remote_is_broken(r); // else it is the master that works
+    bool waits = !is_in_hand(r) && !bel_remote_is_broken(r); // else it is the master that works
     if (waits && secs >= patience_secs(r)) bel_remote_stalled(r, secs, "step");
 }
 
@@ -289,7 +294,7 @@ static void wait_for_news(bel_backend *backend, double secs, bel_control_state *
 {
     remote *r = (remote *)backend;
     bel_control_state *state = &r->state;
-    bel_remote_pump(r, state->has_snapshot ? 0 : secs);
+    bel_remote_pump(r, is_in_hand(r) ? 0 : secs);
     if (bel_control_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
     check_stall(r);
     // Shard 0 has said why the last step is the last.
@@ -300,6 +305,7 @@ static void wait_for_news(bel_backend *backend, double secs, bel_control_state *
     bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too
     state->running = (!ended || snapshot) && !bel_remote_is_broken(r);
     *out_state = *state;
+    out_state->has_snapshot = is_in_hand(r);
 }
 
 // Shard 0 ends behind a step that it has made already: then the schedule's last step is past.
@@ -315,7 +321,10 @@ static void stop_at(bel_backend *backend, int64_t step)
 static int take_points(bel_backend *backend, bel_control_point *out_points, int capacity)
 {
     remote *r = (remote *)backend;
-    size_t count = r->point_count < (size_t)capacity ? r->point_count : (size_t)capacity;
+    size_t count = 0;
+    bool snapshot = false; // points behind that of a snapshot wait
+    while (count < r->point_count && count < (size_t)capacity && !snapshot)
+        snapshot = r->points[count++].snapshot;
     if (count == 0) return 0;
     memcpy(out_points, r->points, count * sizeof *out_points);
     r->point_count -= count;

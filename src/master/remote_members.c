@@ -237,7 +237,8 @@ static void take_progress(remote *r, int member, const Bel__Progress *m)
                                      .loss = p->loss,
                                      .examples_per_second = p->examples_per_second,
                                      .steps_per_second = p->steps_per_second,
-                                     .for_hooks_alone = p->for_hooks_alone};
+                                     .for_hooks_alone = p->for_hooks_alone,
+                                     .snapshot = p->snapshot};
         for (size_t k = 0; k < p->n_series && k < 2 * BEL_MAX_SERIES; k++)
             point->series[k] = p->series[k];
     }
