@@ -67,10 +67,10 @@ typedef struct bel_job {
     uint8_t *hook_beginning; // the hooks' memory as the program has begun it; NULL: they have none
     int64_t awaited;         // the snapshot before which no later point is told; -1: none
     bool hook_stop;          // an end was asked for, soon
-    bool hooks_begun;       // `begin` was called
-    bool went_back;         // and no step was reported since
-    int64_t reported_ns;    // when report.html was written, or training began
-    int64_t report_cost_ns; // what that took; 0: it was not yet written
+    bool hooks_begun;        // `begin` was called
+    bool went_back;          // and no step was reported since
+    int64_t reported_ns;     // when report.html was written, or training began
+    int64_t report_cost_ns;  // what that took; 0: it was not yet written
     bel_result result;
 } bel_job;
 

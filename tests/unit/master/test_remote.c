@@ -232,8 +232,8 @@ static void test_evaluations(void **state)
     tear_down(&f);
 }
 
-// What a shard says of an older snapshot than its last does not count. It is not used before shard 0
-// has said all about the steps up to it.
+// What a shard says of an older snapshot than its last does not count. It is not used before shard
+// 0 has said all about the steps up to it.
 static void test_an_old_snapshot(void **state)
 {
     (void)state;
