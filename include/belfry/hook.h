@@ -107,8 +107,10 @@ typedef struct bel_hook {
 
     /// Memory of the master's functions that belongs to the training: each checkpoint keeps it as
     /// it was behind the report of its version, and a run that goes on from there, or goes back,
-    /// gets it again before `begin`. Plain bytes without pointers, owned by the program. With it
-    /// the name is made of letters, digits, _ and -, and no other hook has it.
+    /// gets it again before `begin`. What after_save and after_evaluation of a version change in it
+    /// is kept by the next checkpoint, and lost where training goes on from that version's. Plain
+    /// bytes without pointers, owned by the program. With it the name is made of letters, digits, _
+    /// and -, and no other hook has it.
     void *state;
     size_t state_bytes; ///< 0: none
 } bel_hook;

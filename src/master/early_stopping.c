@@ -72,6 +72,32 @@ static void count(const bel_early_stopping *rule, bel_stopping *s, int64_t step,
     s->best_step = step;
 }
 
+// The first step behind `step` that is a multiple of one of them; 0: none of them is given.
+static int64_t next_snapshot(const bel_job *job, int64_t step)
+{
+    int64_t next = 0, periods[1 + BEL_MAX_EVALS];
+    periods[0] = job->estimator->config.save_checkpoints_steps;
+    for (int i = 0; i < job->eval_count; i++)
+        periods[1 + i] = job->evals[i].spec->every_steps;
+    for (int i = 0; i <= job->eval_count; i++) {
+        if (periods[i] <= 0) continue;
+        int64_t at = (step / periods[i] + 1) * periods[i];
+        if (next == 0 || at < next) next = at;
+    }
+    return next;
+}
+
+// One that was too many ends training where it would have ended without a loss; training that went
+// on behind that step had another rule.
+static void recall_one(bel_job *job, int64_t step, float value)
+{
+    const bel_early_stopping *rule = &job->spec->early_stopping;
+    if (job->stopping.stop_at >= 0) return;
+    count(rule, &job->stopping, step, value);
+    int64_t at = next_snapshot(job, step);
+    if (job->stopping.worse >= rule->patience && at >= job->first_step) job->stopping.stop_at = at;
+}
+
 // The evaluations up to the step from which training goes on.
 bel_status *bel_job_recall_stopping(bel_job *job)
 {
@@ -86,11 +112,11 @@ bel_status *bel_job_recall_stopping(bel_job *job)
             bel_history_find(history, job->evals[i].folder, metric_of(rule));
         for (size_t p = 0; series != NULL && p < series->point_count; p++)
             if (series->steps[p] <= job->first_step) {
-                count(rule, &job->stopping, series->steps[p], (float)series->values[p]);
+                recall_one(job, series->steps[p], (float)series->values[p]);
             }
     }
     bel_history_destroy(history);
-    if (job->stopping.worse >= rule->patience) bel_job_stop(job);
+    if (job->stopping.worse >= rule->patience) bel_job_stop(job); // unless that is decided
     return NULL;
 }
 
@@ -120,21 +146,6 @@ void bel_job_stop(bel_job *job)
     if (job->stopping.stop_at < 0) job->stopping.stop_at = job->first_step;
 }
 
-// The first step behind `step` that is a multiple of one of them; 0: none of them is given.
-static int64_t next_snapshot(const bel_job *job, int64_t step)
-{
-    int64_t next = 0, periods[1 + BEL_MAX_EVALS];
-    periods[0] = job->estimator->config.save_checkpoints_steps;
-    for (int i = 0; i < job->eval_count; i++)
-        periods[1 + i] = job->evals[i].spec->every_steps;
-    for (int i = 0; i <= job->eval_count; i++) {
-        if (periods[i] <= 0) continue;
-        int64_t at = (step / periods[i] + 1) * periods[i];
-        if (next == 0 || at < next) next = at;
-    }
-    return next;
-}
-
 // Before the snapshot in hand is released, where there is one.
 void bel_job_stop_if_wanted(bel_job *job)
 {
@@ -143,6 +154,13 @@ void bel_job_stop_if_wanted(bel_job *job)
     job->stopping.stop_at = at;
     job->backend->ops->stop_at(job->backend, at);
     if (at > 0 && at < job->last_step) job->last_step = at;
+}
+
+// Where an evaluation of the version that training goes on from has just been made up for.
+void bel_job_stop_behind(bel_job *job, int64_t step)
+{
+    int64_t at = next_snapshot(job, step);
+    if (job->hook_stop && job->stopping.stop_at < 0 && at > 0) job->stopping.stop_at = at;
 }
 
 // The limit of a training's time, which began with this call.

@@ -59,6 +59,7 @@ typedef struct bel_job {
     bel_job_eval *evals;
     int eval_count;
     int64_t first_step, last_step;
+    int64_t told_step;          // up to which reports of steps were taken
     int64_t max_steps;          // 0: until the input ends
     int64_t saved_step;         // of the newest checkpoint
     double started_at, seconds; // of training: of this assignment, and in all of them
@@ -80,9 +81,11 @@ typedef struct bel_job {
 bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count) BEL_MUST_USE;
 bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
-// In one process: evaluates the checkpoint that the job goes on from, where a run without
-// interruption would have done it and the event files have no result of it.
+// Evaluates the checkpoint that the job goes on from, where a run without interruption would have
+// done it and the event files have no result of it. In a cluster members have come, and have not
+// begun.
 bel_status *bel_job_make_up_evals(bel_job *job) BEL_MUST_USE;
+bool bel_job_has_evaluated(const bel_job *job, const bel_job_eval *eval, int64_t step);
 void bel_job_free_evals(bel_job *job);
 
 // begin.c. Everything before the first step; the version at which training ends, from where it
@@ -118,8 +121,9 @@ bel_status *bel_job_check_stopping(const bel_job *job) BEL_MUST_USE;
 bel_status *bel_job_recall_stopping(bel_job *job) BEL_MUST_USE;
 void bel_job_count_evaluation(bel_job *job, const char *folder, const bel_result *result);
 void bel_job_look_at_clock(bel_job *job, double seconds);
-void bel_job_stop(bel_job *job);           // before training: nothing is trained
-void bel_job_stop_if_wanted(bel_job *job); // while it runs
+void bel_job_stop(bel_job *job);                      // before training: nothing is trained
+void bel_job_stop_if_wanted(bel_job *job);            // while it runs
+void bel_job_stop_behind(bel_job *job, int64_t step); // before training, where it was wanted
 
 // exporters.c: what an evaluation's exporters make of it; `over`: those of the end alone. The
 // snapshot of its version is in hand, or saved.

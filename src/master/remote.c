@@ -198,6 +198,7 @@ static void forget(remote *r)
     r->saved_snapshot = r->released = -1;
     r->asked.what = BEL_ASKED_NOTHING;
     r->point_count = 0;
+    r->points_step = -1;
     r->examples_before = 0;
 }
 
@@ -296,7 +297,7 @@ static void wait_for_news(bel_backend *backend, double secs, bel_control_state *
     bool why =
         backend->interrupted || backend->paused || r->over || state->step >= r->schedule.last_step;
     bool ended = r->ended_workers == backend->worker_count && r->heard_progress && why &&
-                 state->step >= r->end_step;
+                 state->step >= r->end_step && r->points_step >= state->step;
     bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too
     state->running = (!ended || snapshot) && !bel_remote_is_broken(r);
     *out_state = *state;
@@ -400,7 +401,7 @@ static bel_status *snapshot_now(bel_backend *backend)
     remote *r = (remote *)backend;
     if (!r->started) return meet(r);
     r->state.has_snapshot = false;
-    r->saved_snapshot = r->state.step;
+    r->saved_snapshot = r->points_step = r->state.step;
     r->released = -1; // training may have been stopped at a version that had a snapshot
     for (int k = 0; k < backend->shard_count; k++)
         r->snapshots[k] = -1;

@@ -57,8 +57,8 @@ static bel_status *take_point(bel_job *job, const bel_control_point *point)
     return NULL;
 }
 
-// Points of steps before the first one were taken by an earlier run or master. Behind an error of a
-// hook the rest is taken and not told.
+// Points up to told_step were taken by an earlier run or master, or came over a connection that has
+// ended since. Behind an error of a hook the rest is taken and not told.
 static bel_status *take_points(bel_job *job)
 {
     bel_control_point points[64];
@@ -66,7 +66,8 @@ static bel_status *take_points(bel_job *job)
     bel_status *status = NULL;
     while ((count = job->backend->ops->take_points(job->backend, points, 64)) > 0) {
         for (int i = 0; i < count; i++)
-            if (points[i].step > job->first_step && status == NULL) {
+            if (points[i].step > job->told_step && status == NULL) {
+                job->told_step = points[i].step;
                 status = take_point(job, &points[i]);
             }
     }
@@ -148,6 +149,14 @@ static bel_status *save_after(bel_job *job, int64_t step, bel_status *failure)
     return failure;
 }
 
+// The master that this one replaces may have been killed between an evaluation and the release of
+// its snapshot.
+static bool made_before(const bel_job *job, const bel_job_eval *eval,
+                        const bel_control_state *state)
+{
+    return state->snapshot == job->first_step && bel_job_has_evaluated(job, eval, state->snapshot);
+}
+
 // The snapshot in hand is saved, then evaluated; training goes on meanwhile.
 static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
 {
@@ -157,7 +166,8 @@ static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
         BEL_TRY(bel_job_save(job, state->snapshot));
     }
     for (int i = 0; i < job->eval_count; i++) {
-        if (!eval_is_due(&job->evals[i], state)) continue;
+        if (!eval_is_due(&job->evals[i], state) || made_before(job, &job->evals[i], state))
+            continue;
         bel_status *status = bel_job_evaluate(job, &job->evals[i], state->snapshot);
         if (status != NULL) return save_after(job, state->snapshot, status);
     }
@@ -244,6 +254,8 @@ static bel_status *run(bel_job *job)
     bool over;
     BEL_TRY(gather(job, &over));
     if (over) return NULL;
+    // Members that go on come with the snapshot that was not evaluated.
+    if (job->task != NULL && !job->backend->runs) BEL_TRY(bel_job_make_up_evals(job));
     bel_job_rescale(job);
     BEL_TRY(bel_job_find_last_step(job)); // replicas may be others now, or blocks left out
     // Members that go on may stand further than the checkpoint, from which nothing would be left.
@@ -399,7 +411,7 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
     BEL_TRY(bel_job_prepare(job, evals, eval_count));
     BEL_TRY(begin_hooks(job));
     for (;;) {
-        bel_status *status = bel_job_make_up_evals(job);
+        bel_status *status = job->task == NULL ? bel_job_make_up_evals(job) : NULL;
         if (status == NULL && !is_over(job)) status = run(job);
         bool paused = job->backend->paused;
         if (status == NULL) status = paused ? save_pause(job) : finish(job);

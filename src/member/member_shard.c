@@ -19,10 +19,10 @@
 
 // --- Events of the shard -------------------------------------------------------------------------
 
-// In messages of up to 64 points; the last one may have none.
+// The last message may have no points.
 static void send_progress(member *m, const bel_control_state *state)
 {
-    enum { MOST = 64 };
+    enum { MOST = BEL_PROGRESS_POINTS };
     bel_control_point points[MOST];
     Bel__Point list[MOST], *pointers[MOST];
     int count;
@@ -376,13 +376,14 @@ static void tell_progress(member *m, const bel_control_state *state, bool due)
     send_progress(m, state);
 }
 
-// Shard 0 says what a snapshot is for, and is silent about one that was released meanwhile.
-static void tell_snapshot(member *m, const bel_control_state *state)
+// Shard 0 says what a snapshot is for, and is silent about one that was released meanwhile. True
+// where it has said something.
+static bool tell_snapshot(member *m, const bel_control_state *state)
 {
     member_shard *s = &m->shard;
     int64_t version = atomic_load(&s->snapshot_ready);
     if (s->control != NULL) version = state->has_snapshot ? state->snapshot : -1;
-    if (version < 0 || version == s->snapshot_told) return;
+    if (version < 0 || version == s->snapshot_told) return false;
     s->snapshot_told = version;
     Bel__Snapshot snapshot;
     bel__snapshot__init(&snapshot);
@@ -391,6 +392,7 @@ static void tell_snapshot(member *m, const bel_control_state *state)
     snapshot.eval = state->eval;
     snapshot.next_block = bel_shard_leased(m->shard.shard);
     bel_member_send(m, &snapshot.base);
+    return true;
 }
 
 // Main thread, on each round: news for the master, and values that did not fit the lane before.
@@ -401,8 +403,9 @@ void bel_member_shard_progress(member *m)
     bool due = atomic_exchange(&s->progress_due, false);
     bel_control_state state = {0};
     if (s->control != NULL) bel_control_wait(s->control, 0, &state);
-    // In this order: the master knows of each snapshot before it hears of a later step.
-    tell_snapshot(m, &state);
+    // In this order: the master knows of each snapshot before it hears of a later step. It uses
+    // none before it has the points up to its version, so these follow at once.
+    due = tell_snapshot(m, &state) || due;
     go_on_sending(m);
     if (s->control != NULL) tell_progress(m, &state, due);
 }

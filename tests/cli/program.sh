@@ -91,6 +91,44 @@ BEL_PACKAGE(.name = "crashing", .description = "", .model_fn = model_fn, .input_
 END
     ${CC:-cc} -shared -fPIC -I"$SOURCE/include" "$1.c" -o "$1.so"
 }
+# --- A hook's state: each checkpoint has what was told up to its version, no less and no more, over kills as well
+cat >counts.c <<'END'
+#include <belfry/belfry.h>
+static int64_t told[2]; // steps, and the sum of their numbers
+static bel_status *model_fn(bel_model_context *c, bel_estimator_spec *s)
+{
+    bel_graph *g = bel_context_graph(c);
+    bel_value *logits = bel_dense(g, bel_context_feature(c, "x"), 10, "logits");
+    s->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, bel_context_labels(c)));
+    s->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.1};
+    return NULL;
+}
+static bel_status *after_step(void *user, bel_hook_context *context, const bel_step_report *step)
+{
+    (void)user, (void)context;
+    told[0]++;
+    told[1] += step->step;
+    return NULL;
+}
+static const bel_hook hook = {.size = sizeof hook, .name = "counts", .after_step = after_step,
+                              .state = told, .state_bytes = sizeof told};
+static const bel_hook *const hooks[] = {&hook};
+BEL_PACKAGE(.name = "counts", .description = "", .model_fn = model_fn, .hooks = hooks, .hook_count = 1)
+END
+${CC:-cc} -shared -fPIC -I"$SOURCE/include" counts.c -o counts.so
+counting=(--package counts.so --train_files "$TRAIN_CSV" --train_batch_size 8 --train_steps 300
+    --save_checkpoints_steps 20 --keep_checkpoint_max 0 --save_summary_steps 5)
+run_ok belfry train --model_dir counts "${counting[@]}" --num_workers 2
+equal "it counts" "$(od -An -td8 -N16 counts/ckpt-00000300/hook-counts | xargs)" "300 45150"
+counted() { # NAME FAULT
+    BELFRY_FAULT=$2 run_ok belfry local train --distributed --worker_count 2 --parameter_server_count 2 \
+        --job_dir "$1" -- "${counting[@]}"
+    equal "each checkpoint of $1" "$(cd "$1" && cksum ckpt-*/hook-counts)" "$(cd counts && cksum ckpt-*/hook-counts)"
+}
+counted counts-many ''
+counted counts-master crash:checkpoint_after_rename#7@master-0
+counted counts-shard crash:shard_passes#170@ps-0
+
 # Blocks of 8 of the two workers in turn: record 100 is in block 12, which is worker 0's.
 crashing maps '(void)0' 'if (strstr(bel_record_origin(record), ":102") != NULL) abort()'
 run_fails 134 'worker 0 (pid|signal 6|in block 12 of the input, as 2 times before|package|maps.so was in use' \

@@ -207,28 +207,41 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bool over)
     return BEL_DECIDE_SAVE;
 }
 
+// The master sees a snapshot when every shard has it and the report of its version is among the
+// points: a checkpoint goes with what was said up to it.
+static void show_snapshot_locked(bel_control *control)
+{
+    bool whole = control->snapshot_busy && control->snapshot_shards == control->config.shard_count;
+    if (!whole || control->state.has_snapshot || control->state.step < control->state.snapshot) {
+        return;
+    }
+    control->state.has_snapshot = true;
+    pthread_cond_broadcast(&control->cond);
+}
+
 uint32_t bel_control_decide(void *context, int64_t version, const double *stats, bool over)
 {
     bel_control *control = context;
     pthread_mutex_lock(&control->mutex);
     bool repeated = stats != NULL && control->state.step == version; // asked again after "later"
-    if (stats != NULL && !repeated) take_stats_locked(control, version, stats, over);
+    if (stats != NULL && !repeated) {
+        take_stats_locked(control, version, stats, over);
+        show_snapshot_locked(control);
+    }
     uint32_t decision = decide_locked(control, version, over);
     pthread_mutex_unlock(&control->mutex);
     return decision;
 }
 
-// Each shard calls once for a snapshot; the last one wakes the master.
+// Each shard calls once for a snapshot.
 void bel_control_snapshot_ready(void *context, int shard, int64_t version)
 {
     (void)shard;
     bel_control *control = context;
     pthread_mutex_lock(&control->mutex);
-    if (++control->snapshot_shards == control->config.shard_count) {
-        control->state.has_snapshot = true;
-        control->state.snapshot = version;
-        pthread_cond_broadcast(&control->cond);
-    }
+    control->snapshot_shards++;
+    control->state.snapshot = version;
+    show_snapshot_locked(control);
     pthread_mutex_unlock(&control->mutex);
 }
 
