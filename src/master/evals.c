@@ -228,14 +228,22 @@ static bool has_result(const bel_history *history, const char *folder, int64_t s
     return false;
 }
 
-// A stop or a kill may come between a checkpoint and the end of its evaluation. In a cluster that
-// is not made up for: before members are gathered their messages must not be taken, and then they
-// go on.
+bool bel_job_has_evaluated(const bel_job *job, const bel_job_eval *eval, int64_t step)
+{
+    bel_history *history;
+    bel_status *status = bel_history_read(job->estimator->config.model_dir, &history);
+    bool has = status == NULL && has_result(history, eval->folder, step);
+    if (status == NULL) bel_history_destroy(history);
+    bel_status_ignore(status); // then it is made once more
+    return has;
+}
+
+// A stop or a kill may come between a checkpoint and the end of its evaluation. In a cluster the
+// values are those that were loaded.
 bel_status *bel_job_make_up_evals(bel_job *job)
 {
     int64_t step = job->first_step;
-    if (job->task != NULL) return NULL;
-    bool in_hand = false;
+    bool in_hand = job->task != NULL;
     bel_history *history = NULL;
     bel_status *status = NULL;
     for (int i = 0; i < job->eval_count && status == NULL; i++) {

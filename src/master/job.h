@@ -59,6 +59,7 @@ typedef struct bel_job {
     bel_job_eval *evals;
     int eval_count;
     int64_t first_step, last_step;
+    int64_t told_step;          // up to which reports of steps were taken
     int64_t max_steps;          // 0: until the input ends
     int64_t saved_step;         // of the newest checkpoint
     double started_at, seconds; // of training: of this assignment, and in all of them
@@ -79,9 +80,11 @@ typedef struct bel_job {
 bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count) BEL_MUST_USE;
 bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
-// In one process: evaluates the checkpoint that the job goes on from, where a run without
-// interruption would have done it and the event files have no result of it.
+// Evaluates the checkpoint that the job goes on from, where a run without interruption would have
+// done it and the event files have no result of it. In a cluster members have come, and have not
+// begun.
 bel_status *bel_job_make_up_evals(bel_job *job) BEL_MUST_USE;
+bool bel_job_has_evaluated(const bel_job *job, const bel_job_eval *eval, int64_t step);
 void bel_job_free_evals(bel_job *job);
 
 // begin.c. Everything before the first step; the version at which training ends, from where it

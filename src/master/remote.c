@@ -198,6 +198,7 @@ static void forget(remote *r)
     r->saved_snapshot = r->released = -1;
     r->asked.what = BEL_ASKED_NOTHING;
     r->point_count = 0;
+    r->points_step = -1;
     r->examples_before = 0;
 }
 
@@ -273,19 +274,14 @@ static double patience_secs(const remote *r)
     return r->stop_sent && stop < most && !waits_for_members(r) ? stop : most;
 }
 
-// Every shard has the snapshot, and shard 0 has said all about the steps up to it.
-static bool is_in_hand(const remote *r)
-{
-    return r->state.has_snapshot && r->state.step >= r->state.snapshot;
-}
-
 // The stall clock: progress, a release or a request to stop sets it back.
 static void check_stall(remote *r)
 {
     if (r->stop_sent && r->stop_ns == 0) r->stop_ns = bel_clock_ns();
     if (r->stop_ns > r->progress_ns) r->progress_ns = r->stop_ns;
     double secs = (double)(bel_clock_ns() - r->progress_ns) * 1e-9;
-    bool waits = !is_in_hand(r) && !bel_remote_is_broken(r); // else it is the master that works
+    bool waits =
+        !r->state.has_snapshot && !bel_remote_is_broken(r); // else it is the master that works
     if (waits && secs >= patience_secs(r)) bel_remote_stalled(r, secs, "step");
 }
 
@@ -294,18 +290,17 @@ static void wait_for_news(bel_backend *backend, double secs, bel_control_state *
 {
     remote *r = (remote *)backend;
     bel_control_state *state = &r->state;
-    bel_remote_pump(r, is_in_hand(r) ? 0 : secs);
+    bel_remote_pump(r, state->has_snapshot ? 0 : secs);
     if (bel_control_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
     check_stall(r);
     // Shard 0 has said why the last step is the last.
     bool why =
         backend->interrupted || backend->paused || r->over || state->step >= r->schedule.last_step;
     bool ended = r->ended_workers == backend->worker_count && r->heard_progress && why &&
-                 state->step >= r->end_step;
+                 state->step >= r->end_step && r->points_step >= state->step;
     bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too
     state->running = (!ended || snapshot) && !bel_remote_is_broken(r);
     *out_state = *state;
-    out_state->has_snapshot = is_in_hand(r);
 }
 
 // Shard 0 ends behind a step that it has made already: then the schedule's last step is past.
@@ -409,7 +404,7 @@ static bel_status *snapshot_now(bel_backend *backend)
     remote *r = (remote *)backend;
     if (!r->started) return meet(r);
     r->state.has_snapshot = false;
-    r->saved_snapshot = r->state.step;
+    r->saved_snapshot = r->points_step = r->state.step;
     r->released = -1; // training may have been stopped at a version that had a snapshot
     for (int k = 0; k < backend->shard_count; k++)
         r->snapshots[k] = -1;

@@ -70,6 +70,7 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
 {
     const bel_run_config *config = &job->estimator->config;
     char *folder;
+    if (job->log != NULL) BEL_TRY(bel_run_log_flush(job->log)); // not told again by whoever goes on
     int64_t begun = bel_trace_begin();
     int64_t incarnation = job->task != NULL ? job->task->incarnation : 0;
     BEL_TRY(
@@ -180,7 +181,7 @@ static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
     continue_segments(job, info);
     BEL_TRY(job->backend->ops->load(job->backend, reader));
     BEL_TRY(bel_job_read_hooks(job, bel_ckpt_folder(reader)));
-    job->first_step = job->saved_step = job->state.step = info->step;
+    job->first_step = job->saved_step = job->told_step = job->state.step = info->step;
     bel_hash128_text(bel_ckpt_reader_digest(reader), job->result.digest);
     return NULL;
 }

@@ -55,8 +55,8 @@ static bel_status *take_point(bel_job *job, const bel_control_point *point)
     return bel_hooks_after_step(&t->hooks, &context, &report);
 }
 
-// Points of steps before the first one were taken by an earlier run or master. Behind that of a
-// snapshot they wait until it was used: so hooks are told of everything in the order of the
+// Points up to told_step were taken by an earlier run or master, or came over a connection that has
+// ended since. Behind that of a snapshot they wait until it was used: so hooks are told of everything in the order of the
 // versions, and their memory is that of the snapshot when it is saved. Behind an error of a hook
 // the rest is taken and not told.
 static bel_status *take_points(bel_job *job)
@@ -67,7 +67,8 @@ static bel_status *take_points(bel_job *job)
     while (job->awaited < 0 &&
            (count = job->backend->ops->take_points(job->backend, points, 64)) > 0) {
         for (int i = 0; i < count; i++) {
-            if (points[i].step <= job->first_step) continue;
+            if (points[i].step <= job->told_step) continue;
+            job->told_step = points[i].step;
             if (status == NULL) status = take_point(job, &points[i]);
             if (points[i].snapshot) job->awaited = points[i].step;
         }
@@ -161,6 +162,14 @@ static bel_status *save_after(bel_job *job, int64_t step, bel_status *failure)
     return failure;
 }
 
+// The master that this one replaces may have been killed between an evaluation and the release of
+// its snapshot.
+static bool made_before(const bel_job *job, const bel_job_eval *eval,
+                        const bel_control_state *state)
+{
+    return state->snapshot == job->first_step && bel_job_has_evaluated(job, eval, state->snapshot);
+}
+
 // The snapshot in hand is saved, then evaluated; training goes on meanwhile.
 static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
 {
@@ -170,7 +179,8 @@ static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
         BEL_TRY(bel_job_save(job, state->snapshot));
     }
     for (int i = 0; i < job->eval_count; i++) {
-        if (!eval_is_due(&job->evals[i], state)) continue;
+        if (!eval_is_due(&job->evals[i], state) || made_before(job, &job->evals[i], state))
+            continue;
         bel_status *status = bel_job_evaluate(job, &job->evals[i], state->snapshot);
         if (status != NULL) return save_after(job, state->snapshot, status);
     }
@@ -259,6 +269,8 @@ static bel_status *run(bel_job *job)
     bool over;
     BEL_TRY(gather(job, &over));
     if (over) return NULL;
+    // Members that go on come with the snapshot that was not evaluated.
+    if (job->task != NULL && !job->backend->runs) BEL_TRY(bel_job_make_up_evals(job));
     bel_job_rescale(job);
     BEL_TRY(bel_job_find_last_step(job)); // replicas may be others now, or blocks left out
     // Members that go on may stand further than the checkpoint, from which nothing would be left.
@@ -280,6 +292,7 @@ static bel_status *run(bel_job *job)
     int64_t begun = bel_clock_ns();
     BEL_TRY(job->backend->ops->start(job->backend, &control, &job->segments[job->segment_count - 1],
                                      bel_job_block_end(job)));
+    if (job->backend->runs) job->stopping.stop_at = -1; // members that go on may not know of it
     bel_status *status = watch(job);
     job->seconds += (double)(bel_clock_ns() - begun) * 1e-9;
     job->examples += job->state.examples;
@@ -410,7 +423,7 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
     BEL_TRY(bel_job_prepare(job, evals, eval_count));
     BEL_TRY(begin_hooks(job));
     for (;;) {
-        bel_status *status = bel_job_make_up_evals(job);
+        bel_status *status = job->task == NULL ? bel_job_make_up_evals(job) : NULL;
         if (status == NULL) status = bel_job_find_last_step(job); // they may end it
         if (status == NULL && !is_over(job)) status = run(job);
         bool paused = job->backend->paused;

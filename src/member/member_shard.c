@@ -19,11 +19,12 @@
 
 // --- Events of the shard -------------------------------------------------------------------------
 
-// In messages of up to 64 points, and none behind that of a snapshot; the last one may have none.
+// In messages that end with the point of a snapshot, or when they are full; the last one may have
+// none.
 // Each says which step it has come to, so a step is heard of when all points up to it are.
 static void send_progress(member *m, const bel_control_state *state)
 {
-    enum { MOST = 64 };
+    enum { MOST = BEL_PROGRESS_POINTS };
     bel_control_point points[MOST];
     Bel__Point list[MOST], *pointers[MOST];
     int count;

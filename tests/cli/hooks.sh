@@ -74,4 +74,5 @@ killed worker crash:tower_step#170@worker-1
 killed shard crash:shard_passes#250@ps-0
 killed other-shard crash:shard_snapshot#5@ps-1
 killed master crash:master_saves#5@master-0
+killed master-behind crash:checkpoint_after_rename#7@master-0
 finish

@@ -405,6 +405,40 @@ static void test_early_stopping(void **state)
     BEL_ASSERT_FAILS(train(&good, &result), BEL_INVALID_ARGUMENT, "there is no evaluation test");
 }
 
+// Removes a checkpoint, and what was said of it is void: a kill before it was saved.
+static void lose(const char *folder, const char *name)
+{
+    char *path = bel_strf("%s/%s/%s", bel_test_own_folder(), folder, name);
+    BEL_ASSERT_OK(bel_dir_remove(path));
+    bel_free(path);
+}
+
+// The evaluation of 20 is one too many and the end is 30: also where the run is killed behind it,
+// and where it is killed before it and the evaluation is made up for.
+static void test_ends_again(void **state)
+{
+    (void)state;
+    bel_result whole, again;
+    run r = {.folder = "again", .rate = "1e-30", .stopping = {.patience = 1}};
+    BEL_ASSERT_OK(train(&r, &whole));
+    assert_int_equal(whole.global_step, 30);
+    lose("again", "ckpt-00000030");
+    BEL_ASSERT_OK(train(&r, &again));
+    assert_int_equal(again.global_step, 30);
+    assert_string_equal(again.digest, whole.digest);
+    seen first = {.end_at = -1, .stop_evaluation = 2},
+         second = {.end_at = -1, .stop_evaluation = 1};
+    r = (run){.folder = "made-up", .hook = &first};
+    BEL_ASSERT_OK(train(&r, &whole));
+    assert_int_equal(whole.global_step, 30);
+    lose("made-up", "ckpt-00000030");
+    lose("made-up", "eval");
+    r.hook = &second;
+    BEL_ASSERT_OK(train(&r, &again));
+    assert_int_equal(again.global_step, 30);
+    assert_string_equal(again.digest, whole.digest);
+}
+
 // --- Exporters -----------------------------------------------------------------------------------
 
 static size_t count_exports(const char *folder, const char *name, char *out_last, size_t size)
@@ -482,7 +516,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BEL_TEST_IN_FOLDER(test_calls),          BEL_TEST_IN_FOLDER(test_errors),
         BEL_TEST_IN_FOLDER(test_state),          BEL_TEST_IN_FOLDER(test_requests),
-        BEL_TEST_IN_FOLDER(test_early_stopping), BEL_TEST_IN_FOLDER(test_exporters),
+        BEL_TEST_IN_FOLDER(test_early_stopping), BEL_TEST_IN_FOLDER(test_ends_again),
+        BEL_TEST_IN_FOLDER(test_exporters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
