@@ -243,8 +243,8 @@ BEL_API bel_status *bel_estimator_param_bool(const bel_estimator *estimator, con
 /// 6. **Evaluates** each spec: with every_steps at each multiple of it, else with each checkpoint
 ///    that is saved, the first one at once and then at most every throttle_secs. Moving averages,
 ///    if the optimizer keeps them, are evaluated in place of the variables. Training goes on
-///    meanwhile. An evaluation that a stop or a kill cut off is made up for at the next start where
-///    steps alone say that it was due, but not in a cluster.
+///    meanwhile. An evaluation that a stop or a kill cut off is made up for where training goes on
+///    from it, if steps alone say that it was due.
 /// 7. **Ends**: saves the last version, if that is not done, and evaluates each spec that has not
 ///    seen it. Event files and report.html are written along the way and here.
 /// 8. **Returns** NULL with *out_result (NULL: not wanted): the evaluation of the last version by

@@ -106,9 +106,11 @@ typedef struct bel_hook {
                                      const bel_step_report *step);
 
     /// Memory of the master's functions that belongs to the training: each checkpoint keeps it as
-    /// it was behind the report of its version, and a run that goes on from there, or goes back,
-    /// gets it again before `begin`. Plain bytes without pointers, owned by the program. With it
-    /// the name is made of letters, digits, _ and -, and no other hook has it.
+    /// it was behind the reports and evaluations of its version, and a run that goes on from there,
+    /// or goes back, gets it again before `begin`; from a checkpoint without it, as it was when
+    /// the call began. (After a kill an evaluation may be told again that the memory knows of.)
+    /// Plain bytes without pointers, owned by the program. With it the name is made of letters,
+    /// digits, _ and -, and no other hook has it.
     void *state;
     size_t state_bytes; ///< 0: none
 } bel_hook;

@@ -25,6 +25,7 @@ typedef struct bel_backend_ops {
                          const bel_input_segment *segment, int64_t block_end);
     // Waits until a snapshot is complete, all workers have ended, or `secs` have passed.
     void (*wait)(bel_backend *backend, double secs, bel_control_state *out_state);
+    // As bel_control_take_points.
     int (*take_points)(bel_backend *backend, bel_control_point *out_points, int capacity);
     // The snapshot in hand: its values, complete when this returns; each shard's part of a
     // checkpoint written into `folder`; done with it.

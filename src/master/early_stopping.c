@@ -8,7 +8,8 @@
 //
 // What counts of earlier evaluations is read back from the event files, as the figures that this
 // run would have written, in f32: so a run that was resumed, or went back, decides as one that was
-// not.
+// not, also where the evaluation that ends training was made and its end has not come yet. What a
+// hook asks for in `after_evaluation` is kept when training goes back, as it is not told again.
 #include <math.h>
 #include <string.h>
 
@@ -72,54 +73,6 @@ static void count(const bel_early_stopping *rule, bel_stopping *s, int64_t step,
     s->best_step = step;
 }
 
-// The evaluations up to the step from which training goes on.
-bel_status *bel_job_recall_stopping(bel_job *job)
-{
-    const bel_early_stopping *rule = &job->spec->early_stopping;
-    job->stopping = (bel_stopping){.best = NAN, .stop_at = -1};
-    if (rule->patience == 0) return NULL;
-    bel_history *history;
-    BEL_TRY(bel_history_read(job->estimator->config.model_dir, &history));
-    for (int i = 0; i < job->eval_count; i++) {
-        if (!is_watched(rule, job->evals[i].folder)) continue;
-        const bel_report_series *series =
-            bel_history_find(history, job->evals[i].folder, metric_of(rule));
-        for (size_t p = 0; series != NULL && p < series->point_count; p++)
-            if (series->steps[p] <= job->first_step) {
-                count(rule, &job->stopping, series->steps[p], (float)series->values[p]);
-            }
-    }
-    bel_history_destroy(history);
-    if (job->stopping.worse >= rule->patience) bel_job_stop(job);
-    return NULL;
-}
-
-static float value_of(const bel_result *result, const char *metric)
-{
-    for (int m = 0; m < result->metric_count; m++)
-        if (strcmp(result->metrics[m].name, metric) == 0) return (float)result->metrics[m].value;
-    return (float)result->loss;
-}
-
-void bel_job_count_evaluation(bel_job *job, const char *folder, const bel_result *result)
-{
-    const bel_early_stopping *rule = &job->spec->early_stopping;
-    bel_stopping *s = &job->stopping;
-    if (rule->patience == 0 || !is_watched(rule, folder) || s->stop_at >= 0) return;
-    count(rule, s, result->global_step, value_of(result, metric_of(rule)));
-    if (s->worse < rule->patience) return;
-    bel_log_write(BEL_LOG_INFO,
-                  "early stopping: %s of %s has not been better than %.5g of step %lld for %d "
-                  "evaluations",
-                  metric_of(rule), folder, (double)s->best, (long long)s->best_step, s->worse);
-    job->hook_stop = true; // the end is the same as when a hook asks for it
-}
-
-void bel_job_stop(bel_job *job)
-{
-    if (job->stopping.stop_at < 0) job->stopping.stop_at = job->first_step;
-}
-
 // The first step behind `step` that is a multiple of one of them; 0: none of them is given.
 static int64_t next_snapshot(const bel_job *job, int64_t step)
 {
@@ -135,11 +88,86 @@ static int64_t next_snapshot(const bel_job *job, int64_t step)
     return next;
 }
 
+// Behind the evaluation that ends training no other one counts: that of the end is one more.
+static bool ends(const bel_job *job)
+{
+    return job->stopping.worse >= job->spec->early_stopping.patience;
+}
+
+// The evaluations up to the step from which training goes on.
+bel_status *bel_job_recall_stopping(bel_job *job)
+{
+    const bel_early_stopping *rule = &job->spec->early_stopping;
+    bel_stopping *s = &job->stopping;
+    *s = (bel_stopping){.best = NAN, .rule_at = -1, .hook_at = s->hook_at, .stop_at = -1};
+    if (rule->patience == 0) {
+        bel_job_settle_stop(job);
+        return NULL;
+    }
+    bel_history *history;
+    BEL_TRY(bel_history_read(job->estimator->config.model_dir, &history));
+    for (int i = 0; i < job->eval_count; i++) {
+        if (!is_watched(rule, job->evals[i].folder)) continue;
+        const bel_report_series *series =
+            bel_history_find(history, job->evals[i].folder, metric_of(rule));
+        for (size_t p = 0; series != NULL && p < series->point_count && s->rule_at < 0; p++) {
+            if (series->steps[p] > job->first_step) continue;
+            count(rule, s, series->steps[p], (float)series->values[p]);
+            if (ends(job)) s->rule_at = next_snapshot(job, series->steps[p]);
+        }
+    }
+    bel_history_destroy(history);
+    bel_job_settle_stop(job);
+    return NULL;
+}
+
+static float value_of(const bel_result *result, const char *metric)
+{
+    for (int m = 0; m < result->metric_count; m++)
+        if (strcmp(result->metrics[m].name, metric) == 0) return (float)result->metrics[m].value;
+    return (float)result->loss;
+}
+
+void bel_job_count_evaluation(bel_job *job, const char *folder, const bel_result *result)
+{
+    const bel_early_stopping *rule = &job->spec->early_stopping;
+    bel_stopping *s = &job->stopping;
+    if (rule->patience == 0 || !is_watched(rule, folder) || s->rule_at >= 0) return;
+    count(rule, s, result->global_step, value_of(result, metric_of(rule)));
+    if (!ends(job)) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "early stopping: %s of %s has not been better than %.5g of step %lld for %d "
+                  "evaluations",
+                  metric_of(rule), folder, (double)s->best, (long long)s->best_step, s->worse);
+    s->rule_at = next_snapshot(job, result->global_step);
+}
+
+void bel_job_stop_behind_evaluation(bel_job *job, int64_t step)
+{
+    bel_stopping *s = &job->stopping;
+    if (s->hook_at < 0) s->hook_at = next_snapshot(job, step);
+}
+
+// The soonest end that is wanted; 0: soon, -1: none.
+static int64_t wanted(const bel_job *job)
+{
+    const bel_stopping *s = &job->stopping;
+    if (job->hook_stop) return 0;
+    if (s->rule_at < 0 || s->hook_at < 0) return s->rule_at < 0 ? s->hook_at : s->rule_at;
+    return s->rule_at < s->hook_at ? s->rule_at : s->hook_at;
+}
+
+void bel_job_settle_stop(bel_job *job)
+{
+    int64_t at = wanted(job);
+    if (at >= 0) job->stopping.stop_at = at > job->first_step ? at : job->first_step;
+}
+
 // Before the snapshot in hand is released, where there is one.
 void bel_job_stop_if_wanted(bel_job *job)
 {
-    if (!job->hook_stop || job->stopping.stop_at >= 0) return;
-    int64_t at = job->state.has_snapshot ? next_snapshot(job, job->state.snapshot) : 0;
+    int64_t at = wanted(job), before = job->stopping.stop_at;
+    if (at < 0 || (before >= 0 && before <= at)) return;
     job->stopping.stop_at = at;
     job->backend->ops->stop_at(job->backend, at);
     if (at > 0 && at < job->last_step) job->last_step = at;

@@ -196,9 +196,12 @@ static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_
     BEL_TRY(bel_run_log_evaluation(job->log, eval->folder, &result, details));
     bel_job_count_evaluation(job, eval->folder, &result);
     BEL_TRY(bel_job_export(job, eval, &result, false));
+    bool stop = false;
     bel_hook_context context = {
-        .estimator = job->estimator, .stop = &job->hook_stop, .log = job->log, .step = step};
-    return bel_hooks_after_evaluation(&job->trainable.hooks, &context, eval->folder, &result);
+        .estimator = job->estimator, .stop = &stop, .log = job->log, .step = step};
+    BEL_TRY(bel_hooks_after_evaluation(&job->trainable.hooks, &context, eval->folder, &result));
+    if (stop) bel_job_stop_behind_evaluation(job, step);
+    return bel_job_rewrite_hooks(job, step);
 }
 
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
@@ -236,34 +239,44 @@ static bel_history *read_history(const bel_job *job)
     bel_history *history = NULL;
     bel_status *status = bel_history_read(job->estimator->config.model_dir, &history);
     if (status != NULL) {
-        bel_log_write(BEL_LOG_WARN,
-                      "no evaluation is made up for, as those that there were cannot be read: %s",
-                      bel_status_message(status));
+        bel_log_write(
+            BEL_LOG_WARN,
+            "what was evaluated before cannot be read, and may be evaluated once more: %s",
+            bel_status_message(status));
     }
     bel_status_destroy(status);
     return history;
 }
 
-// A stop or a kill may come between a checkpoint and the end of its evaluation. In a cluster that
-// is not made up for: before members are gathered their messages must not be taken, and then they
-// go on.
+bool bel_job_has_evaluated(const bel_job *job, const bel_job_eval *eval, int64_t step)
+{
+    bel_history *history;
+    bel_status *status = bel_history_read(job->estimator->config.model_dir, &history);
+    bool has = status == NULL && has_result(history, eval->folder, step);
+    if (status == NULL) bel_history_destroy(history);
+    bel_status_ignore(status); // then it is made once more
+    return has;
+}
+
+// A stop or a kill may come between a checkpoint and the end of its evaluation. In a cluster the
+// values are those that were loaded.
 bel_status *bel_job_make_up_evals(bel_job *job)
 {
     int64_t step = job->first_step;
-    if (job->task != NULL) return NULL;
-    bool in_hand = false;
+    bool in_hand = job->task != NULL, looked = false;
     bel_history *history = NULL;
     bel_status *status = NULL;
     for (int i = 0; i < job->eval_count && status == NULL; i++) {
         bel_job_eval *eval = &job->evals[i];
         if (eval->last_step == step || !belongs_to_series(job, eval, step)) continue;
-        if (history == NULL) history = read_history(job);
-        if (history == NULL) break;
-        if (has_result(history, eval->folder, step)) continue;
+        if (!looked) history = read_history(job);
+        looked = true;
+        if (history != NULL && has_result(history, eval->folder, step)) continue;
         if (!in_hand) status = job->backend->ops->snapshot_now(job->backend);
         in_hand = true;
         if (status == NULL) status = bel_job_evaluate(job, eval, step);
     }
     bel_history_destroy(history);
+    bel_job_settle_stop(job);
     return status;
 }

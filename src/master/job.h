@@ -33,10 +33,10 @@ typedef struct bel_stopping {
     float best; // of the evaluations so far; NaN: none
     int64_t best_step;
     int worse;       // so many in a row were not better
+    int64_t rule_at; // where these evaluations end training; -1: they do not
+    int64_t hook_at; // where a hook ends it that was told of an evaluation; -1: none does
     int64_t stop_at; // training ends at this version; 0: soon; -1: nobody has asked
 } bel_stopping;
-
-typedef struct bel_hook_copy bel_hook_copy; // hook_state.c
 
 typedef struct bel_job {
     const bel_estimator *estimator;
@@ -61,20 +61,20 @@ typedef struct bel_job {
     bel_job_eval *evals;
     int eval_count;
     int64_t first_step, last_step;
+    int64_t told_step;          // up to which reports of steps were taken
     int64_t max_steps;          // 0: until the input ends
     int64_t saved_step;         // of the newest checkpoint
     double started_at, seconds; // of training: of this assignment, and in all of them
     int64_t examples;           // that it read in them
     bel_stopping stopping;
-    bel_hook_copy *hook_copies; // of the hooks' memory behind reports, ascending
-    int hook_copy_count;
-    size_t hook_copy_capacity;
-    bool hook_stop;         // an end was asked for
-    bool hooks_begun;       // `begin` was called
-    bool went_back;         // and no step was reported since
-    int64_t reported_ns;    // when report.html was written, or training began
-    int64_t report_cost_ns; // what that took; 0: it was not yet written
-    bool report_told;       // the user was told that it cannot be written
+    uint8_t *hook_beginning; // the hooks' memory as the program has begun it; NULL: they have none
+    int64_t awaited;         // the snapshot before which no later point is told; -1: none
+    bool hook_stop;          // an end was asked for, soon
+    bool hooks_begun;        // `begin` was called
+    bool went_back;          // and no step was reported since
+    int64_t reported_ns;     // when report.html was written, or training began
+    int64_t report_cost_ns;  // what that took; 0: it was not yet written
+    bool report_told;        // the user was told that it cannot be written
     bel_result result;
 } bel_job;
 
@@ -83,9 +83,11 @@ typedef struct bel_job {
 bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count) BEL_MUST_USE;
 bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
-// In one process: evaluates the checkpoint that the job goes on from, where a run without
-// interruption would have done it and the event files have no result of it.
+// Evaluates the checkpoint that the job goes on from, where a run without interruption would have
+// done it and the event files have no result of it. In a cluster members have come, and have not
+// begun.
 bel_status *bel_job_make_up_evals(bel_job *job) BEL_MUST_USE;
+bool bel_job_has_evaluated(const bel_job *job, const bel_job_eval *eval, int64_t step);
 void bel_job_free_evals(bel_job *job);
 
 // begin.c. Everything before the first step; the version at which training ends, from where it
@@ -108,21 +110,25 @@ bel_status *bel_job_go_back(bel_job *job) BEL_MUST_USE; // to the newest checkpo
 void bel_job_rescale(bel_job *job);
 bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
 
-// hook_state.c: the hooks' memory behind the report of a version; as it was then, into a
-// checkpoint's folder; and from there.
-void bel_job_note_hooks(bel_job *job, int64_t step);
+// hook_state.c: the hooks' memory as it is, into the folder of a checkpoint that is made, or into
+// that of the version's, where there is one; from there, and as the program has begun it where the
+// folder has none.
 void bel_job_forget_hooks(bel_job *job);
-bel_status *bel_job_write_hooks(bel_job *job, int64_t step, const char *folder) BEL_MUST_USE;
-bel_status *bel_job_read_hooks(bel_job *job, const char *folder, int64_t step) BEL_MUST_USE;
+bel_status *bel_job_write_hooks(const bel_job *job, const char *folder) BEL_MUST_USE;
+bel_status *bel_job_rewrite_hooks(const bel_job *job, int64_t step) BEL_MUST_USE;
+bel_status *bel_job_read_hooks(bel_job *job, const char *folder) BEL_MUST_USE;
 
-// early_stopping.c: whether the rule can be followed; its state of the evaluations up to the step
-// that the job goes on from; one evaluation more, and its consequence.
+// early_stopping.c: whether the rule can be followed; what is known of evaluations up to the step
+// that the job goes on from, and what follows for its end; one evaluation more, behind which a hook
+// may have asked for the end; the end as it was asked for, while no step is made and while some
+// are.
 bel_status *bel_job_check_stopping(const bel_job *job) BEL_MUST_USE;
 bel_status *bel_job_recall_stopping(bel_job *job) BEL_MUST_USE;
 void bel_job_count_evaluation(bel_job *job, const char *folder, const bel_result *result);
+void bel_job_stop_behind_evaluation(bel_job *job, int64_t step);
 void bel_job_look_at_clock(bel_job *job, double seconds);
-void bel_job_stop(bel_job *job);           // before training: nothing is trained
-void bel_job_stop_if_wanted(bel_job *job); // while it runs
+void bel_job_settle_stop(bel_job *job);
+void bel_job_stop_if_wanted(bel_job *job);
 
 // exporters.c: copies and checks those of all evaluations; what an evaluation's exporters make of
 // it; `over`: those of the end alone. The snapshot of its version is in hand, or saved.

@@ -198,6 +198,7 @@ static void forget(remote *r)
     r->saved_snapshot = r->released = -1;
     r->asked.what = BEL_ASKED_NOTHING;
     r->point_count = 0;
+    r->points_step = -1;
     r->examples_before = 0;
 }
 
@@ -296,7 +297,7 @@ static void wait_for_news(bel_backend *backend, double secs, bel_control_state *
     bool why =
         backend->interrupted || backend->paused || r->over || state->step >= r->schedule.last_step;
     bool ended = r->ended_workers == backend->worker_count && r->heard_progress && why &&
-                 state->step >= r->end_step;
+                 state->step >= r->end_step && r->points_step >= state->step;
     bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too
     state->running = (!ended || snapshot) && !bel_remote_is_broken(r);
     *out_state = *state;
@@ -315,7 +316,10 @@ static void stop_at(bel_backend *backend, int64_t step)
 static int take_points(bel_backend *backend, bel_control_point *out_points, int capacity)
 {
     remote *r = (remote *)backend;
-    size_t count = r->point_count < (size_t)capacity ? r->point_count : (size_t)capacity;
+    size_t count = 0;
+    bool snapshot = false; // points behind that of a snapshot wait
+    while (count < r->point_count && count < (size_t)capacity && !snapshot)
+        snapshot = r->points[count++].snapshot;
     if (count == 0) return 0;
     memcpy(out_points, r->points, count * sizeof *out_points);
     r->point_count -= count;
@@ -400,7 +404,7 @@ static bel_status *snapshot_now(bel_backend *backend)
     remote *r = (remote *)backend;
     if (!r->started) return meet(r);
     r->state.has_snapshot = false;
-    r->saved_snapshot = r->state.step;
+    r->saved_snapshot = r->points_step = r->state.step;
     r->released = -1; // training may have been stopped at a version that had a snapshot
     for (int k = 0; k < backend->shard_count; k++)
         r->snapshots[k] = -1;

@@ -78,6 +78,7 @@ typedef struct remote {
 
     bel_control_point *points; // not yet taken
     size_t point_count, point_capacity;
+    int64_t points_step; // all points up to this step have come
 } remote;
 
 // --- remote_members.c ----------------------------------------------------------------------------

@@ -208,6 +208,19 @@ static void take_staleness(remote *r, const Bel__Progress *m)
     staleness->dropped = m->dropped;
 }
 
+// A snapshot is there when every shard has it, and the points up to its version have come: what is
+// saved goes with what was said until then.
+static void see_snapshot(remote *r)
+{
+    int64_t step = r->saved_snapshot;
+    if (step < 0 || r->state.has_snapshot || r->points_step < step) return;
+    for (int k = 0; k < r->backend.shard_count; k++)
+        if (r->snapshots[k] != step) return;
+    r->state.has_snapshot = true;
+    r->state.snapshot = step;
+    if (r->values_step != step) r->values_step = -1;
+}
+
 // Shard 0's word. The longest step is measured between two words of it.
 static void take_progress(remote *r, int member, const Bel__Progress *m)
 {
@@ -237,13 +250,16 @@ static void take_progress(remote *r, int member, const Bel__Progress *m)
                                      .loss = p->loss,
                                      .examples_per_second = p->examples_per_second,
                                      .steps_per_second = p->steps_per_second,
-                                     .for_hooks_alone = p->for_hooks_alone};
+                                     .for_hooks_alone = p->for_hooks_alone,
+                                     .snapshot = p->snapshot};
         for (size_t k = 0; k < p->n_series && k < 2 * BEL_MAX_SERIES; k++)
             point->series[k] = p->series[k];
     }
+    if (m->n_points < BEL_PROGRESS_POINTS) r->points_step = m->step;
+    see_snapshot(r);
 }
 
-// Shard 0 says what the snapshot is for; it is there when every shard has it.
+// Shard 0 says what the snapshot is for.
 static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
 {
     int shard = shard_of(r, member);
@@ -259,11 +275,7 @@ static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
         r->state.eval = m->eval;
         r->saved_snapshot = m->step;
     }
-    for (int k = 0; k < r->backend.shard_count; k++)
-        if (r->snapshots[k] != r->saved_snapshot || r->saved_snapshot < 0) return;
-    r->state.has_snapshot = true;
-    r->state.snapshot = r->saved_snapshot;
-    if (r->values_step != r->saved_snapshot) r->values_step = -1;
+    see_snapshot(r);
 }
 
 // The part of the checkpoint that is written now; one of a checkpoint before it comes too late.

@@ -70,6 +70,7 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
 {
     const bel_run_config *config = &job->estimator->config;
     char *folder;
+    if (job->log != NULL) BEL_TRY(bel_run_log_flush(job->log)); // not told again by whoever goes on
     int64_t begun = bel_trace_begin();
     int64_t incarnation = job->task != NULL ? job->task->incarnation : 0;
     BEL_TRY(
@@ -78,7 +79,7 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
     bel_ckpt_shard **shards = bel_xcalloc(count, sizeof(bel_ckpt_shard *));
     bel_fault_point("master_saves");
     bel_status *status = job->backend->ops->write_shards(job->backend, folder, shards);
-    if (status == NULL) status = bel_job_write_hooks(job, step, folder);
+    if (status == NULL) status = bel_job_write_hooks(job, folder);
     // What was lost meanwhile, this master's place perhaps, must not become visible.
     if (status == NULL) status = job->backend->ops->attend(job->backend);
     if (status == NULL) status = commit(job, step, folder, shards);
@@ -114,7 +115,6 @@ static bel_status *save_first(bel_job *job)
     bel_input_segment segment = {
         .replica_count = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting)};
     set_segments(job, &segment, 1);
-    bel_job_note_hooks(job, 0); // as they begin
     bel_backend *backend = job->backend, *first = NULL;
     if (job->task != NULL) BEL_TRY(bel_embedded_create(&job->trainable, &first));
     if (first != NULL) job->backend = first;
@@ -180,8 +180,8 @@ static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
     }
     continue_segments(job, info);
     BEL_TRY(job->backend->ops->load(job->backend, reader));
-    BEL_TRY(bel_job_read_hooks(job, bel_ckpt_folder(reader), info->step));
-    job->first_step = job->saved_step = job->state.step = info->step;
+    BEL_TRY(bel_job_read_hooks(job, bel_ckpt_folder(reader)));
+    job->first_step = job->saved_step = job->told_step = job->state.step = info->step;
     bel_hash128_text(bel_ckpt_reader_digest(reader), job->result.digest);
     return NULL;
 }

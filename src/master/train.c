@@ -52,23 +52,37 @@ static bel_status *take_point(bel_job *job, const bel_control_point *point)
     bel_hook_context context = {
         .estimator = job->estimator, .stop = &job->hook_stop, .log = job->log, .step = point->step};
     job->went_back = false;
-    BEL_TRY(bel_hooks_after_step(&t->hooks, &context, &report));
-    bel_job_note_hooks(job, point->step);
-    return NULL;
+    return bel_hooks_after_step(&t->hooks, &context, &report);
 }
 
-// Points of steps before the first one were taken by an earlier run or master. Behind an error of a
-// hook the rest is taken and not told.
+// Points up to told_step were taken by an earlier run or master, or came over a connection that has
+// ended since. Behind that of a snapshot they wait until it was used: so hooks are told of everything in the order of the
+// versions, and their memory is that of the snapshot when it is saved. Behind an error of a hook
+// the rest is taken and not told.
 static bel_status *take_points(bel_job *job)
 {
     bel_control_point points[64];
     int count;
     bel_status *status = NULL;
-    while ((count = job->backend->ops->take_points(job->backend, points, 64)) > 0) {
-        for (int i = 0; i < count; i++)
-            if (points[i].step > job->first_step && status == NULL) {
-                status = take_point(job, &points[i]);
-            }
+    while (job->awaited < 0 &&
+           (count = job->backend->ops->take_points(job->backend, points, 64)) > 0) {
+        for (int i = 0; i < count; i++) {
+            if (points[i].step <= job->told_step) continue;
+            job->told_step = points[i].step;
+            if (status == NULL) status = take_point(job, &points[i]);
+            if (points[i].snapshot) job->awaited = points[i].step;
+        }
+    }
+    return status;
+}
+
+// All of them up to the snapshot in hand; one before it was used by a master before this one.
+static bel_status *take_points_before(bel_job *job, int64_t snapshot)
+{
+    bel_status *status = take_points(job);
+    while (status == NULL && job->awaited >= 0 && job->awaited < snapshot) {
+        job->awaited = -1;
+        status = take_points(job);
     }
     return status;
 }
@@ -148,19 +162,29 @@ static bel_status *save_after(bel_job *job, int64_t step, bel_status *failure)
     return failure;
 }
 
+// The master that this one replaces may have been killed between an evaluation and the release of
+// its snapshot.
+static bool made_before(const bel_job *job, const bel_job_eval *eval,
+                        const bel_control_state *state)
+{
+    return state->snapshot == job->first_step && bel_job_has_evaluated(job, eval, state->snapshot);
+}
+
 // The snapshot in hand is saved, then evaluated; training goes on meanwhile.
 static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
 {
     BEL_TRY(look_at_folder(job, true));
-    BEL_TRY(take_points(job));
+    BEL_TRY(take_points_before(job, state->snapshot));
     if (state->save && state->snapshot != job->saved_step) {
         BEL_TRY(bel_job_save(job, state->snapshot));
     }
     for (int i = 0; i < job->eval_count; i++) {
-        if (!eval_is_due(&job->evals[i], state)) continue;
+        if (!eval_is_due(&job->evals[i], state) || made_before(job, &job->evals[i], state))
+            continue;
         bel_status *status = bel_job_evaluate(job, &job->evals[i], state->snapshot);
         if (status != NULL) return save_after(job, state->snapshot, status);
     }
+    job->awaited = -1;
     return bel_run_log_flush(job->log);
 }
 
@@ -183,6 +207,7 @@ static bel_status *watch(bel_job *job)
     int64_t begun = bel_clock_ns();
     job->reported_ns = begun;
     state->running = true;
+    job->awaited = -1;
     bel_status *status = NULL;
     while (state->running) {
         backend->ops->wait(backend, 0.1, state);
@@ -202,7 +227,7 @@ static bel_status *watch(bel_job *job)
         if (status == NULL) report_so_far(job, state->has_snapshot);
         show_progress(job, state, &p, !state->running && !backend->lost);
     }
-    if (status == NULL) status = take_points(job); // the last ones
+    if (status == NULL) status = take_points_before(job, INT64_MAX); // the last ones
     bel_status *error = backend->ops->join(backend);
     if (status == NULL) return error;
     bel_status_ignore(error); // the master's own error ended the job, or both are the same loss
@@ -244,6 +269,8 @@ static bel_status *run(bel_job *job)
     bool over;
     BEL_TRY(gather(job, &over));
     if (over) return NULL;
+    // Members that go on come with the snapshot that was not evaluated.
+    if (job->task != NULL && !job->backend->runs) BEL_TRY(bel_job_make_up_evals(job));
     bel_job_rescale(job);
     BEL_TRY(bel_job_find_last_step(job)); // replicas may be others now, or blocks left out
     // Members that go on may stand further than the checkpoint, from which nothing would be left.
@@ -265,6 +292,7 @@ static bel_status *run(bel_job *job)
     int64_t begun = bel_clock_ns();
     BEL_TRY(job->backend->ops->start(job->backend, &control, &job->segments[job->segment_count - 1],
                                      bel_job_block_end(job)));
+    if (job->backend->runs) job->stopping.stop_at = -1; // members that go on may not know of it
     bel_status *status = watch(job);
     job->seconds += (double)(bel_clock_ns() - begun) * 1e-9;
     job->examples += job->state.examples;
@@ -374,21 +402,17 @@ static bool is_over(const bel_job *job)
 // the end.
 static bel_status *recall(bel_job *job)
 {
-    bool stopped = job->stopping.stop_at >= 0;
-    int64_t stop = job->stopping.stop_at;
-    if (job->spec->early_stopping.patience > 0) job->hook_stop = false; // it will come again
     BEL_TRY(bel_job_recall_stopping(job));
-    if (stopped && job->spec->early_stopping.patience == 0) job->stopping.stop_at = stop;
     return bel_job_find_last_step(job);
 }
 
 static bel_status *begin_hooks(bel_job *job)
 {
     bel_hook_context context = {.estimator = job->estimator, .stop = &job->hook_stop};
-    BEL_TRY(bel_job_recall_stopping(job));
+    job->stopping.hook_at = -1;
     BEL_TRY(bel_hooks_begin(&job->trainable.hooks, &context, job->first_step));
     job->hooks_begun = true;
-    if (job->hook_stop) bel_job_stop(job);
+    BEL_TRY(bel_job_recall_stopping(job));
     return bel_job_find_last_step(job);
 }
 
@@ -399,7 +423,8 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
     BEL_TRY(bel_job_prepare(job, evals, eval_count));
     BEL_TRY(begin_hooks(job));
     for (;;) {
-        bel_status *status = bel_job_make_up_evals(job);
+        bel_status *status = job->task == NULL ? bel_job_make_up_evals(job) : NULL;
+        if (status == NULL) status = bel_job_find_last_step(job); // they may end it
         if (status == NULL && !is_over(job)) status = run(job);
         bool paused = job->backend->paused;
         if (status == NULL) status = paused ? save_pause(job) : finish(job);

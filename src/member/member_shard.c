@@ -19,13 +19,16 @@
 
 // --- Events of the shard -------------------------------------------------------------------------
 
-// In messages of up to 64 points; the last one may have none.
+// In messages that end with the point of a snapshot, or when they are full; the last one may have
+// none.
+// Each says which step it has come to, so a step is heard of when all points up to it are.
 static void send_progress(member *m, const bel_control_state *state)
 {
-    enum { MOST = 64 };
+    enum { MOST = BEL_PROGRESS_POINTS };
     bel_control_point points[MOST];
     Bel__Point list[MOST], *pointers[MOST];
     int count;
+    bool more;
     do {
         count = bel_control_take_points(m->shard.control, points, MOST);
         for (int i = 0; i < count; i++) {
@@ -35,13 +38,15 @@ static void send_progress(member *m, const bel_control_state *state)
             list[i].examples_per_second = points[i].examples_per_second;
             list[i].steps_per_second = points[i].steps_per_second;
             list[i].for_hooks_alone = points[i].for_hooks_alone;
+            list[i].snapshot = points[i].snapshot;
             list[i].n_series = 2 * (size_t)m->settings.series_count;
             list[i].series = points[i].series;
         }
         bel_shard_staleness staleness = bel_shard_stale(m->shard.shard, NULL);
         Bel__Progress progress;
         bel__progress__init(&progress);
-        progress.step = state->step;
+        more = count == MOST || (count > 0 && points[count - 1].snapshot);
+        progress.step = more ? points[count - 1].step : state->step;
         progress.loss = state->loss;
         progress.examples = state->examples;
         progress.points = pointers;
@@ -53,7 +58,7 @@ static void send_progress(member *m, const bel_control_state *state)
         progress.n_lateness = BEL_STALENESS_BINS;
         progress.dropped = staleness.dropped;
         bel_member_send(m, &progress.base);
-    } while (count == MOST);
+    } while (more);
 }
 
 // Shard 0, on the engine's thread. The last step is reported without delay.
@@ -376,13 +381,14 @@ static void tell_progress(member *m, const bel_control_state *state, bool due)
     send_progress(m, state);
 }
 
-// Shard 0 says what a snapshot is for, and is silent about one that was released meanwhile.
-static void tell_snapshot(member *m, const bel_control_state *state)
+// Shard 0 says what a snapshot is for, and is silent about one that was released meanwhile. True
+// when it was told of now.
+static bool tell_snapshot(member *m, const bel_control_state *state)
 {
     member_shard *s = &m->shard;
     int64_t version = atomic_load(&s->snapshot_ready);
     if (s->control != NULL) version = state->has_snapshot ? state->snapshot : -1;
-    if (version < 0 || version == s->snapshot_told) return;
+    if (version < 0 || version == s->snapshot_told) return false;
     s->snapshot_told = version;
     Bel__Snapshot snapshot;
     bel__snapshot__init(&snapshot);
@@ -391,6 +397,7 @@ static void tell_snapshot(member *m, const bel_control_state *state)
     snapshot.eval = state->eval;
     snapshot.next_block = bel_shard_leased(m->shard.shard);
     bel_member_send(m, &snapshot.base);
+    return true;
 }
 
 // Main thread, on each round: news for the master, and values that did not fit the lane before.
@@ -401,8 +408,9 @@ void bel_member_shard_progress(member *m)
     bool due = atomic_exchange(&s->progress_due, false);
     bel_control_state state = {0};
     if (s->control != NULL) bel_control_wait(s->control, 0, &state);
-    // In this order: the master knows of each snapshot before it hears of a later step.
-    tell_snapshot(m, &state);
+    // In this order: the master knows of each snapshot before it hears of a later step. It uses it
+    // when it has heard of all steps before, so that is not put off.
+    if (tell_snapshot(m, &state)) due = true;
     go_on_sending(m);
     if (s->control != NULL) tell_progress(m, &state, due);
 }

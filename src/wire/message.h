@@ -21,7 +21,9 @@
 #include "belfry.pb-c.h"
 #include "belfry/status.h"
 
-enum { BEL_PROTOCOL_VERSION = 11, BEL_MESSAGE_MAX_BYTES = 64 << 20 };
+enum { BEL_PROTOCOL_VERSION = 12, BEL_MESSAGE_MAX_BYTES = 64 << 20 };
+
+enum { BEL_PROGRESS_POINTS = 64 }; // of a message; one with fewer has the last of its step
 
 // The message of this kind's struct, given by its base, with its length in front; free with
 // bel_free.

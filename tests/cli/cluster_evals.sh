@@ -54,7 +54,18 @@ stopped grpc 3:grpc:
 stopped killed-worker "1:shm:crash:tower_step#$((step - 10))@worker-1"
 stopped killed-shard "2:grpc:crash:shard_passes#$((step - 5))@ps-0"
 stopped killed-master "1:shm:crash:master_saves#3@master-0"
-run_ok belfry train_and_evaluate --model_dir stops "${stopping[@]}" --num_workers 2
+# Where each checkpoint is evaluated, one that is gone back to may lack its evaluation, or have had the one that ends.
+each=("${stopping[@]}" --save_checkpoints_steps 20)
+run_ok belfry train_and_evaluate --model_dir each "${each[@]}" --num_workers 2
+expected=$(end_of)
+step=${expected%% *}
+for back in 21 19 15 11 1; do
+    BELFRY_FAULT=crash:shard_passes#$((step - back))@ps-0 run_ok belfry local train --distributed --worker_count 2 \
+        --parameter_server_count 1 --job_dir "each-$back" -- "${each[@]}"
+    equal "the end where a shard is killed $back steps before" "$(end_of)" "$expected"
+    check "it was killed" grep -q 'ps 0 (pid .*it is started again' err.txt
+done
+run_ok belfry train_and_evaluate --model_dir each "${each[@]}" --num_workers 2
 equal "nothing more is trained" "$(end_of)" "$expected"
 run_fails 2 'eval has no metric "recall"' belfry train_and_evaluate --model_dir x "${stopping[@]}" --best_metric recall
 run_fails 2 '--export: expected best, latest or final' belfry train_and_evaluate --model_dir x "${stopping[@]}" --export all

@@ -91,7 +91,7 @@ static bel_status *after_save(void *user, bel_hook_context *context, int64_t ste
     s->saves++;
     bel_ckpt_reader *reader;
     BEL_TRY(bel_ckpt_open(folder, &reader));
-    s->wrong += bel_ckpt_reader_info(reader)->step != step;
+    s->wrong += bel_ckpt_reader_info(reader)->step != step || s->last != step;
     bel_ckpt_close(reader);
     return fail_in(s, "after_save");
 }
@@ -102,6 +102,7 @@ static bel_status *after_evaluation(void *user, bel_hook_context *context, const
     seen *s = user;
     s->evaluations++;
     s->wrong += strcmp(name, "eval") != 0 || result->examples == 0;
+    s->wrong += s->last != result->global_step;
     if (s->evaluations == s->stop_evaluation) bel_hook_request_stop(context);
     return fail_in(s, "after_evaluation");
 }
@@ -141,7 +142,7 @@ typedef struct run {
     int exporter_count;
     const char *rate;
     double max_seconds;
-    int64_t steps;
+    int64_t steps, save_steps;
 } run;
 
 static bel_status *train(const run *r, bel_result *out_result)
@@ -151,7 +152,7 @@ static bel_status *train(const run *r, bel_result *out_result)
     char *folder = bel_path_join(bel_test_own_folder(), r->folder);
     config.model_dir = folder;
     config.worker_count = WORKERS;
-    config.save_checkpoints_steps = 20;
+    config.save_checkpoints_steps = r->save_steps > 0 ? r->save_steps : 20;
     config.report = false;
     config.train_metrics = true;
     const bel_param param = {"rate", r->rate != NULL ? r->rate : "0.5"};
@@ -225,6 +226,7 @@ static void test_errors(void **state)
 
 typedef struct tally {
     int64_t steps, sum; // of the steps' numbers
+    int64_t evaluations;
 } tally;
 
 static bel_status *count_step(void *user, bel_hook_context *context, const bel_step_report *step)
@@ -233,6 +235,14 @@ static bel_status *count_step(void *user, bel_hook_context *context, const bel_s
     t->steps++;
     t->sum += step->step;
     bel_hook_summary_text(context, "tally", "so many");
+    return NULL;
+}
+
+static bel_status *count_evaluation(void *user, bel_hook_context *context, const char *name,
+                                    const bel_result *result)
+{
+    (void)context, (void)name, (void)result;
+    ((tally *)user)->evaluations++;
     return NULL;
 }
 
@@ -245,11 +255,13 @@ static bel_status *count_in(const char *name, int64_t steps, tally *t, const cha
     config.model_dir = folder;
     config.worker_count = WORKERS;
     config.save_checkpoints_steps = 7;
+    config.keep_checkpoint_max = 100;
     config.report = false;
     const bel_hook hook = {.size = sizeof hook,
                            .name = hook_name,
                            .user = t,
                            .after_step = count_step,
+                           .after_evaluation = count_evaluation,
                            .state = t,
                            .state_bytes = bytes};
     const bel_train_spec spec = {.input_fn = bel_test_digits_input,
@@ -259,10 +271,29 @@ static bel_status *count_in(const char *name, int64_t steps, tally *t, const cha
                                  .hook_count = 1};
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));
-    bel_status *status = bel_train(estimator, &spec, NULL);
+    const bel_eval_spec eval = {
+        .input_fn = bel_test_digits_input, .input_user = &batch, .every_steps = 7};
+    bel_status *status = bel_train_and_evaluate(estimator, &spec, &eval, 1, NULL);
     bel_estimator_destroy(estimator);
     bel_free(folder);
     return status;
+}
+
+// The file of version `step` holds its steps and its evaluations.
+static void assert_kept(int64_t step)
+{
+    char *path =
+        bel_strf("%s/whole/ckpt-%08lld/hook-tally", bel_test_own_folder(), (long long)step);
+    char *data;
+    size_t size;
+    tally kept;
+    BEL_ASSERT_OK(bel_file_read(path, &data, &size));
+    assert_int_equal(size, sizeof kept + 4);
+    memcpy(&kept, data, sizeof kept);
+    assert_int_equal(kept.steps, step);
+    assert_int_equal(kept.evaluations, step / 7);
+    bel_free(data);
+    bel_free(path);
 }
 
 // What a hook counts goes on where the checkpoint stands, also from an older one.
@@ -273,18 +304,29 @@ static void test_state(void **state)
     tally whole = {0}, first = {0}, second = {0}, third = {0};
     BEL_ASSERT_OK(count_in("whole", LAST, &whole, "tally", sizeof whole));
     assert_true(whole.steps == LAST && whole.sum == LAST * (LAST + 1) / 2);
-    BEL_ASSERT_OK(count_in("parts", 17, &first, "tally", sizeof first));
+    assert_int_equal(whole.evaluations, LAST / 7 + 1);
+    for (int64_t step = 0; step < LAST; step += 7)
+        assert_kept(step);
+    BEL_ASSERT_OK(count_in("parts", 14, &first, "tally", sizeof first));
     BEL_ASSERT_OK(count_in("parts", LAST, &second, "tally", sizeof second));
     assert_memory_equal(&second, &whole, sizeof whole);
     char *newest = bel_path_join(bel_test_own_folder(), "parts/ckpt-00000030");
     BEL_ASSERT_OK(bel_dir_remove(newest));
     BEL_ASSERT_OK(count_in("parts", LAST, &third, "tally", sizeof third)); // from 28
     assert_memory_equal(&third, &whole, sizeof whole);
+    // A checkpoint without it: as the program begins it.
+    char *file = bel_path_join(newest, "hook-tally");
+    unlink(file);
+    tally begun = {.steps = 1000};
+    BEL_ASSERT_OK(count_in("parts", LAST + 1, &begun, "tally", sizeof begun));
+    assert_int_equal(begun.steps, 1001);
+    char *last = bel_path_join(bel_test_own_folder(), "parts/ckpt-00000031");
+    BEL_ASSERT_OK(bel_dir_remove(last));
+    bel_free(last);
+    BEL_ASSERT_OK(bel_file_write_atomic(file, "twenty-eight bytes of rust..", 28));
     // Other memory, damage, a name that cannot be a file's.
     BEL_ASSERT_FAILS(count_in("parts", LAST, &third, "tally", 8), BEL_FAILED_PRECONDITION,
-                     "has 16 bytes, here it has 8");
-    char *file = bel_path_join(newest, "hook-tally");
-    BEL_ASSERT_OK(bel_file_write_atomic(file, "twenty bytes of rust", 20));
+                     "has 24 bytes, here it has 8");
     BEL_ASSERT_FAILS(count_in("parts", LAST, &third, "tally", sizeof third), BEL_DATA_LOSS,
                      "hook tally: its state in");
     BEL_ASSERT_FAILS(count_in("parts", LAST, &third, "my/tally", sizeof third),
@@ -340,6 +382,18 @@ static void test_early_stopping(void **state)
     r.stopping.patience = 10;
     BEL_ASSERT_OK(train(&r, &result));
     assert_int_equal(result.global_step, STEPS);
+    // The evaluation of 30 has decided; a run that goes on from its checkpoint ends no sooner.
+    bel_result again;
+    run killed = {
+        .folder = "killed", .rate = "1e-30", .stopping = {.patience = 2}, .save_steps = 10};
+    BEL_ASSERT_OK(train(&killed, &result));
+    assert_int_equal(result.global_step, 40);
+    char *newest = bel_path_join(bel_test_own_folder(), "killed/ckpt-00000040");
+    BEL_ASSERT_OK(bel_dir_remove(newest));
+    bel_free(newest);
+    BEL_ASSERT_OK(train(&killed, &again));
+    assert_int_equal(again.global_step, 40);
+    assert_string_equal(again.digest, result.digest);
     run good = {.folder = "good",
                 .stopping = {.patience = 3, .metric = "accuracy", .higher_is_better = true}};
     BEL_ASSERT_OK(train(&good, &result));
@@ -349,6 +403,40 @@ static void test_early_stopping(void **state)
     BEL_ASSERT_FAILS(train(&good, &result), BEL_INVALID_ARGUMENT, "eval has no metric \"recall\"");
     good.stopping = (bel_early_stopping){.patience = 1, .eval = "test"};
     BEL_ASSERT_FAILS(train(&good, &result), BEL_INVALID_ARGUMENT, "there is no evaluation test");
+}
+
+// Removes a checkpoint, and what was said of it is void: a kill before it was saved.
+static void lose(const char *folder, const char *name)
+{
+    char *path = bel_strf("%s/%s/%s", bel_test_own_folder(), folder, name);
+    BEL_ASSERT_OK(bel_dir_remove(path));
+    bel_free(path);
+}
+
+// The evaluation of 20 is one too many and the end is 30: also where the run is killed behind it,
+// and where it is killed before it and the evaluation is made up for.
+static void test_ends_again(void **state)
+{
+    (void)state;
+    bel_result whole, again;
+    run r = {.folder = "again", .rate = "1e-30", .stopping = {.patience = 1}};
+    BEL_ASSERT_OK(train(&r, &whole));
+    assert_int_equal(whole.global_step, 30);
+    lose("again", "ckpt-00000030");
+    BEL_ASSERT_OK(train(&r, &again));
+    assert_int_equal(again.global_step, 30);
+    assert_string_equal(again.digest, whole.digest);
+    seen first = {.end_at = -1, .stop_evaluation = 2},
+         second = {.end_at = -1, .stop_evaluation = 1};
+    r = (run){.folder = "made-up", .hook = &first};
+    BEL_ASSERT_OK(train(&r, &whole));
+    assert_int_equal(whole.global_step, 30);
+    lose("made-up", "ckpt-00000030");
+    lose("made-up", "eval");
+    r.hook = &second;
+    BEL_ASSERT_OK(train(&r, &again));
+    assert_int_equal(again.global_step, 30);
+    assert_string_equal(again.digest, whole.digest);
 }
 
 // --- Exporters -----------------------------------------------------------------------------------
@@ -441,7 +529,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BEL_TEST_IN_FOLDER(test_calls),          BEL_TEST_IN_FOLDER(test_errors),
         BEL_TEST_IN_FOLDER(test_state),          BEL_TEST_IN_FOLDER(test_requests),
-        BEL_TEST_IN_FOLDER(test_early_stopping), BEL_TEST_IN_FOLDER(test_exporters),
+        BEL_TEST_IN_FOLDER(test_early_stopping), BEL_TEST_IN_FOLDER(test_ends_again),
+        BEL_TEST_IN_FOLDER(test_exporters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static volatile sig_atomic_t stop_requested; // set by signal handlers
 typedef struct step_point {
     int64_t step;
     double loss, examples_per_second, steps_per_second;
-    bool for_hooks_alone;
+    bool for_hooks_alone, snapshot;
 } step_point;
 
 struct bel_control {
@@ -35,8 +35,9 @@ struct bel_control {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     bel_control_state state;
-    bool snapshot_busy;  // ordered, and not yet released
-    int snapshot_shards; // that have finished it
+    bool snapshot_busy;       // ordered, and not yet released
+    int64_t snapshot_ordered; // its version, and that of the last one from then on; -1: none
+    int snapshot_shards;      // that have finished it
     int running;
     int64_t last_save_ns;
     bool cancelled, stop_wanted, interrupted, pause_wanted, paused, over;
@@ -74,6 +75,7 @@ bel_control *bel_control_create(const bel_control_config *config)
     bel_control *control = bel_xcalloc(1, sizeof *control);
     control->config = *config;
     control->state.step = config->first_step;
+    control->snapshot_ordered = -1;
     control->state.loss = NAN;
     control->running = config->worker_count;
     control->last_save_ns = bel_clock_ns();
@@ -123,7 +125,8 @@ static void grow_points_locked(bel_control *control)
 }
 
 // Called for a ring that may be full of points that nobody has taken: it grows then.
-static void add_point_locked(bel_control *control, const double *stats, bool for_hooks_alone)
+static void add_point_locked(bel_control *control, const double *stats, bool for_hooks_alone,
+                             bool snapshot)
 {
     if (control->point_count - control->points_taken == control->point_room) {
         grow_points_locked(control);
@@ -139,7 +142,8 @@ static void add_point_locked(bel_control *control, const double *stats, bool for
                      .loss = control->state.loss,
                      .examples_per_second = first ? 0 : (double)examples / seconds,
                      .steps_per_second = first ? 0 : (double)steps / seconds,
-                     .for_hooks_alone = for_hooks_alone};
+                     .for_hooks_alone = for_hooks_alone,
+                     .snapshot = snapshot};
     control->point_step = control->state.step;
     if (size > 0) {
         memcpy(control->series + (size_t)place * size, stats + BEL_STATS_COUNT,
@@ -154,6 +158,18 @@ static bool is_multiple(int64_t version, int64_t period)
     return period > 0 && version % period == 0;
 }
 
+// A snapshot is there when every shard has it and its version's point can be taken: what comes
+// first differs.
+static void show_snapshot_locked(bel_control *control)
+{
+    bool complete =
+        control->snapshot_busy && control->snapshot_shards == control->config.shard_count;
+    if (!complete || control->state.step < control->snapshot_ordered) return;
+    control->state.has_snapshot = true;
+    control->state.snapshot = control->snapshot_ordered;
+    pthread_cond_broadcast(&control->cond);
+}
+
 // What the step before said. A loss that is not finite ends the job with an error, which
 // decide_locked turns into a stop.
 static void take_stats_locked(bel_control *control, int64_t version, const double *stats, bool over)
@@ -166,7 +182,10 @@ static void take_stats_locked(bel_control *control, int64_t version, const doubl
     bool first = version == config->first_step + 1;
     bool due =
         first || over || version == config->last_step || is_multiple(version, config->series_steps);
-    if (due || is_multiple(version, config->hook_steps)) add_point_locked(control, stats, !due);
+    bool snapshot = version == control->snapshot_ordered;
+    if (due || snapshot || is_multiple(version, config->hook_steps))
+        add_point_locked(control, stats, !due, snapshot);
+    show_snapshot_locked(control);
     if (stats[BEL_STATS_NONFINITE] == 0 || control->error != NULL) return;
     control->error = BEL_ERR(BEL_ABORTED,
                              "the loss is not finite (%g) at step %lld; hint: a lower "
@@ -200,6 +219,7 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bool over)
     if (!due_locked(control, version + 1, &save, &eval, &by_time)) return 0;
     if (control->snapshot_busy) return by_time && !eval ? 0 : BEL_DECIDE_LATER;
     control->snapshot_busy = true;
+    control->snapshot_ordered = version + 1;
     control->snapshot_shards = 0;
     control->state.save = save;
     control->state.eval = eval;
@@ -221,14 +241,11 @@ uint32_t bel_control_decide(void *context, int64_t version, const double *stats,
 // Each shard calls once for a snapshot; the last one wakes the master.
 void bel_control_snapshot_ready(void *context, int shard, int64_t version)
 {
-    (void)shard;
+    (void)shard, (void)version; // the one that was ordered
     bel_control *control = context;
     pthread_mutex_lock(&control->mutex);
-    if (++control->snapshot_shards == control->config.shard_count) {
-        control->state.has_snapshot = true;
-        control->state.snapshot = version;
-        pthread_cond_broadcast(&control->cond);
-    }
+    control->snapshot_shards++;
+    show_snapshot_locked(control);
     pthread_mutex_unlock(&control->mutex);
 }
 
@@ -356,16 +373,20 @@ int bel_control_take_points(bel_control *control, bel_control_point *out_points,
 {
     pthread_mutex_lock(&control->mutex);
     int count = 0;
+    bool snapshot = false;
     size_t size = series_size(control);
-    while (count < capacity && control->points_taken < control->point_count) {
+    while (count < capacity && !snapshot && control->points_taken < control->point_count) {
         int64_t place = control->points_taken++ % control->point_room;
         const step_point *from = &control->points[place];
         bel_control_point *point = &out_points[count++];
+        snapshot = from->snapshot && from->step == control->snapshot_ordered &&
+                   control->snapshot_busy; // else it was released
         *point = (bel_control_point){.step = from->step,
                                      .loss = from->loss,
                                      .examples_per_second = from->examples_per_second,
                                      .steps_per_second = from->steps_per_second,
-                                     .for_hooks_alone = from->for_hooks_alone};
+                                     .for_hooks_alone = from->for_hooks_alone,
+                                     .snapshot = snapshot};
         if (size > 0) {
             memcpy(point->series, control->series + (size_t)place * size, size * sizeof(double));
         }

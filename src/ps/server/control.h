@@ -29,6 +29,7 @@ typedef struct bel_control_point {
     double examples_per_second;        // since the previous point; 0 at the first
     double steps_per_second;           // the same
     bool for_hooks_alone;              // not for the series
+    bool snapshot;                     // one is made of this version, and not released yet
     double series[2 * BEL_MAX_SERIES]; // of the step: sum and weight of each
 } bel_control_point;
 
@@ -55,7 +56,8 @@ void bel_control_worker_ended(bel_control *control, bel_status *status);
 bool bel_control_is_cancelled(void *control);
 void bel_control_cancel(bel_control *control, bel_status *status);
 
-// Waits until a snapshot is complete, all workers have ended, or `secs` have passed.
+// Waits until a snapshot is complete and its version's point can be taken, all workers have ended,
+// or `secs` have passed.
 void bel_control_wait(bel_control *control, double secs, bel_control_state *out_state);
 
 // Training ends well at version `step`, or at the next one where that has come already.
@@ -70,7 +72,7 @@ void bel_control_pause(bel_control *control);
 // The master has read the snapshot; the next one may be made.
 void bel_control_release_snapshot(bel_control *control);
 
-// Takes up to `capacity` points in order.
+// Takes up to `capacity` points in order, and none behind that of a snapshot.
 int bel_control_take_points(bel_control *control, bel_control_point *out_points, int capacity);
 
 // The points that are still there can be taken once more.
