@@ -122,7 +122,7 @@ static bel_status *run_task(bel_task *task, bel_member_program *program, bel_res
     }
     bel_linux_raise_file_limit();
     say_open_secret(task);
-    if (task->follows) return bel_member_follow(program, out_result);
+    if (task->follows) return bel_member_follow(program, task->join_timeout_secs, out_result);
     if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);
     if (task->evaluator_count > 0) { // it does it
         if (program->eval_count > 0 && program->evals[0].every_steps > 0) {

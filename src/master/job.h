@@ -69,6 +69,7 @@ typedef struct bel_job {
     bel_stopping stopping;
     uint8_t *hook_beginning; // the hooks' memory as the program has begun it; NULL: they have none
     int64_t awaited;         // the snapshot before which no later point is told; -1: none
+    int64_t used_snapshot;   // the last one; -1: none
     bool hook_stop;          // an end was asked for, soon
     bool hooks_begun;        // `begin` was called
     bool went_back;          // and no step was reported since

@@ -56,9 +56,9 @@ static bel_status *take_point(bel_job *job, const bel_control_point *point)
 }
 
 // Points up to told_step were taken by an earlier run or master, or came over a connection that has
-// ended since. Behind that of a snapshot they wait until it was used: so hooks are told of everything in the order of the
-// versions, and their memory is that of the snapshot when it is saved. Behind an error of a hook
-// the rest is taken and not told.
+// ended since. Behind that of a snapshot they wait until it was used: so hooks are told of
+// everything in the order of the versions, and their memory is that of the snapshot when it is
+// saved. Behind an error of a hook the rest is taken and not told.
 static bel_status *take_points(bel_job *job)
 {
     bel_control_point points[64];
@@ -67,10 +67,11 @@ static bel_status *take_points(bel_job *job)
     while (job->awaited < 0 &&
            (count = job->backend->ops->take_points(job->backend, points, 64)) > 0) {
         for (int i = 0; i < count; i++) {
+            if (points[i].snapshot && points[i].step > job->used_snapshot)
+                job->awaited = points[i].step;
             if (points[i].step <= job->told_step) continue;
             job->told_step = points[i].step;
             if (status == NULL) status = take_point(job, &points[i]);
-            if (points[i].snapshot) job->awaited = points[i].step;
         }
     }
     return status;
@@ -184,6 +185,7 @@ static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
         bel_status *status = bel_job_evaluate(job, &job->evals[i], state->snapshot);
         if (status != NULL) return save_after(job, state->snapshot, status);
     }
+    job->used_snapshot = state->snapshot;
     job->awaited = -1;
     return bel_run_log_flush(job->log);
 }
@@ -207,7 +209,7 @@ static bel_status *watch(bel_job *job)
     int64_t begun = bel_clock_ns();
     job->reported_ns = begun;
     state->running = true;
-    job->awaited = -1;
+    job->awaited = job->used_snapshot = -1;
     bel_status *status = NULL;
     while (state->running) {
         backend->ops->wait(backend, 0.1, state);

@@ -23,9 +23,9 @@ typedef struct bel_member_program {
 } bel_member_program;
 
 // An evaluator that belongs to no cluster: evaluates each newest checkpoint in the model folder
-// until that of the last step, or until it is asked to stop; without a last step until then.
-// Errors: those of bel_evaluate.
-bel_status *bel_member_follow(const bel_member_program *program,
+// until that of the last step, until the job that was there has been gone for `patience_secs`, or
+// until it is asked to stop. Errors: those of bel_evaluate.
+bel_status *bel_member_follow(const bel_member_program *program, double patience_secs,
                               bel_result *out_result) BEL_MUST_USE;
 
 // Joins the task's master, plays the role and returns when the master ends the job. CANCELLED: the

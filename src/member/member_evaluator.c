@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/trace.h"
@@ -136,17 +137,38 @@ bel_status *bel_member_evaluate(member *m, bool last)
     return status;
 }
 
+// Whether a job is in the folder, as its token says, and whether one that was has been gone for so
+// long that it is over, wherever it has ended: a master that is started again comes sooner.
+typedef struct presence {
+    char *token;
+    double patience_secs;
+    int64_t seen_ns; // 0: never
+} presence;
+
+static bool is_over(presence *p)
+{
+    int64_t now = bel_clock_ns();
+    if (bel_file_exists(p->token)) p->seen_ns = now;
+    return p->seen_ns > 0 && (double)(now - p->seen_ns) * 1e-9 > p->patience_secs;
+}
+
 // Evaluates the newest checkpoint whenever there is a new one, until the last one that will come.
-static bel_status *follow(const bel_member_program *program, bel_result *results)
+static bel_status *follow(const bel_member_program *program, presence *job, bel_result *results)
 {
     enum { NAP_MS = 200 };
     const char *model_dir = program->estimator->config.model_dir;
     int64_t last_step = program->train->max_steps, step = -1, evaluated = -1, looked = -1;
     bel_evaluator_pace pace = {.begun_ns = bel_clock_ns()};
     while (!bel_control_stop_requested() && (last_step == 0 || evaluated < last_step)) {
+        bool over = is_over(job); // before looking for what it may have left
         BEL_TRY(newest_step(model_dir, &step));
-        bool last = last_step > 0 && step >= last_step;
+        bool last = over || (last_step > 0 && step >= last_step);
         bool fresh = step > 0 && step != evaluated && step != looked;
+        if (over && !fresh) {
+            bel_log_write(BEL_LOG_INFO, "the job has been gone for %g s (limits: join_timeout)",
+                          job->patience_secs);
+            return NULL;
+        }
         if (!fresh || (!last && !is_time(program, &pace))) {
             poll(NULL, 0, NAP_MS);
             continue;
@@ -162,11 +184,15 @@ static bel_status *follow(const bel_member_program *program, bel_result *results
     return NULL;
 }
 
-bel_status *bel_member_follow(const bel_member_program *program, bel_result *out_result)
+bel_status *bel_member_follow(const bel_member_program *program, double patience_secs,
+                              bel_result *out_result)
 {
+    presence job = {.token = bel_path_join(program->estimator->config.model_dir, BEL_TOKEN_FILE),
+                    .patience_secs = patience_secs};
     bel_result *results = bel_xcalloc((size_t)program->eval_count + 1, sizeof *results);
     results[0].global_step = -1;
-    bel_status *status = follow(program, results);
+    bel_status *status = follow(program, &job, results);
+    bel_free(job.token);
     results[0].interrupted = bel_control_stop_requested();
     if (status == NULL && out_result != NULL) *out_result = results[0];
     bel_free(results);
