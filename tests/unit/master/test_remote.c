@@ -243,6 +243,9 @@ static void test_an_old_snapshot(void **state)
     wait_for_words_of(&f, PS_1);
     assert_false(f.state.has_snapshot);
     say(&f, PS_0, BEL_TEST_KIND(Snapshot, snapshot, .step = 15, .save = true));
+    wait_for_words_of(&f, PS_0);
+    assert_false(f.state.has_snapshot); // the points up to it may be under way
+    say(&f, PS_0, BEL_TEST_KIND(Progress, progress, .step = 15));
     wait_until(&f, snapshot_is_there);
     assert_int_equal(f.state.snapshot, 15);
     assert_true(f.state.save);
@@ -257,6 +260,7 @@ static void test_a_release_that_was_lost(void **state)
     take_over(&f, FIRST);
     say(&f, PS_1, BEL_TEST_KIND(Snapshot, snapshot, .step = 15));
     say(&f, PS_0, BEL_TEST_KIND(Snapshot, snapshot, .step = 15));
+    say(&f, PS_0, BEL_TEST_KIND(Progress, progress, .step = 15));
     wait_until(&f, snapshot_is_there);
     f.master->backend.ops->release_snapshot(&f.master->backend);
     hears(&f, PS_0, BEL__MESSAGE__KIND_RELEASE);
