@@ -99,7 +99,10 @@ static bel_status *model_fn(bel_model_context *c, bel_estimator_spec *s)
 {
     bel_graph *g = bel_context_graph(c);
     bel_value *logits = bel_dense(g, bel_context_feature(c, "x"), 10, "logits");
-    s->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, bel_context_labels(c)));
+    bel_value *labels = bel_context_labels(c);
+    s->predictions = bel_softmax(g, logits);
+    bel_output_add(c, s, bel_context_param(c, "output", "raw"), logits);
+    if (labels != NULL) s->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, labels));
     s->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.1};
     return NULL;
 }
@@ -128,6 +131,13 @@ counted() { # NAME FAULT
 counted counts-many ''
 counted counts-master crash:checkpoint_after_rename#7@master-0
 counted counts-shard crash:shard_passes#170@ps-0
+
+# A line of JSON has each name once.
+predicting=(--package counts.so --model_dir counts --eval_files "$EVAL_CSV" --json)
+run_ok belfry predict "${predicting[@]}" --outputs raw,predictions
+check "outputs in their order" grep -qE '^\{"example":0,"raw":\[.*,"class":[0-9],"values":\[' out.txt
+run_fails 2 '--outputs: "raw" is named twice' belfry predict "${predicting[@]}" --outputs raw,predictions,raw
+run_fails 2 '--json: the prediction "class" has the name' belfry predict "${predicting[@]}" --param output=class
 
 # Blocks of 8 of the two workers in turn: record 100 is in block 12, which is worker 0's.
 crashing maps '(void)0' 'if (strstr(bel_record_origin(record), ":102") != NULL) abort()'

@@ -353,7 +353,8 @@ enum wrong {
     AUC_BY_HAND,
     METRIC_COUNT,
     SCALAR_COUNT,
-    ADDED_INPUT
+    ADDED_INPUT,
+    NO_NAME
 };
 
 static bel_status *answer(bel_model_context *context, bel_estimator_spec *spec)
@@ -376,6 +377,8 @@ static bel_status *answer(bel_model_context *context, bel_estimator_spec *spec)
     if (wrong == METRIC_COUNT) spec->metric_count = BEL_MAX_METRICS + 1;
     if (wrong == SCALAR_COUNT) spec->summary_count = BEL_MAX_SUMMARIES; // zero: they are scalars
     if (wrong == ADDED_INPUT) bel_input_value(g, "noise", BEL_DTYPE_F32, &BEL_SHAPE(BEL_DIM_BATCH));
+    if (wrong == NO_NAME) bel_metric_mean(context, spec, "", score, NULL);
+    if (wrong == NO_NAME) bel_summary_scalar(context, spec, "", all);
     return NULL;
 }
 
@@ -400,6 +403,7 @@ static void test_wrong_shapes(void **state)
     expect_refused(input, BEL_MODE_EVAL, AUC_BY_HAND, "must have a sum f32 [3, n]");
     expect_refused(input, BEL_MODE_EVAL, SCALAR_COUNT, "at most 16 scalars, got 48 with 48");
     expect_refused(input, BEL_MODE_EVAL, METRIC_COUNT, "metric_count must be from 0 to 16, got 17");
+    expect_refused(input, BEL_MODE_EVAL, NO_NAME, "metric \"\": the name is empty");
     expect_refused(input, BEL_MODE_EVAL, ADDED_INPUT, "nothing feeds the input \"noise\"");
     bel_input_destroy(input);
 }
