@@ -102,9 +102,31 @@ static bel_status *unknown(const char *wanted, const bel_row *rows, int count)
     return status;
 }
 
+// In an object every name stands once.
+static bel_status *check_keys(const writer *w, const bel_row *rows, int count)
+{
+    static const char *const own[] = {"example", "class", "values"};
+    for (size_t a = 0; a < w->output_count; a++)
+        for (size_t b = 0; b < a; b++)
+            if (strcmp(w->outputs[a], w->outputs[b]) == 0) {
+                return BEL_ERR(BEL_INVALID_ARGUMENT, "--outputs: \"%s\" is named twice",
+                               w->outputs[a]);
+            }
+    for (size_t k = 0; k < sizeof own / sizeof own[0]; k++)
+        for (int i = 0; i < count; i++)
+            if (strcmp(rows[i].name, own[k]) == 0) {
+                return BEL_ERR(BEL_INVALID_ARGUMENT,
+                               "--json: the prediction \"%s\" has the name of a member that each "
+                               "line has anyway; another name is needed, or text",
+                               own[k]);
+            }
+    return NULL;
+}
+
 static bel_status *write_line(void *user, int64_t example, const bel_row *rows, int count)
 {
     writer *w = user;
+    if (w->json && example == 0) BEL_TRY(check_keys(w, rows, count));
     w->line.length = 0;
     bel_str_puts(&w->line, "");
     if (w->json) bel_str_printf(&w->line, "{\"example\":%lld", (long long)example);

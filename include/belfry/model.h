@@ -243,8 +243,8 @@ BEL_API void bel_metric_own(bel_model_context *context, bel_estimator_spec *spec
 /// A number of a training step, such as a gradient's norm or a share of dead units: `value`, scalar
 /// F32, is written to the event files of training under `name` every config.save_summary_steps
 /// steps, as the mean over all replicas of the step, by their examples. Has no effect in EVAL and
-/// PREDICT. Errors: another type or shape; the name is taken; more than 16 of these, of which each
-/// bel_loss_add takes one, or than BEL_MAX_SUMMARIES of all kinds.
+/// PREDICT. Errors: another type or shape; the name is empty or taken; more than 16 of these, of
+/// which each bel_loss_add takes one, or than BEL_MAX_SUMMARIES of all kinds.
 BEL_API void bel_summary_scalar(bel_model_context *context, bel_estimator_spec *spec,
                                 const char *name, bel_value *value);
 

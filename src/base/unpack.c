@@ -1,20 +1,16 @@
 // libdeflate unpacks a stream in one call, about twice as fast as zlib does piece by piece, but
-// must be given room for all of it. So it unpacks into memory, and zlib into files. A gzip stream
+// must be given room for all of it. So it unpacks into memory, and zlib in pieces. A gzip stream
 // says its size, modulo 2^32, in its last bytes; a zlib stream does not. So room in memory is
 // guessed, and a stream that needs more is unpacked again with twice as much. What a stream can
 // claim is bounded by what deflate can do, 1,032 times the packed size.
 #define ZLIB_CONST // zlib may not change what it reads
 #include "base/unpack.h"
 
-#include <errno.h>
 #include <libdeflate.h>
 #include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "base/alloc.h"
-#include "base/fault.h"
-#include "base/file.h"
 
 enum { GZIP_LEAST = 18, MOST_RATIO = 1032, USUAL_RATIO = 4, SPARE = 64 };
 
@@ -131,30 +127,16 @@ bel_status *bel_unpack(const char *path, const void *packed, size_t size, char *
     return *out_data != NULL ? NULL : no_memory(path);
 }
 
-// --- Into a file ---------------------------------------------------------------------------------
-
-static bel_status *write_all(int descriptor, const char *to, const unsigned char *data, size_t size)
-{
-    while (size > 0) {
-        if (bel_fault_write_fails()) return bel_file_error(ENOSPC, "write", to);
-        ssize_t wrote = write(descriptor, data, size);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote < 0) return bel_file_error(errno, "write", to);
-        data += wrote;
-        size -= (size_t)wrote;
-    }
-    return NULL;
-}
+// --- In pieces -----------------------------------------------------------------------------------
 
 // zlib counts what it is given in 32 bits, so a stream of gigabytes is handed over in parts.
 static bel_status *inflate_to(z_stream *stream, const char *path, bool gzip,
-                              const unsigned char *packed, size_t size, int descriptor,
-                              const char *to, size_t *out_size)
+                              const unsigned char *packed, size_t size, bel_unpack_take *take,
+                              void *user)
 {
     enum { ROOM = 1 << 18, PART = 1 << 30 };
     unsigned char *made = bel_xmalloc(ROOM);
     bel_status *status = NULL;
-    *out_size = 0;
     stream->next_in = packed;
     for (bool more = true; more && status == NULL;) {
         size_t left = size - (size_t)(stream->next_in - packed);
@@ -169,8 +151,7 @@ static bel_status *inflate_to(z_stream *stream, const char *path, bool gzip,
             status = result == Z_MEM_ERROR ? no_memory(path) : corrupt(path, gzip);
             break;
         }
-        status = write_all(descriptor, to, made, ROOM - stream->avail_out);
-        *out_size += ROOM - stream->avail_out;
+        status = take(user, made, ROOM - stream->avail_out);
         more = !whole || (gzip && bel_is_gzip(stream->next_in, left));
         if (whole && more) (void)inflateReset(stream); // the next member
     }
@@ -178,14 +159,14 @@ static bel_status *inflate_to(z_stream *stream, const char *path, bool gzip,
     return status;
 }
 
-bel_status *bel_unpack_to(const char *path, const void *packed, size_t size, int descriptor,
-                          const char *to, size_t *out_size)
+bel_status *bel_unpack_to(const char *path, const void *packed, size_t size, bel_unpack_take *take,
+                          void *user)
 {
     enum { WINDOW = 15, AND_GZIP = 16 };
     bool gzip = bel_is_gzip(packed, size);
     z_stream stream = {0};
     if (inflateInit2(&stream, gzip ? WINDOW + AND_GZIP : WINDOW) != Z_OK) return no_memory(path);
-    bel_status *status = inflate_to(&stream, path, gzip, packed, size, descriptor, to, out_size);
+    bel_status *status = inflate_to(&stream, path, gzip, packed, size, take, user);
     (void)inflateEnd(&stream);
     return status;
 }

@@ -1,6 +1,6 @@
 // Packed data that lies in memory as a whole: gzip, also of several members one behind the other,
-// and zlib streams. What it becomes is in memory as well, or, where that is too much, in a file.
-// What stands behind the last gzip member and begins none is left out, as gzip does.
+// and zlib streams. What it becomes is in memory as well, or, where that is too much, handed over
+// in pieces. What stands behind the last gzip member and begins none is left out, as gzip does.
 #ifndef BELFRY_BASE_UNPACK_H
 #define BELFRY_BASE_UNPACK_H
 
@@ -25,9 +25,10 @@ bel_status *bel_unpack(const char *path, const void *packed, size_t size, char *
 bel_status *bel_unpack_at_most(const char *path, const void *packed, size_t size, size_t most,
                                char **out_data, size_t *out_size) BEL_MUST_USE;
 
-// Writes what it becomes to `descriptor`, in little memory and more slowly. RESOURCE_EXHAUSTED (the
-// disk is full) and others, with `to` in front, the name of what the descriptor is open on.
-bel_status *bel_unpack_to(const char *path, const void *packed, size_t size, int descriptor,
-                          const char *to, size_t *out_size) BEL_MUST_USE;
+// Gives what it becomes to `take`, piece by piece in its order: little memory, but slower. Returns
+// what `take` has failed with as it is.
+typedef bel_status *bel_unpack_take(void *user, const void *data, size_t size);
+bel_status *bel_unpack_to(const char *path, const void *packed, size_t size, bel_unpack_take *take,
+                          void *user) BEL_MUST_USE;
 
 #endif

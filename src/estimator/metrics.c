@@ -22,13 +22,13 @@ bool bel_spec_name_is_free(const bel_estimator_spec *spec, const char *name)
 {
     static const char *const own[] = {"loss", "global_step", "learning_rate", "examples_per_second",
                                       "global_step/sec"};
-    bool taken = false;
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        taken = taken || strcmp(own[i], name) == 0;
-    for (int i = 0; i < spec->summary_count; i++)
-        taken = taken || strcmp(spec->summaries[i].name, name) == 0;
-    for (int i = 0; i < spec->metric_count; i++)
-        taken = taken || strcmp(spec->metrics[i].name, name) == 0;
+    bool taken = name == NULL || name[0] == '\0';
+    for (size_t i = 0; i < sizeof own / sizeof own[0] && !taken; i++)
+        taken = strcmp(own[i], name) == 0;
+    for (int i = 0; i < spec->summary_count && !taken; i++)
+        taken = strcmp(spec->summaries[i].name, name) == 0;
+    for (int i = 0; i < spec->metric_count && !taken; i++)
+        taken = strcmp(spec->metrics[i].name, name) == 0;
     return !taken;
 }
 
@@ -39,8 +39,8 @@ void bel_metric_add(bel_model_context *context, bel_estimator_spec *spec, bel_me
         return;
     }
     bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
-                   "metric \"%s\": the name is taken or reserved, or there are more than %d",
-                   metric.name, BEL_MAX_METRICS);
+                   "metric \"%s\": the name is empty, taken or reserved, or there are more than %d",
+                   metric.name != NULL ? metric.name : "", BEL_MAX_METRICS);
 }
 
 static bel_value *total(bel_graph *g, bel_value *values)

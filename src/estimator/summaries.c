@@ -16,10 +16,11 @@ static void add(bel_model_context *context, bel_estimator_spec *spec, bel_summar
         spec->summaries[spec->summary_count++] = summary;
         return;
     }
-    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
-                   "summary \"%s\": the name is taken or reserved, or there are more than %d (%d "
-                   "scalars)",
-                   summary.name, BEL_MAX_SUMMARIES, BEL_MAX_SCALARS);
+    bel_graph_fail(
+        bel_context_graph(context), BEL_INVALID_ARGUMENT,
+        "summary \"%s\": the name is empty, taken or reserved, or there are more than %d "
+        "(%d scalars)",
+        summary.name != NULL ? summary.name : "", BEL_MAX_SUMMARIES, BEL_MAX_SCALARS);
 }
 
 static void check_and_add(bel_model_context *context, bel_estimator_spec *spec, bel_summary summary)

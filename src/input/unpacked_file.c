@@ -30,6 +30,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/linux_lock.h"
@@ -145,18 +146,40 @@ static bel_status *take_whole(const opening *o, bel_unpacked_file *file)
     return NULL;
 }
 
+typedef struct part_file {
+    const char *path;
+    int descriptor;
+    size_t size;
+} part_file;
+
+static bel_status *append(void *user, const void *data, size_t size)
+{
+    part_file *part = user;
+    const char *bytes = data;
+    if (bel_fault_write_fails()) return bel_file_error(ENOSPC, "write", part->path);
+    while (size > 0) {
+        ssize_t wrote = write(part->descriptor, bytes, size);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) return bel_file_error(errno, "write", part->path);
+        bytes += wrote;
+        size -= (size_t)wrote;
+        part->size += (size_t)wrote;
+    }
+    return NULL;
+}
+
 // With .part alone: writes it and gives it its name.
-static bel_status *write_part(const opening *o, int part)
+static bel_status *write_part(const opening *o, int descriptor)
 {
     char text[32];
-    size_t size;
+    part_file part = {.path = o->part, .descriptor = descriptor};
     remove_leftovers(o->folder); // before there is need of room
     bel_log_write(BEL_LOG_INFO, "%s: being unpacked into %s, as it is too large for memory",
                   o->path, o->folder);
-    if (ftruncate(part, 0) != 0) return bel_file_error(errno, "empty", o->part);
-    BEL_TRY(bel_unpack_to(o->path, o->packed, o->packed_size, part, o->part, &size));
+    if (ftruncate(descriptor, 0) != 0) return bel_file_error(errno, "empty", o->part);
+    BEL_TRY(bel_unpack_to(o->path, o->packed, o->packed_size, append, &part));
     BEL_TRY(bel_file_rename(o->part, o->whole));
-    bel_log_write(BEL_LOG_INFO, "%s: unpacked (%s)", o->path, bel_bytes_text(size, text));
+    bel_log_write(BEL_LOG_INFO, "%s: unpacked (%s)", o->path, bel_bytes_text(part.size, text));
     return NULL;
 }
 

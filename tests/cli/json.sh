@@ -64,4 +64,28 @@ check "an error is JSON whatever bytes a name has" is_json err.txt
 run_fails 3 'no such?folder' belfry inspect "no such
 folder"
 
+# A line of predictions has each name once.
+cat >named.c <<'END'
+#include <belfry/belfry.h>
+static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *graph = bel_context_graph(context);
+    bel_value *logits = bel_dense(graph, bel_context_only_feature(context), 10, "logits");
+    bel_value *labels = bel_context_labels(context);
+    bel_output_add(context, spec, bel_context_param(context, "output", "raw"), logits);
+    if (labels != NULL) spec->loss = bel_mean(graph, bel_softmax_cross_entropy(graph, logits, labels));
+    spec->predictions = bel_softmax(graph, logits);
+    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.01};
+    return NULL;
+}
+BEL_PACKAGE(.name = "named", .description = "", .model_fn = model_fn)
+END
+"${CC:-cc}" -shared -fPIC -I"$SOURCE/include" named.c -o named.so
+run_ok train named --package ./named.so --train_steps 2
+predicting=(--package ./named.so --model_dir named --eval_files "$EVAL_CSV" --label_column digit --json)
+run_ok belfry predict "${predicting[@]}" --outputs raw,predictions
+check "outputs in their order" grep -qE '^\{"example":0,"raw":\[.*,"class":[0-9],"values":\[' out.txt
+run_fails 2 '--outputs: "raw" is named twice' belfry predict "${predicting[@]}" --outputs raw,predictions,raw
+run_fails 2 '--json: the prediction "class" has the name' belfry predict "${predicting[@]}" --param output=class
+
 finish

@@ -354,6 +354,7 @@ enum wrong {
     METRIC_COUNT,
     SCALAR_COUNT,
     ADDED_INPUT,
+    NO_NAME,
     SUMMARY // and those behind it: a summary of `by_hand`
 };
 
@@ -416,6 +417,8 @@ static bel_status *answer(bel_model_context *context, bel_estimator_spec *spec)
                           .most = by_hand[i].most};
     }
     if (wrong == ADDED_INPUT) bel_input_value(g, "noise", BEL_DTYPE_F32, &BEL_SHAPE(BEL_DIM_BATCH));
+    if (wrong == NO_NAME) bel_metric_mean(context, spec, "", score, NULL);
+    if (wrong == NO_NAME) bel_summary_scalar(context, spec, "", all);
     return NULL;
 }
 
@@ -440,6 +443,7 @@ static void test_wrong_shapes(void **state)
     expect_refused(input, BEL_MODE_EVAL, AUC_BY_HAND, "must have a sum f32 [3, n]");
     expect_refused(input, BEL_MODE_EVAL, SCALAR_COUNT, "at most 16 scalars, got 48 with 48");
     expect_refused(input, BEL_MODE_EVAL, METRIC_COUNT, "metric_count must be from 0 to 16, got 17");
+    expect_refused(input, BEL_MODE_EVAL, NO_NAME, "metric \"\": the name is empty");
     expect_refused(input, BEL_MODE_EVAL, ADDED_INPUT, "nothing feeds the input \"noise\"");
     for (int i = 0; i < BY_HAND; i++)
         expect_refused(input, BEL_MODE_TRAIN, SUMMARY + i, by_hand[i].text);
