@@ -562,7 +562,7 @@ static void test_plain_and_quoted_rows(void **state)
                     bel_str_puts(&text, row == 4 && open_end ? "" : wide ? "\r\n" : "\n");
                 }
                 csv_case it;
-                char name[8];
+                char name[16];
                 case_init(&it, text.text);
                 (void)snprintf(name, sizeof name, "%d", label);
                 it.options.no_header = true;
