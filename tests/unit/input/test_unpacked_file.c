@@ -29,7 +29,7 @@ static int make_content(void **state)
 {
     (void)state;
     for (int i = 0; i < LENGTH; i++)
-        content[i] = (char)('a' + i * (i / 7) % 26);
+        content[i] = (char)('a' + (int64_t)i * (i / 7) % 26);
     z_stream stream = {.next_in = (unsigned char *)content,
                        .avail_in = LENGTH,
                        .next_out = (unsigned char *)packed,
