@@ -4,6 +4,7 @@
 #define BELFRY_BELFRY_H
 
 #include "belfry/checkpoint.h"
+#include "belfry/collective.h"
 #include "belfry/dataset.h"
 #include "belfry/estimator.h"
 #include "belfry/features.h"

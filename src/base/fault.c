@@ -69,6 +69,7 @@ static const char *const point_names[] = {
     "worker_sent_stats",
     "worker_sends_stats",
     "worker_waits",
+    "worker_exchanges",
 };
 
 static void copy_part(char *to, size_t room, const char *from, size_t length)

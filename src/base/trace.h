@@ -35,6 +35,7 @@ typedef enum bel_trace_role {
     X(COMPUTE, "compute", "replica")                                                               \
     X(REPORT, "report", "chunk")                                                                   \
     X(WAIT, "wait for version", "")                                                                \
+    X(EXCHANGE, "exchange", "exchange")                                                            \
     X(WAIT_ROWS, "wait for rows", "")                                                              \
     X(REPORT_ROWS, "report of rows", "table")                                                      \
     X(PASS, "pass", "chunk")                                                                       \

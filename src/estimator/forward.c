@@ -30,7 +30,7 @@ bel_status *bel_forward_create(const bel_forward_config *config, const bel_progr
     bel_forward *f = bel_xcalloc(1, sizeof *f);
     *f = (bel_forward){.config = config,
                        .team = team,
-                       .runner = bel_runner_create(graph, outputs, output_count, &options),
+                       .runner = bel_runner_create(graph, outputs, output_count, &options, 1),
                        .shapes = bel_xcalloc(graph->input_count + 1, sizeof *f->shapes),
                        .rows = bel_xcalloc(graph->lookup_count + 1, sizeof *f->rows),
                        .capacities = bel_xcalloc(graph->lookup_count + 1, sizeof *f->capacities),
@@ -82,7 +82,7 @@ bel_status *bel_forward_run(bel_forward *f, const bel_tensor *fields, int64_t dr
     for (size_t i = 0; i < graph->input_count; i++)
         if (built->fields[i] >= 0) f->shapes[i] = fields[built->fields[i]].shape;
     look_up(f, fields);
-    BEL_TRY(bel_runner_get(f->runner, f->shapes, &instance));
+    BEL_TRY(bel_runner_get(f->runner, 0, f->shapes, &instance));
     for (size_t i = 0; i < graph->input_count; i++) {
         if (built->fields[i] < 0) continue;
         bel_instance_bind_input(instance, (int)i, fields[built->fields[i]].data);

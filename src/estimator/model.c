@@ -390,13 +390,26 @@ static bel_status *take_optimizers(bel_built *built)
     return bel_optimizers_check(optimizers);
 }
 
+// Replicas of a step that can exchange values within it (belfry/collective.h): all there are, or
+// where reports on older versions count, those whose gradients are averaged before.
+static int exchanging_replicas(const bel_estimator *estimator, bel_mode mode,
+                               const bel_counting *counting)
+{
+    if (mode != BEL_MODE_TRAIN) return 1;
+    return bel_counting_takes_stale(counting) ? bel_estimator_towers(estimator, 0)
+                                              : estimator->replica_count;
+}
+
 // The function's own error first, then what stuck to the graph, then what the spec lacks.
 bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const bel_input *input,
                             bel_built **out_built)
 {
+    bel_counting counting;
+    BEL_TRY(bel_estimator_counting(estimator, &counting));
     bel_built *built = bel_xcalloc(1, sizeof *built);
     built->mode = mode;
     built->graph = bel_graph_create();
+    built->graph->replica_count = exchanging_replicas(estimator, mode, &counting);
     built->fields = bel_xcalloc((size_t)bel_input_field_count(input), sizeof *built->fields);
     bel_model_context context = {
         .graph = built->graph, .mode = mode, .estimator = estimator, .input = input};

@@ -148,6 +148,50 @@ static bel_status *check_tables(const bel_trainable *t)
     return NULL;
 }
 
+// Whether `value` is made of what replicas exchange.
+static bool is_exchanged(const bel_graph *graph, bel_value *value)
+{
+    int *exchange_of = bel_xcalloc(graph->collective_count, sizeof *exchange_of);
+    int exchanges = bel_graph_exchanges(graph, &value, 1, exchange_of);
+    bel_free(exchange_of);
+    return exchanges > 0;
+}
+
+// Who can exchange values within a step is known before anything is laid out; where a replica is
+// alone, its graph has no collectives.
+static bel_status *check_collectives(const bel_trainable *t)
+{
+    const bel_graph *graph = t->built->graph;
+    const bel_estimator_spec *spec = &t->built->spec;
+    if (graph->collective_count == 0) return NULL;
+    char first[BEL_COLLECTIVE_TEXT];
+    const char *why = NULL;
+    (void)bel_graph_collective_text(graph, 0, first);
+    if (t->counting.kind == BEL_COUNTING_BACKUPS) {
+        why =
+            "with backups (replicas_to_aggregate below the number of workers) nobody knows before "
+            "the end of a step who takes part in it";
+    } else if (t->counting.kind == BEL_COUNTING_ALL && t->estimator->config.worker_count > 1) {
+        why = "the replicas of several workers cannot do that yet: give one worker all towers, or "
+              "train in mode async or bounded, where only towers of one worker exchange";
+    } else if (t->estimator->config.executor == BEL_EXECUTOR_ASYNC) {
+        why = "the asynchronous executor does not stop for it: use executor sync";
+    }
+    if (why != NULL) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "%s: replicas exchange values within a step: %s", first,
+                       why);
+    }
+    for (int i = 0; i < spec->summary_count; i++) {
+        const bel_summary *summary = &spec->summaries[i];
+        if (summary->kind == BEL_SUMMARY_SCALAR || !is_exchanged(graph, summary->value)) continue;
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "summary \"%s\": histograms and images are computed by a replica alone, but "
+                       "this one is made of what replicas exchange (%s)",
+                       summary->name, first);
+    }
+    return NULL;
+}
+
 void bel_trainable_series_values(const bel_trainable *t, const double *sums,
                                  bel_step_value *out_values)
 {
@@ -245,6 +289,7 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
     }
     BEL_TRY(check_tables(t));
     BEL_TRY_CTX(add_reports(t), "gradients");
+    BEL_TRY(check_collectives(t));
     BEL_TRY(check_patterns(t));
     BEL_TRY(check_memory(t));
     make_layout(t);

@@ -34,6 +34,7 @@ void bel_graph_destroy(bel_graph *graph)
     bel_free(graph->inputs);
     bel_free(graph->tables);
     bel_free(graph->lookups);
+    bel_free(graph->collectives);
     bel_index_deinit(&graph->variable_names);
     bel_index_deinit(&graph->input_names);
     bel_index_deinit(&graph->table_names);

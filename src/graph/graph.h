@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/index.h"
 #include "belfry/graph.h"
+#include "ops/collective.h"
 #include "ops/op.h"
 
 typedef struct bel_node bel_node;
@@ -65,6 +66,14 @@ typedef struct bel_graph_lookup {
     int next;      // lookup in the same table; -1: none
 } bel_graph_lookup;
 
+// Where a collective was called.
+typedef struct bel_graph_collective {
+    bel_op op;
+    char *file;
+    int line;
+    bool gradient; // it is the gradient of the one that was called there
+} bel_graph_collective;
+
 struct bel_graph {
     bel_arena *arena;
     bel_node **nodes;
@@ -73,12 +82,15 @@ struct bel_graph {
     bel_graph_input *inputs;
     bel_graph_table *tables;
     bel_graph_lookup *lookups;
+    bel_graph_collective *collectives;
+    int replica_count; // that exchange with each other; 0 is 1
     size_t node_count, node_capacity;
     size_t value_count, value_capacity;
     size_t variable_count, variable_capacity;
     size_t input_count, input_capacity;
     size_t table_count, table_capacity;
     size_t lookup_count, lookup_capacity;
+    size_t collective_count, collective_capacity;
     bel_index variable_names, input_names, table_names;
     char scope[256];
     int scope_starts[BEL_GRAPH_MAX_SCOPES]; // where each of the open ones begins in `scope`
@@ -131,6 +143,24 @@ int64_t bel_graph_lookup_ids(const bel_graph *graph, const bel_graph_lookup *loo
 
 // The lookup that feeds an input, or NULL: the input is the caller's.
 const bel_graph_lookup *bel_graph_lookup_of(const bel_graph *graph, int input);
+
+// Adds a collective, whose index is filled in; with `gradient_of` that of the one of this index,
+// else called at file:line. Sticky errors.
+bel_value *bel_graph_add_collective(bel_graph *graph, bel_collective what, bel_value *value,
+                                    const char *file, int line);
+bel_value *bel_graph_add_collective_gradient(bel_graph *graph, bel_collective what,
+                                             bel_value *value, int gradient_of);
+
+// What a collective is and where it was called, for messages: "AllReduce called at model.c:12".
+enum { BEL_COLLECTIVE_TEXT = 256 };
+const char *bel_graph_collective_text(const bel_graph *graph, int index,
+                                      char text[BEL_COLLECTIVE_TEXT]);
+
+// In which exchange each collective takes part, by index: -1 where none of `values` depends on it.
+// All those of which none waits for another are one exchange, so a collective's is the number of
+// exchanges that it must wait for. Gives the number of exchanges.
+int bel_graph_exchanges(const bel_graph *graph, bel_value *const *values, int count,
+                        int *out_exchanges);
 
 // A stable number for random operations: a hash of the node's name.
 uint64_t bel_node_random_id(const bel_node *node);

@@ -74,9 +74,9 @@ enum { BEL_BLOCK_END = -1, BEL_BLOCK_EMPTY = -2 };
 typedef int64_t bel_block_order(void *context, int64_t index);
 typedef struct bel_prefetch bel_prefetch;
 bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, void *context,
-                               bel_prefetch **out_prefetch) BEL_MUST_USE;
+                               int held, bel_prefetch **out_prefetch) BEL_MUST_USE;
 
-// The next batch in order, or NULL at the end. It stays valid until the following take.
+// The next batch in order, or NULL at the end. It stays valid until `held` more are taken.
 // Bound to one consuming thread.
 bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batch) BEL_MUST_USE;
 

@@ -1,6 +1,6 @@
 // Reading ahead. Index i of the order goes into slot i mod slot_count. A thread claims the next
 // index, reads its block without the lock and marks the slot ready; the consumer takes the slots in
-// order. A slot is free again once the consumer has asked for the following batch:
+// order. A slot is free again once the consumer has asked for the batch `held` further on:
 //
 //   released ≤ taken ≤ next   indexes below `released` are free, [released, taken) is in the
 //   next − released ≤ limit   consumer's hands, [taken, next) is being read or ready
@@ -14,7 +14,7 @@
 // would cost a step more than the reading.
 //
 // The order is asked by one thread at a time and without the lock, index after index. With a depth
-// of 0 there is one slot and no thread: taking reads.
+// of 0 there is no thread: taking reads.
 #include <pthread.h>
 
 #include "base/alloc.h"
@@ -44,6 +44,7 @@ struct bel_prefetch {
     void *context;
     slot *slots;
     int64_t slot_count;
+    int held; // batches that the consumer may have in its hands
     bool automatic;
     pthread_t *threads;
     int thread_count;
@@ -78,7 +79,7 @@ static bool rests(bel_prefetch *prefetch)
 {
     int64_t free = prefetch->limit - (prefetch->next - prefetch->released);
     if (free == 0) prefetch->resting = true;
-    if (2 * free >= prefetch->limit - 1) prefetch->resting = false;
+    if (2 * free >= prefetch->limit - prefetch->held) prefetch->resting = false;
     return prefetch->resting;
 }
 
@@ -89,10 +90,11 @@ static void take_store(bel_prefetch *prefetch, slot *to)
     if (to->store->batch == NULL) to->store->batch = bel_batch_create(prefetch->input);
 }
 
-// Takes the batches back that the consumer has done with. Called with the lock held.
+// Takes the batches back that the consumer has done with, as it asks for one more. Called with the
+// lock held.
 static void release(bel_prefetch *prefetch)
 {
-    for (; prefetch->released < prefetch->taken; prefetch->released++) {
+    for (; prefetch->released <= prefetch->taken - prefetch->held; prefetch->released++) {
         slot *done = slot_of(prefetch, prefetch->released);
         prefetch->spare[prefetch->spare_count++] = done->store;
         done->store = NULL;
@@ -102,15 +104,16 @@ static void release(bel_prefetch *prefetch)
 // The consumer has found nothing ready. Called with the lock held.
 static void deepen(bel_prefetch *prefetch)
 {
-    int64_t depth = prefetch->limit - 1, most = prefetch->slot_count - 1;
+    int64_t depth = prefetch->limit - prefetch->held;
+    int64_t most = prefetch->slot_count - prefetch->held;
     if (!prefetch->automatic || !prefetch->was_full || depth == most) return;
     depth = 2 * depth < most ? 2 * depth : most;
     size_t one = 0; // the largest batch so far
     for (int64_t i = 0; i < prefetch->slot_count; i++)
         if (prefetch->stores[i].bytes > one) one = prefetch->stores[i].bytes;
     prefetch->was_full = false;
-    if (one > AUTO_MOST_BYTES / ((size_t)depth + 1)) return;
-    prefetch->limit = depth + 1;
+    if (one > AUTO_MOST_BYTES / (size_t)(depth + prefetch->held)) return;
+    prefetch->limit = depth + prefetch->held;
     prefetch->resting = false;
 }
 
@@ -174,7 +177,7 @@ static void *reader_main(void *argument)
         its->bytes = bytes;
         mine->status = status;
         mine->ready = true;
-        if (++prefetch->ready >= prefetch->limit - 1) prefetch->was_full = true;
+        if (++prefetch->ready >= prefetch->limit - prefetch->held) prefetch->was_full = true;
         pthread_cond_signal(&prefetch->may_take);
     }
     pthread_mutex_unlock(&prefetch->mutex);
@@ -182,7 +185,7 @@ static void *reader_main(void *argument)
 }
 
 bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, void *context,
-                               bel_prefetch **out_prefetch)
+                               int held, bel_prefetch **out_prefetch)
 {
     int thread_count = input->description.prefetch_thread_count;
     int depth = input->description.prefetch_depth;
@@ -196,8 +199,9 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
         .input = input,
         .order = order,
         .context = context,
-        .slot_count = (int64_t)most + 1, // one is in the consumer's hands
-        .limit = (int64_t)depth + 1,
+        .slot_count = (int64_t)most + held,
+        .held = held,
+        .limit = (int64_t)depth + held,
         .automatic = automatic,
         .end = INT64_MAX,
     };
@@ -244,11 +248,12 @@ static void wait_for_batch(bel_prefetch *prefetch)
     prefetch->wait_ns += bel_clock_ns() - start;
 }
 
-// Depth 0: one slot, read on the thread that asks.
+// Depth 0: a slot for each batch that is held, read on the thread that asks.
 static bel_status *read_now(bel_prefetch *prefetch, const bel_batch **out_batch)
 {
-    if (prefetch->slots[0].store == NULL) take_store(prefetch, &prefetch->slots[0]);
-    store *own = prefetch->slots[0].store;
+    slot *next = slot_of(prefetch, prefetch->next);
+    if (next->store == NULL) take_store(prefetch, next);
+    store *own = next->store;
     bel_batch *batch = own->batch;
     int64_t start = bel_clock_ns();
     int64_t block = prefetch->next < prefetch->end
@@ -305,7 +310,7 @@ int bel_prefetch_depth(bel_prefetch *prefetch)
     pthread_mutex_lock(&prefetch->mutex);
     int64_t limit = prefetch->limit;
     pthread_mutex_unlock(&prefetch->mutex);
-    return (int)(limit - 1);
+    return (int)(limit - prefetch->held);
 }
 
 int64_t bel_prefetch_wait_ns(const bel_prefetch *prefetch)

@@ -118,6 +118,11 @@ bel_prepare_fn bel_prepare_sequence_mask, bel_prepare_masked_softmax;
 bel_infer_fn bel_infer_attention, bel_infer_attention_grad;
 bel_prepare_fn bel_prepare_attention, bel_prepare_attention_grad;
 
+// collective.c
+bel_infer_fn bel_infer_all_reduce, bel_infer_all_gather, bel_infer_reduce_scatter;
+bel_infer_fn bel_infer_broadcast_from, bel_infer_replica_id;
+bel_prepare_fn bel_prepare_collective, bel_prepare_replica_id;
+
 // ctc.c
 bel_infer_fn bel_infer_ctc_loss, bel_infer_ctc_loss_grad;
 bel_prepare_fn bel_prepare_ctc_loss, bel_prepare_ctc_loss_grad;

@@ -141,6 +141,8 @@ enum {
     BEL_OP_EXACT = 64,
     // And so are its inputs and output 0, as its gradient sees them: those numbers belong to them.
     BEL_OP_EXACT_INPUTS = 128,
+    // All replicas take part; no kernel (ops/collective.h).
+    BEL_OP_COLLECTIVE = 256,
 };
 
 typedef struct bel_op_def {

@@ -1,8 +1,9 @@
-// From a graph to a program: the passes, and then, where memory is limited, programs that keep
-// less and compute more, until one fits; all give the same bits. Outputs are followed from graph
-// to graph by the ids of their values. A program owns the graphs whose constants it views, so
-// the rewritten graph moves on to the smaller program before the larger one is destroyed.
-// Asynchronous programs are not made smaller: recomputation counts on an order of calls.
+// From a graph to a program: the cut at collectives, the passes, and then, where memory is limited,
+// programs that keep less and compute more, until one fits; all give the same bits. Outputs are
+// followed from graph to graph by the ids of their values. A program owns the graphs whose
+// constants it views, so the rewritten graph moves on to the smaller program before the larger one
+// is destroyed. Asynchronous programs are not made smaller: recomputation counts on an order of
+// calls.
 #include "base/alloc.h"
 #include "runtime/program_inner.h"
 
@@ -37,6 +38,9 @@ static bel_status *compile_smaller(const bel_graph *graph, const bel_shape *inpu
     for (int i = 0; i < output_count; i++)
         external[i] = outputs[i].external;
     bel_program *made = new_program();
+    made->exchange_of = (*program)->exchange_of;
+    made->exchange_count = (*program)->exchange_count;
+    (*program)->exchange_of = NULL;
     bel_recompute(graph, values, external, output_count, target, &made->recomputed);
     *out_least = made->recomputed.peak_bytes > target;
     bel_program_output *wanted = map_outputs(outputs, output_count, made->recomputed.values);
@@ -79,6 +83,26 @@ static bel_status *fit(const bel_graph *graph, const bel_shape *input_shapes,
                    (double)least * 0x1p-20, (double)limit * 0x1p-20);
 }
 
+// The exchanges of the graph as it was built: which collectives go together depends on no shape and
+// no pass, so all replicas agree on it.
+static bel_status *cut(const bel_graph *graph, const bel_program_output *outputs, int output_count,
+                       const bel_program_options *options, bel_program *program)
+{
+    if (graph->collective_count == 0) return NULL;
+    bel_value **values = bel_output_values(outputs, output_count);
+    program->exchange_of = bel_xcalloc(graph->collective_count, sizeof *program->exchange_of);
+    program->exchange_count =
+        bel_graph_exchanges(graph, values, output_count, program->exchange_of);
+    bel_free(values);
+    if (program->exchange_count == 0 || !options->asynchronous) return NULL;
+    char first[BEL_COLLECTIVE_TEXT];
+    return BEL_ERR(
+        BEL_UNIMPLEMENTED,
+        "%s: the asynchronous executor does not stop at collectives; use the synchronous "
+        "one",
+        bel_graph_collective_text(graph, 0, first));
+}
+
 bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_shapes,
                                 const bel_program_output *outputs, int output_count,
                                 const bel_program_options *options, bel_program **out_program)
@@ -88,8 +112,8 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
     bel_program *program = new_program();
     unsigned passes = ~options->passes_off & BEL_PASSES_ALL & ~(1u << BEL_PASS_HOIST);
     bool rewrite = passes != 0 || options->memory_bytes > 0;
-    bel_status *status = NULL;
-    if (rewrite) {
+    bel_status *status = cut(graph, outputs, output_count, options, program);
+    if (status == NULL && rewrite) {
         bel_value **values = bel_output_values(outputs, output_count);
         status = bel_passes_run(graph, input_shapes, values, output_count, options->passes_off,
                                 options->reference, &program->rewritten);

@@ -278,42 +278,88 @@ static void run_group(group_run *run, const bel_program_group *group, bel_team *
             bel_instance_run_tile(run->instance, run->args, i, tile);
 }
 
-// `next` walks along the publications, which stand in the order of calls, so that each is due once
-// its group has run.
-static void run_groups(const bel_instance *instance, int first, bel_team *team,
+// Groups [first, end). `next` walks along the publications, which stand in the order of calls, so
+// that each is due once its group has run.
+static void run_groups(const bel_instance *instance, int first, int end, int next, bel_team *team,
                        const bel_instance_run_args *args)
 {
     const bel_program *program = instance->program;
     group_run run = {.instance = instance, .args = args};
-    int next = 0;
-    for (int g = first; g < program->group_count; g++) {
+    for (int g = first; g < end; g++) {
         const bel_program_group *group = &program->groups[g];
         run_group(&run, group, team);
         bel_instance_publish(instance, args, group->first + group->count, &next);
     }
 }
 
+static void set_context(bel_instance *instance, bel_run_context *context)
+{
+    for (int i = 0; instance->context != context && i < instance->program->call_count; i++)
+        instance->calls[i].context = context;
+    instance->context = context;
+}
+
 bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_context *context,
                              bel_publish_fn *publish, void *publish_context)
 {
-    atomic_store_explicit(&context->error, 0, memory_order_relaxed);
     const bel_program *program = instance->program;
     const bel_instance_run_args args = {publish, publish_context};
+    if (program->exchange_count > 0)
+        return BEL_ERR(BEL_FAILED_PRECONDITION, "the program has collectives: it is run in parts");
+    atomic_store_explicit(&context->error, 0, memory_order_relaxed);
     if (instance->async != NULL) return bel_instance_async_run(instance, team, context, &args);
-    for (int i = 0; instance->context != context && i < program->call_count; i++)
-        instance->calls[i].context = context;
-    instance->context = context;
+    set_context(instance, context);
     if (instance->plain && publish == NULL) {
         int first = instance->settled ? program->prologue_calls : 0;
         for (int i = first; i < program->call_count; i++)
             instance->calls[i].run(&instance->calls[i], 0);
     } else {
         int first = instance->settled ? program->prologue_groups : 0;
-        run_groups(instance, first, team, &args);
+        run_groups(instance, first, program->group_count, 0, team, &args);
     }
     bel_status *status = bel_instance_data_error(program, context);
     instance->settled = status == NULL;
     return status;
+}
+
+// What an exchange has written is published as the part behind it begins.
+bel_status *bel_instance_run_part(bel_instance *instance, int part, bel_team *team,
+                                  bel_run_context *context, bel_publish_fn *publish,
+                                  void *publish_context)
+{
+    const bel_program *program = instance->program;
+    const bel_instance_run_args args = {publish, publish_context};
+    int first = instance->settled ? program->prologue_groups : 0, next = 0;
+    int end = program->group_count;
+    if (part == 0) {
+        atomic_store_explicit(&context->error, 0, memory_order_relaxed);
+        set_context(instance, context);
+    } else {
+        const bel_program_exchange *before = &program->exchanges[part - 1];
+        first = before->end_group;
+        while (next < instance->publication_count &&
+               instance->publications[next].call < before->first_call)
+            next++;
+        bel_instance_publish(instance, &args, before->end_call, &next);
+    }
+    if (part < program->exchange_count) end = program->exchanges[part].first_group;
+    run_groups(instance, first, end, next, team, &args);
+    bel_status *status = bel_instance_data_error(program, context);
+    if (part == program->exchange_count) instance->settled = status == NULL;
+    return status;
+}
+
+int bel_instance_exchange_parts(const bel_instance *instance, int exchange)
+{
+    const bel_program_exchange *its = &instance->program->exchanges[exchange];
+    return its->end_call - its->first_call;
+}
+
+bel_exchange_part bel_instance_exchange_part(const bel_instance *instance, int exchange, int part)
+{
+    int call = instance->program->exchanges[exchange].first_call + part;
+    const bel_kernel_call *of = &instance->calls[call];
+    return (bel_exchange_part){of->params, of->inputs[0], of->outputs[0]};
 }
 
 bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *context, int runs,

@@ -7,6 +7,10 @@
 // Calls that depend on variables alone come first, when variables are fixed: the *prologue*. What
 // others read of it is *resident*: in memory of the instance, which no other program touches.
 //
+// With collectives the calls come in *parts*, one for each exchange and one behind the last: a node
+// stands in the first part in which all it needs is there, so that what does not wait for each
+// other is exchanged at once. Within a part the order is the graph's.
+//
 // Calls stand in *groups*: runs of neighbours that do not depend on each other. A buffer is alive
 // between two groups, so calls of one group never share memory by accident.
 #include "runtime/program.h"
@@ -23,7 +27,8 @@
 
 // What is known of a buffer while calls are made.
 typedef struct usage {
-    int last_reader; // of the values that lie in it so far: the last node that reads one; -1: none
+    int last_reader; // of the values that lie in it so far: position of the last node that reads
+                     // one; -1: none
     bool reserved;   // one of them must keep its content
     int read_in, written_in; // the last groups with a call that does; -1: none
 } usage;
@@ -36,8 +41,11 @@ typedef struct compiler {
     bel_program *program;
     bel_spec *specs;  // by value id
     bool *needed;     // by node index
+    int *order;       // node indices in the order of calls
+    int *position;    // by node index: where in `order` it stands
+    bool apart;       // the next call begins a group
     int *buffer_of;   // by value id; -1: none yet
-    int *last_reader; // by value id: the last node that reads it; -1: none
+    int *last_reader; // by value id: position of the last node that reads it; -1: none
     int *external_of; // by value id: the first external output that it can be written to; -1: none
     bool *reserved;   // by value id: its buffer must keep its content (outputs)
     bool *last;       // by value id: channels-last
@@ -98,7 +106,7 @@ static bool can_overwrite(const compiler *c, const bel_node *node)
     if (value_bytes(c, input) != value_bytes(c, node->outputs[0])) return false;
     for (int i = 1; i < node->input_count; i++)
         if (c->buffer_of[node->inputs[i]->id] == buffer) return false;
-    return !c->usages[buffer].reserved && c->usages[buffer].last_reader <= node->index;
+    return !c->usages[buffer].reserved && c->usages[buffer].last_reader <= c->position[node->index];
 }
 
 // Where each result lies, by what it is: the caller's memory, the prologue's, its first input's, or
@@ -168,7 +176,8 @@ static void join_group(compiler *c)
     bel_program *program = c->program;
     const bel_program_call *made = &program->calls[program->call_count - 1];
     bool fits = program->group_count > program->prologue_groups && !c->options->no_groups &&
-                !depends(c, made, program->group_count - 1);
+                !c->apart && !depends(c, made, program->group_count - 1);
+    c->apart = false;
     if (!fits) {
         size_t count = (size_t)program->group_count + 1;
         program->groups =
@@ -277,12 +286,35 @@ static void emit_copy(compiler *c, int output)
     add_call(c, &made);
 }
 
+// Collectives stand side by side at the end of their part: the first one opens the exchange, and
+// what follows the last one begins another group.
+static void emit_collective(compiler *c, const bel_node *node)
+{
+    bel_program *program = c->program;
+    int index = bel_collective_read(node->op, &node->attrs).index;
+    bel_program_exchange *exchange = &program->exchanges[program->exchange_of[index]];
+    bool opens = exchange->end_call == 0;
+    c->apart = opens;
+    emit(c, node);
+    if (opens) {
+        exchange->first_call = program->call_count - 1;
+        exchange->first_group = program->group_count - 1;
+    }
+    exchange->end_call = program->call_count;
+    exchange->end_group = program->group_count;
+}
+
 // Nodes of the prologue, or all others.
 static void emit_nodes(compiler *c, bool prologue)
 {
-    for (size_t n = 0; n < c->graph->node_count; n++) {
+    bool exchanging = false;
+    for (size_t i = 0; i < c->graph->node_count; i++) {
+        int n = c->order[i];
         const bel_node *node = c->graph->nodes[n];
         if (!c->needed[n] || c->fixed[n] != prologue) continue;
+        bool collective = bel_op_is_collective(node->op);
+        if (exchanging && !collective) c->apart = true;
+        exchanging = collective;
         int flags = bel_op_get(node->op)->flags;
         if ((flags & BEL_OP_LEAF) != 0) {
             place_leaf(c, node);
@@ -290,7 +322,11 @@ static void emit_nodes(compiler *c, bool prologue)
             put_value(c, node->outputs[0], c->buffer_of[node->inputs[0]->id]);
         } else {
             place_outputs(c, node);
-            emit(c, node);
+            if (collective) {
+                emit_collective(c, node);
+            } else {
+                emit(c, node);
+            }
         }
     }
 }
@@ -336,6 +372,20 @@ static void find_prologue(compiler *c)
     memset(c->resident, 0, c->graph->value_count * sizeof *c->resident);
 }
 
+// An exchange of which the passes have left nothing lies between those around it.
+static void close_exchanges(bel_program *program)
+{
+    bel_program_exchange next = {program->call_count, program->call_count, program->group_count,
+                                 program->group_count};
+    for (int e = program->exchange_count; e-- > 0;) {
+        bel_program_exchange *exchange = &program->exchanges[e];
+        if (exchange->end_call == 0)
+            *exchange = (bel_program_exchange){next.first_call, next.first_call, next.first_group,
+                                               next.first_group};
+        next = *exchange;
+    }
+}
+
 // The prologue first; a group never spans its end, which join_group looks at.
 static void emit_all(compiler *c)
 {
@@ -344,6 +394,7 @@ static void emit_all(compiler *c)
     c->program->prologue_calls = c->program->call_count;
     c->program->prologue_groups = c->program->group_count;
     emit_nodes(c, false);
+    close_exchanges(c->program);
 }
 
 // Decides for each output which buffer it is read from and when it is complete.
@@ -434,12 +485,40 @@ static void plan_memory(compiler *c)
     }
 }
 
+// Nodes by part, collectives behind the others of theirs. Everything keeps the graph's order within
+// that, so what a node reads comes before it. Nodes that nobody needs stand anywhere.
+static void find_order(compiler *c)
+{
+    size_t count = c->graph->node_count, next = 0;
+    int parts = c->program->exchange_count + 1;
+    int *part = bel_xcalloc(count, sizeof *part);
+    for (size_t n = 0; n < count; n++) {
+        const bel_node *node = c->graph->nodes[n];
+        for (int i = 0; i < node->input_count; i++) {
+            const bel_node *from = node->inputs[i]->node;
+            int since = part[from->index] + bel_op_is_collective(from->op);
+            if (since > part[n]) part[n] = since;
+        }
+        if (c->needed[n] && bel_op_is_collective(node->op))
+            part[n] = c->program->exchange_of[bel_collective_read(node->op, &node->attrs).index];
+        if (part[n] >= parts) part[n] = parts - 1; // not needed
+    }
+    for (int p = 0; p < 2 * parts; p++)
+        for (size_t n = 0; n < count; n++) {
+            bool last = bel_op_is_collective(c->graph->nodes[n]->op);
+            if (part[n] != p / 2 || last != (p % 2 == 1)) continue;
+            c->position[n] = (int)next;
+            c->order[next++] = (int)n;
+        }
+    bel_free(part);
+}
+
 static void find_readers(compiler *c)
 {
-    for (size_t n = 0; n < c->graph->node_count; n++) {
-        const bel_node *node = c->graph->nodes[n];
-        for (int i = 0; c->needed[n] && i < node->input_count; i++)
-            c->last_reader[node->inputs[i]->id] = node->index;
+    for (size_t i = 0; i < c->graph->node_count; i++) {
+        const bel_node *node = c->graph->nodes[c->order[i]];
+        for (int k = 0; c->needed[node->index] && k < node->input_count; k++)
+            c->last_reader[node->inputs[k]->id] = (int)i;
     }
 }
 
@@ -462,6 +541,9 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
     bel_value **values = bel_output_values(c->outputs, c->output_count);
     bel_graph_mark(c->graph, values, c->output_count, c->needed);
     bel_free(values);
+    c->program->exchanges =
+        bel_xcalloc((size_t)c->program->exchange_count, sizeof *c->program->exchanges);
+    find_order(c);
     find_readers(c);
     find_external(c);
     if (!c->options->reference) {
@@ -491,6 +573,8 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
                   .program = program,
                   .specs = bel_xcalloc(graph->value_count, sizeof(bel_spec)),
                   .needed = bel_xcalloc(graph->node_count, sizeof(bool)),
+                  .order = bel_xcalloc(graph->node_count, sizeof(int)),
+                  .position = bel_xcalloc(graph->node_count, sizeof(int)),
                   .buffer_of = bel_xcalloc(graph->value_count, sizeof(int)),
                   .last_reader = bel_xcalloc(graph->value_count, sizeof(int)),
                   .external_of = bel_xcalloc(graph->value_count, sizeof(int)),
@@ -503,6 +587,8 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
     bel_status *status = compile(&c, input_shapes);
     bel_free(c.specs);
     bel_free(c.needed);
+    bel_free(c.order);
+    bel_free(c.position);
     bel_free(c.buffer_of);
     bel_free(c.last_reader);
     bel_free(c.external_of);
@@ -525,6 +611,8 @@ void bel_program_destroy(bel_program *program)
     bel_free(program->groups);
     bel_free(program->buffers);
     bel_free(program->outputs);
+    bel_free(program->exchange_of);
+    bel_free(program->exchanges);
     bel_flow_destroy(program->flow);
     bel_free(program);
 }

@@ -4,6 +4,10 @@
 //   compile  graph + shapes → program   (immutable, shared by towers of equal shapes)
 //   bind     program + memory → instance (one per tower)
 //   run      instance + team            (allocates nothing)
+//
+// A program of a graph with collectives (ops/collective.h) stops where replicas exchange: it is run
+// part by part, and between part e and part e + 1 the caller has the instances of all replicas and
+// fills in what exchange e gives each of them. Between its parts an instance's arena is its own.
 #ifndef BELFRY_RUNTIME_PROGRAM_H
 #define BELFRY_RUNTIME_PROGRAM_H
 
@@ -101,8 +105,32 @@ bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *contex
 // Runs all instructions. OUT_OF_RANGE: a label or index was out of range; names the operation, the
 // first one of the program if there are several. An asynchronous program then leaves out what
 // depends on a failed operation, and does not publish it. CANCELLED: see bel_instance_cancel.
+// FAILED_PRECONDITION: the program has exchanges.
 bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_context *context,
                              bel_publish_fn *publish, void *publish_context) BEL_MUST_USE;
+
+// --- Exchanges -----------------------------------------------------------------------------------
+
+// One collective as one replica sees it. The tensors lie in the instance; `output` is written by
+// the caller.
+typedef struct bel_exchange_part {
+    const bel_collective *what;
+    bel_tensor input, output;
+} bel_exchange_part;
+
+int bel_program_exchange_count(const bel_program *program);
+int bel_instance_exchange_parts(const bel_instance *instance, int exchange); // how many
+
+// Part `part` of an exchange, in the order of the graph's collectives.
+bel_exchange_part bel_instance_exchange_part(const bel_instance *instance, int exchange, int part);
+
+// Runs part `part`, 0 to exchange_count, after all before it and their exchanges. Otherwise as
+// bel_instance_run, which is for programs of one part.
+bel_status *bel_instance_run_part(bel_instance *instance, int part, bel_team *team,
+                                  bel_run_context *context, bel_publish_fn *publish,
+                                  void *publish_context) BEL_MUST_USE;
+
+// --- Asynchronous programs -----------------------------------------------------------------------
 
 // Of asynchronous programs: the future of output `output`, which is settled as soon as that is
 // written. A leaf has none: NULL.

@@ -42,6 +42,12 @@ typedef struct bel_program_group {
     bool for_team;      // worth more than handing it to other threads costs
 } bel_program_group;
 
+// Where a program stops: the calls of collectives, in groups of their own.
+typedef struct bel_program_exchange {
+    int first_call, end_call;
+    int first_group, end_group;
+} bel_program_exchange;
+
 typedef struct bel_program_result {
     bel_tensor tensor;
     int buffer;
@@ -65,10 +71,14 @@ struct bel_program {
     int output_count;
     size_t arena_bytes, resident_bytes;
     int prologue_calls, prologue_groups;
+    int *exchange_of; // by collective of the first graph (bel_graph_exchanges)
+    bel_program_exchange *exchanges;
+    int exchange_count;
     bel_flow *flow; // NULL: for the synchronous executor
 };
 
-// Compiles `graph` as it is into an empty program; arguments and errors as of bel_program_compile.
+// Compiles `graph` as it is into a program that is empty but for exchange_of and exchange_count;
+// arguments and errors as of bel_program_compile.
 bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_shapes,
                               const bel_program_output *outputs, int output_count,
                               const bel_program_options *options,

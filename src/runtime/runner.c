@@ -1,8 +1,8 @@
-// The cache of programs by input shapes: a plain array, looked through from the front, whose
-// entry that was not used for the longest time gives way. All programs of a tower share one
-// arena, which only grows. An instance holds addresses in it, so when it grows all instances are
-// destroyed and made again as they are asked for. A program is compiled before an entry is given
-// up for it: an error leaves the cache as it was.
+// The cache of programs by input shapes: a plain array, looked through from the front, whose entry
+// that was not used for the longest time gives way. All programs of a tower share one arena for
+// each slot, which only grows. An instance holds addresses in it, so when it grows all instances of
+// the slot are destroyed and made again as they are asked for. A program is compiled before an
+// entry is given up for it: an error leaves the cache as it was.
 #include "runtime/runner.h"
 
 #include <string.h>
@@ -13,25 +13,31 @@
 typedef struct entry {
     bel_shape *shapes; // by input
     bel_program *program;
-    bel_instance *instance; // NULL until it is bound to the present arena
-    int64_t used;           // when, counted in look-ups
+    bel_instance **instances; // by slot; NULL until it is bound to the present arena
+    int64_t used;             // when, counted in look-ups
 } entry;
+
+typedef struct place {
+    void *arena;
+    size_t arena_bytes;
+    int entry; // that it is at; -1: none. Its program stays.
+} place;
 
 struct bel_runner {
     const bel_graph *graph;
     bel_program_output *outputs;
     int output_count;
     bel_program_options options;
-    entry entries[BEL_RUNNER_PROGRAMS];
-    int entry_count;
-    void *arena;
-    size_t arena_bytes;
+    entry *entries;
+    int entry_count, capacity;
+    place *slots;
+    int slot_count;
     int64_t lookups;
     bel_runner_counters counters;
 };
 
 bel_runner *bel_runner_create(const bel_graph *graph, const bel_program_output *outputs,
-                              int output_count, const bel_program_options *options)
+                              int output_count, const bel_program_options *options, int slot_count)
 {
     bel_runner *runner = bel_xcalloc(1, sizeof *runner);
     runner->graph = graph;
@@ -39,12 +45,20 @@ bel_runner *bel_runner_create(const bel_graph *graph, const bel_program_output *
     memcpy(runner->outputs, outputs, (size_t)output_count * sizeof *outputs);
     runner->output_count = output_count;
     runner->options = *options;
+    runner->slots = bel_xcalloc((size_t)slot_count, sizeof *runner->slots);
+    runner->slot_count = slot_count;
+    runner->capacity = BEL_RUNNER_PROGRAMS + slot_count - 1;
+    runner->entries = bel_xcalloc((size_t)runner->capacity, sizeof *runner->entries);
+    for (int s = 0; s < slot_count; s++)
+        runner->slots[s].entry = -1;
     return runner;
 }
 
-static void clear_entry(entry *e)
+static void clear_entry(const bel_runner *runner, entry *e)
 {
-    bel_instance_destroy(e->instance);
+    for (int s = 0; s < runner->slot_count; s++)
+        bel_instance_destroy(e->instances[s]);
+    bel_free(e->instances);
     bel_program_destroy(e->program);
     bel_free(e->shapes);
     *e = (entry){0};
@@ -54,8 +68,11 @@ void bel_runner_destroy(bel_runner *runner)
 {
     if (runner == NULL) return;
     for (int i = 0; i < runner->entry_count; i++)
-        clear_entry(&runner->entries[i]);
-    bel_pages_destroy(runner->arena, runner->arena_bytes);
+        clear_entry(runner, &runner->entries[i]);
+    for (int s = 0; s < runner->slot_count; s++)
+        bel_pages_destroy(runner->slots[s].arena, runner->slots[s].arena_bytes);
+    bel_free(runner->slots);
+    bel_free(runner->entries);
     bel_free(runner->outputs);
     bel_free(runner);
 }
@@ -67,31 +84,43 @@ static bool same_shapes(const bel_runner *runner, const entry *e, const bel_shap
     return true;
 }
 
-// A free entry, or the one that was not used for the longest time.
-static entry *make_room(bel_runner *runner)
+// A slot is under way with this entry.
+static bool in_use(const bel_runner *runner, int index)
 {
-    if (runner->entry_count < BEL_RUNNER_PROGRAMS) return &runner->entries[runner->entry_count++];
-    entry *oldest = &runner->entries[0];
-    for (int i = 1; i < runner->entry_count; i++)
-        if (runner->entries[i].used < oldest->used) oldest = &runner->entries[i];
-    clear_entry(oldest);
-    return oldest;
+    for (int s = 0; s < runner->slot_count; s++)
+        if (runner->slots[s].entry == index) return true;
+    return false;
 }
 
-// All programs share one arena, of the size of the largest. Instances hold addresses in it, so they
-// are made anew when it moves.
-static bel_status *grow_arena(bel_runner *runner, size_t bytes)
+// A free entry, or of those that no slot is at the one that was not used for the longest time.
+// There are more entries than slots.
+static entry *make_room(bel_runner *runner)
 {
-    if (bytes <= runner->arena_bytes) return NULL;
+    if (runner->entry_count < runner->capacity) return &runner->entries[runner->entry_count++];
+    int oldest = -1;
+    for (int i = 0; i < runner->entry_count; i++) {
+        if (in_use(runner, i)) continue;
+        if (oldest < 0 || runner->entries[i].used < runner->entries[oldest].used) oldest = i;
+    }
+    clear_entry(runner, &runner->entries[oldest]);
+    return &runner->entries[oldest];
+}
+
+// All programs of a slot share one arena, of the size of the largest. Instances hold addresses in
+// it, so they are made anew when it moves.
+static bel_status *grow_arena(bel_runner *runner, int s, size_t bytes)
+{
+    place *its = &runner->slots[s];
+    if (bytes <= its->arena_bytes) return NULL;
     void *arena;
     BEL_TRY(bel_pages_create(bytes, true, "activations", &arena));
     for (int i = 0; i < runner->entry_count; i++) {
-        bel_instance_destroy(runner->entries[i].instance);
-        runner->entries[i].instance = NULL;
+        bel_instance_destroy(runner->entries[i].instances[s]);
+        runner->entries[i].instances[s] = NULL;
     }
-    bel_pages_destroy(runner->arena, runner->arena_bytes);
-    runner->arena = arena;
-    runner->arena_bytes = bytes;
+    bel_pages_destroy(its->arena, its->arena_bytes);
+    its->arena = arena;
+    its->arena_bytes = bytes;
     return NULL;
 }
 
@@ -107,16 +136,18 @@ static bel_status *compile(bel_runner *runner, const bel_shape *shapes, entry **
     e->program = program;
     e->shapes = bel_xmalloc(bytes);
     memcpy(e->shapes, shapes, bytes);
+    e->instances = bel_xcalloc((size_t)runner->slot_count, sizeof(bel_instance *));
     runner->counters.compiles++;
     runner->counters.compile_ns += bel_clock_ns() - begun;
     *out_entry = e;
     return NULL;
 }
 
-bel_status *bel_runner_get(bel_runner *runner, const bel_shape *input_shapes,
+bel_status *bel_runner_get(bel_runner *runner, int slot, const bel_shape *input_shapes,
                            bel_instance **out_instance)
 {
     entry *found = NULL;
+    runner->slots[slot].entry = -1; // its former program may go
     for (int i = 0; i < runner->entry_count && found == NULL; i++)
         if (same_shapes(runner, &runner->entries[i], input_shapes)) found = &runner->entries[i];
     if (found == NULL) {
@@ -124,12 +155,13 @@ bel_status *bel_runner_get(bel_runner *runner, const bel_shape *input_shapes,
     } else {
         runner->counters.hits++;
     }
-    BEL_TRY(grow_arena(runner, bel_program_arena_bytes(found->program)));
-    if (found->instance == NULL) {
-        found->instance = bel_instance_create(found->program, runner->arena);
+    BEL_TRY(grow_arena(runner, slot, bel_program_arena_bytes(found->program)));
+    if (found->instances[slot] == NULL) {
+        found->instances[slot] = bel_instance_create(found->program, runner->slots[slot].arena);
     }
     found->used = ++runner->lookups;
-    *out_instance = found->instance;
+    runner->slots[slot].entry = (int)(found - runner->entries);
+    *out_instance = found->instances[slot];
     return NULL;
 }
 

@@ -1,6 +1,9 @@
 // A runner: one tower's programs for all the batch shapes it meets. Programs are compiled on first
 // sight, kept (the 64 most recently used), and share one arena that grows to the largest plan.
 // Bound to one thread at a time.
+//
+// Programs that stop for exchanges are under way for several replicas at once: each has a slot of
+// its own, with an arena and instances.
 #ifndef BELFRY_RUNTIME_RUNNER_H
 #define BELFRY_RUNTIME_RUNNER_H
 
@@ -12,12 +15,13 @@ enum { BEL_RUNNER_PROGRAMS = 64 };
 
 // The graph and the outputs' values must outlive the runner.
 bel_runner *bel_runner_create(const bel_graph *graph, const bel_program_output *outputs,
-                              int output_count, const bel_program_options *options);
+                              int output_count, const bel_program_options *options, int slot_count);
 void bel_runner_destroy(bel_runner *runner);
 
-// The instance for these closed input shapes. All addresses must be bound again before it runs.
-// Errors: those of bel_program_compile; RESOURCE_EXHAUSTED.
-bel_status *bel_runner_get(bel_runner *runner, const bel_shape *input_shapes,
+// The instance of slot `slot` (0 to slot_count - 1) for these closed input shapes; it stays until
+// the slot is asked for again. All addresses must be bound again before it runs. Errors: those of
+// bel_program_compile; RESOURCE_EXHAUSTED.
+bel_status *bel_runner_get(bel_runner *runner, int slot, const bel_shape *input_shapes,
                            bel_instance **out_instance) BEL_MUST_USE;
 
 typedef struct bel_runner_counters {

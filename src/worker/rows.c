@@ -26,7 +26,7 @@ static size_t gradient_bytes(const bel_worker_table *table)
     return (size_t)table->capacity * width * sizeof(float);
 }
 
-// `all` has room for the ids of all towers' replicas, which are pulled together.
+// `all` has room for the ids of a round's replicas, which are pulled together.
 static bel_status *create_table(bel_worker *worker, bel_worker_table *table, int index)
 {
     size_t replicas = (size_t)worker->replica_count;
@@ -34,7 +34,7 @@ static bel_status *create_table(bel_worker *worker, bel_worker_table *table, int
     table->width = from->width;
     table->report_width = bel_layout_report_width(from);
     table->capacity = from->ids;
-    int64_t most = table->capacity * worker->config.tower_count;
+    int64_t most = table->capacity * worker->round_size;
     table->replicas = bel_xcalloc(replicas, sizeof *table->replicas);
     table->sets = bel_xcalloc(replicas, sizeof *table->sets);
     table->weights = bel_xcalloc(replicas, sizeof *table->weights);
@@ -61,16 +61,16 @@ static size_t lookup_bytes(const bel_worker *worker, const bel_graph_lookup *loo
     return (size_t)ids * (size_t)graph->tables[lookup->table].width * sizeof(float);
 }
 
-static bel_status *create_tower_rows(const bel_worker *worker, bel_tower *tower)
+static bel_status *create_run_rows(const bel_worker *worker, bel_replica_run *run)
 {
     const bel_graph *graph = graph_of(worker);
-    tower->rows = bel_xcalloc(graph->lookup_count, sizeof *tower->rows);
+    run->rows = bel_xcalloc(graph->lookup_count, sizeof *run->rows);
     for (size_t l = 0; l < graph->lookup_count; l++) {
         const bel_graph_lookup *lookup = &graph->lookups[l];
         size_t bytes = lookup_bytes(worker, lookup);
         void *memory;
         BEL_TRY(bel_pages_create(bytes, true, "rows of a batch", &memory));
-        tower->rows[l] = memory;
+        run->rows[l] = memory;
     }
     return NULL;
 }
@@ -82,7 +82,8 @@ bel_status *bel_worker_create_rows(bel_worker *worker)
     for (int t = 0; t < count; t++)
         BEL_TRY(create_table(worker, &worker->tables[t], t));
     for (int t = 0; count > 0 && t < worker->config.tower_count; t++)
-        BEL_TRY(create_tower_rows(worker, &worker->towers[t]));
+        for (int r = 0; r < bel_tower_runs(worker); r++)
+            BEL_TRY(create_run_rows(worker, &worker->towers[t].runs[r]));
     return NULL;
 }
 
@@ -108,12 +109,12 @@ void bel_worker_destroy_rows(bel_worker *worker)
     for (int t = 0; worker->tables != NULL && t < worker->config.layout->table_count; t++)
         destroy_table(worker, &worker->tables[t]);
     bel_free(worker->tables);
-    for (int t = 0; t < worker->config.tower_count; t++) {
-        bel_tower *tower = &worker->towers[t];
-        for (size_t l = 0; tower->rows != NULL && l < graph->lookup_count; l++) {
-            bel_pages_destroy(tower->rows[l], lookup_bytes(worker, &graph->lookups[l]));
-        }
-        bel_free(tower->rows);
+    for (int i = 0; i < worker->config.tower_count * bel_tower_runs(worker); i++) {
+        const bel_tower *tower = &worker->towers[i / bel_tower_runs(worker)];
+        float **rows = tower->runs[i % bel_tower_runs(worker)].rows;
+        for (size_t l = 0; rows != NULL && l < graph->lookup_count; l++)
+            bel_pages_destroy(rows[l], lookup_bytes(worker, &graph->lookups[l]));
+        bel_free(rows);
     }
 }
 
@@ -121,7 +122,7 @@ void bel_worker_destroy_rows(bel_worker *worker)
 
 static int64_t ids_of(const bel_tower *tower, const bel_graph_lookup *lookup)
 {
-    return bel_shape_elements(&tower->input_shapes[lookup->ids]);
+    return bel_shape_elements(&tower->run->input_shapes[lookup->ids]);
 }
 
 // All lookups of a table make one list, in the order of lookups; without a batch it is empty.
@@ -132,12 +133,12 @@ void bel_tower_gather_ids(bel_tower *tower)
     for (int t = 0; t < worker->config.layout->table_count; t++) {
         bel_replica_rows *rows = &worker->tables[t].replicas[tower->replica];
         int64_t count = 0;
-        int first = tower->batch != NULL ? graph->tables[t].first_lookup : -1;
+        int first = tower->run->batch != NULL ? graph->tables[t].first_lookup : -1;
         for (int l = first; l >= 0; l = graph->lookups[l].next) {
             const bel_graph_lookup *lookup = &graph->lookups[l];
             int field = worker->config.model->fields[lookup->ids];
             int64_t n = ids_of(tower, lookup);
-            memcpy(rows->ids + count, tower->batch->fields[field].data,
+            memcpy(rows->ids + count, tower->run->batch->fields[field].data,
                    (size_t)n * sizeof *rows->ids);
             count += n;
         }
@@ -145,13 +146,14 @@ void bel_tower_gather_ids(bel_tower *tower)
     }
 }
 
-// The worker's thread. `first` of a replica is where its distinct ids begin in the round's list.
-bel_status *bel_worker_pull_rows(bel_worker *worker, int first)
+// The worker's thread. `first` of a replica's rows is where its distinct ids begin in the round's
+// list.
+bel_status *bel_worker_pull_rows(bel_worker *worker)
 {
+    int first = worker->round;
     bel_client *client = worker->config.client;
     int64_t begun = bel_clock_ns();
-    int end = first + worker->config.tower_count;
-    if (end > worker->replica_count) end = worker->replica_count;
+    int end = bel_worker_round_end(worker);
     for (int t = 0; t < worker->config.layout->table_count; t++) {
         bel_worker_table *table = &worker->tables[t];
         int64_t count = 0;
@@ -180,7 +182,7 @@ bel_status *bel_worker_pull_rows(bel_worker *worker, int first)
 // True when the round has one replica.
 static bool runs_alone(const bel_worker *worker)
 {
-    return worker->config.tower_count == 1 || worker->round + 1 == worker->replica_count;
+    return worker->round + 1 == bel_worker_round_end(worker);
 }
 
 // An id's position → its distinct id in the replica → the same in the round → the client's row.
@@ -198,7 +200,7 @@ void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
         int64_t position = 0;
         for (int l = graph->tables[t].first_lookup; l >= 0; l = graph->lookups[l].next) {
             const bel_graph_lookup *lookup = &graph->lookups[l];
-            float *to = tower->rows[l];
+            float *to = tower->run->rows[l];
             int64_t n = ids_of(tower, lookup);
             bel_instance_bind_input(instance, lookup->rows, to);
             float *gradients = rows->gradients + (size_t)position * width;

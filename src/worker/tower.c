@@ -3,6 +3,9 @@
 // and a worker that replaces another reads the same. A replica behind the end of the input has
 // no batch; all its elements count as finished, so that its chunks are reported all the same.
 //
+// Where the model has collectives, the replicas of a tower are all under way at once: each has its
+// batch, its arena and its context from the first part of its program to the last.
+//
 // Gradients are published from any thread of the team while the program runs; the mutex guards the
 // first of their errors, which ends the step when all towers are done.
 #include <math.h>
@@ -43,19 +46,38 @@ static int64_t next_block(void *context, int64_t index)
     return block < end ? block : BEL_BLOCK_END;
 }
 
+static bel_replica_run *run_of(const bel_tower *tower, int replica)
+{
+    bool all = tower->worker->exchange_count > 0;
+    return &tower->runs[all ? replica / tower->worker->config.tower_count : 0];
+}
+
+const bel_replica_run *bel_tower_run_of(const bel_tower *tower, int replica)
+{
+    return run_of(tower, replica);
+}
+
+static void turn_to(bel_tower *tower, int replica)
+{
+    tower->replica = replica;
+    tower->run = run_of(tower, replica);
+}
+
 bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
 {
     const bel_worker_config *config = &worker->config;
     tower->worker = worker;
     tower->index = index;
     pthread_mutex_init(&tower->mutex, NULL);
-    tower->input_shapes =
-        bel_xcalloc(config->model->graph->input_count, sizeof *tower->input_shapes);
+    int runs = bel_tower_runs(worker);
+    for (int r = 0; r < runs; r++)
+        tower->runs[r].input_shapes =
+            bel_xcalloc(config->model->graph->input_count, sizeof(bel_shape));
     BEL_TRY(bel_team_create(config->program.threads, &tower->team));
     tower->runner = bel_runner_create(config->model->graph, worker->outputs, worker->output_count,
-                                      &config->program);
+                                      &config->program, runs);
     if (rounds_of(tower) == 0) return NULL;
-    return bel_prefetch_start(config->input, next_block, tower, &tower->prefetch);
+    return bel_prefetch_start(config->input, next_block, tower, runs, &tower->prefetch);
 }
 
 void bel_tower_deinit(bel_tower *tower)
@@ -65,7 +87,8 @@ void bel_tower_deinit(bel_tower *tower)
     if (tower->observer != NULL) bel_runner_destroy(tower->observer);
     bel_free(tower->observed);
     bel_team_destroy(tower->team);
-    bel_free(tower->input_shapes);
+    for (int r = 0; tower->worker != NULL && r < bel_tower_runs(tower->worker); r++)
+        bel_free(tower->runs[r].input_shapes);
     bel_status_destroy(tower->status);
     if (tower->worker != NULL) pthread_mutex_destroy(&tower->mutex);
 }
@@ -159,7 +182,7 @@ static void set_weight(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
     double *stats = stats_of(tower);
-    int64_t examples = tower->batch != NULL ? tower->batch->example_count : 0;
+    int64_t examples = tower->run->batch != NULL ? tower->run->batch->example_count : 0;
     bel_weight weight = {.replicas = examples > 0, .examples = examples};
     worker->plain_weights[tower->replica] = bel_weight_once(weight);
     worker->weights[tower->replica] =
@@ -185,28 +208,29 @@ static bel_status *take_batch(bel_tower *tower)
     const bel_worker *worker = tower->worker;
     const bel_worker_model *model = worker->config.model;
     int64_t begun = bel_clock_ns();
-    BEL_TRY(bel_prefetch_take(tower->prefetch, &tower->batch));
+    BEL_TRY(bel_prefetch_take(tower->prefetch, &tower->run->batch));
     int64_t ready = bel_clock_ns();
     trace(tower, BEL_TRACE_INPUT, begun, ready);
     tower->input_ns += ready - begun;
     atomic_store_explicit(&tower->input_bytes, bel_prefetch_bytes(tower->prefetch),
                           memory_order_relaxed);
-    if (worker->audit != NULL && tower->batch != NULL) {
+    if (worker->audit != NULL && tower->run->batch != NULL) {
         BEL_TRY(bel_audit_note(worker->audit, worker->step, worker->first_replica + tower->replica,
-                               tower->batch));
+                               tower->run->batch));
     }
-    if (tower->batch != NULL && tower->batch->example_count == 0) tower->batch = NULL;
+    if (tower->run->batch != NULL && tower->run->batch->example_count == 0)
+        tower->run->batch = NULL;
     set_weight(tower);
-    if (tower->batch == NULL) return NULL; // behind the end, or a map skipped all of it
+    if (tower->run->batch == NULL) return NULL; // behind the end, or a map skipped all of it
     const bel_graph *graph = model->graph;
     for (size_t i = 0; i < graph->input_count; i++)
         if (model->fields[i] >= 0)
-            tower->input_shapes[i] = tower->batch->fields[model->fields[i]].shape;
+            tower->run->input_shapes[i] = tower->run->batch->fields[model->fields[i]].shape;
     for (size_t l = 0; l < graph->lookup_count; l++) {
         const bel_graph_lookup *lookup = &graph->lookups[l];
-        bel_shape shape = tower->input_shapes[lookup->ids];
+        bel_shape shape = tower->run->input_shapes[lookup->ids];
         shape.dims[shape.rank++] = graph->tables[lookup->table].width;
-        tower->input_shapes[lookup->rows] = shape;
+        tower->run->input_shapes[lookup->rows] = shape;
     }
     return NULL;
 }
@@ -237,12 +261,12 @@ static bel_status *observe(bel_tower *tower)
         for (int i = 0; i < observation->count; i++)
             tower->observed[i].value = observation->values[i];
         tower->observer = bel_runner_create(config->model->graph, tower->observed,
-                                            observation->count, &config->program);
+                                            observation->count, &config->program, 1);
     }
-    BEL_TRY(bel_runner_get(tower->observer, tower->input_shapes, &instance));
-    bind(tower, instance, tower->batch);
+    BEL_TRY(bel_runner_get(tower->observer, 0, tower->run->input_shapes, &instance));
+    bind(tower, instance, tower->run->batch);
     bel_tower_bind_rows(tower, instance);
-    BEL_TRY(bel_instance_run(instance, tower->team, &tower->context, NULL, NULL));
+    BEL_TRY(bel_instance_run(instance, tower->team, &tower->run->context, NULL, NULL));
     bel_tensor *values = bel_xcalloc((size_t)observation->count, sizeof *values);
     for (int i = 0; i < observation->count; i++)
         values[i] = bel_instance_output(instance, i);
@@ -251,24 +275,41 @@ static bel_status *observe(bel_tower *tower)
     return NULL;
 }
 
-// The program publishes reports while it runs; statistics and rows follow when it has ended.
-static bel_status *run_batch(bel_tower *tower)
+// Before part 0: the program for this batch, with all addresses.
+static bel_status *begin_batch(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
-    int64_t begun = bel_clock_ns();
+    bel_replica_run *run = tower->run;
     bel_fault_point("tower_compute");
-    bel_instance *instance;
-    tower->context.seed = worker->config.seed;
-    tower->context.step = worker->step;
-    tower->context.replica = worker->first_replica + tower->replica;
+    run->context.seed = worker->config.seed;
+    run->context.step = worker->step;
+    run->context.replica = worker->first_replica + tower->replica;
     if (is_observed(tower)) BEL_TRY_CTX(observe(tower), "summaries");
-    BEL_TRY(bel_runner_get(tower->runner, tower->input_shapes, &instance));
-    bind(tower, instance, tower->batch);
-    bind_reports(tower, instance);
-    bel_tower_bind_rows(tower, instance);
-    BEL_TRY(bel_instance_run(instance, tower->team, &tower->context, publish, tower));
-    fill_stats(tower, instance);
-    bel_tower_sum_rows(tower);
+    int slot = (int)(run - tower->runs);
+    BEL_TRY(bel_runner_get(tower->runner, slot, run->input_shapes, &run->instance));
+    bind(tower, run->instance, run->batch);
+    bind_reports(tower, run->instance);
+    bel_tower_bind_rows(tower, run->instance);
+    return NULL;
+}
+
+// The program publishes reports while it runs; statistics and rows follow when it has ended.
+static bel_status *run_part(bel_tower *tower, int part)
+{
+    const bel_worker *worker = tower->worker;
+    bel_replica_run *run = tower->run;
+    int64_t begun = bel_clock_ns();
+    if (part == 0) BEL_TRY(begin_batch(tower));
+    if (worker->exchange_count == 0) {
+        BEL_TRY(bel_instance_run(run->instance, tower->team, &run->context, publish, tower));
+    } else {
+        BEL_TRY(
+            bel_instance_run_part(run->instance, part, tower->team, &run->context, publish, tower));
+    }
+    if (part == worker->exchange_count) {
+        fill_stats(tower, run->instance);
+        bel_tower_sum_rows(tower);
+    }
     int64_t done = bel_clock_ns();
     trace(tower, BEL_TRACE_COMPUTE, begun, done);
     tower->compute_ns += done - begun;
@@ -299,30 +340,31 @@ static void keep_error(bel_tower *tower, bel_status *status)
 
 void bel_tower_take(bel_tower *tower, int replica)
 {
-    tower->replica = replica;
+    turn_to(tower, replica);
     if (replica == tower->index) bel_fault_point("tower_step"); // once a step
     keep_error(tower, take_batch(tower));
     if (tower->status == NULL) bel_tower_gather_ids(tower);
 }
 
-void bel_tower_run(bel_tower *tower)
+void bel_tower_run(bel_tower *tower, int replica, int part)
 {
     if (tower->status != NULL) return;
-    if (tower->batch == NULL) {
+    turn_to(tower, replica);
+    if (tower->run->batch != NULL) {
+        keep_error(tower, run_part(tower, part));
+    } else if (part == 0) {
         pass_over(tower);
-    } else {
-        keep_error(tower, run_batch(tower));
     }
 }
 
-// Without tables: each replica's batch and program, one after the other, on the thread of this
-// tower.
+// Without tables and exchanges: each replica's batch and program, one after the other, on the
+// thread of this tower.
 void bel_tower_step(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
     for (int replica = tower->index; replica < worker->replica_count && tower->status == NULL;
          replica += worker->config.tower_count) {
         bel_tower_take(tower, replica);
-        bel_tower_run(tower);
+        bel_tower_run(tower, replica, 0);
     }
 }

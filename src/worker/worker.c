@@ -77,6 +77,31 @@ static void list_outputs(bel_worker *worker)
     }
 }
 
+// Exchanges are among the replicas of this worker: all there are, or in modes with a ledger all
+// that are averaged before anything is reported.
+static bel_status *count_exchanges(bel_worker *worker)
+{
+    const bel_graph *graph = worker->config.model->graph;
+    bel_value **values = bel_xcalloc((size_t)worker->output_count, sizeof(bel_value *));
+    int *exchange_of = bel_xcalloc(graph->collective_count, sizeof *exchange_of);
+    for (int i = 0; i < worker->output_count; i++)
+        values[i] = worker->outputs[i].value;
+    worker->exchange_count = bel_graph_exchanges(graph, values, worker->output_count, exchange_of);
+    worker->round_size =
+        worker->exchange_count > 0 ? worker->replica_count : worker->config.tower_count;
+    bel_free(exchange_of);
+    bel_free(values);
+    if (worker->exchange_count == 0 || bel_replica_count(graph) == worker->replica_count)
+        return NULL;
+    char first[BEL_COLLECTIVE_TEXT];
+    return BEL_ERR(
+        BEL_UNIMPLEMENTED,
+        "%s: %d replicas exchange values within a step, of which worker %d plays %d: all "
+        "must be towers of one worker",
+        bel_graph_collective_text(graph, 0, first), bel_replica_count(graph), worker->config.worker,
+        worker->replica_count);
+}
+
 static bel_status *open_audit(bel_worker *worker)
 {
     char *folder = bel_path_join(worker->config.audit_dir, BEL_AUDIT_FOLDER);
@@ -101,9 +126,16 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->chunk_reports = bel_xcalloc(chunks, sizeof *worker->chunk_reports);
     worker->towers = bel_xcalloc((size_t)config->tower_count, sizeof *worker->towers);
     list_outputs(worker);
+    bel_exchange_init(&worker->exchange, worker->replica_count);
+    bel_status *status = count_exchanges(worker);
+    size_t runs = (size_t)bel_tower_runs(worker);
+    for (int t = 0; t < config->tower_count; t++) {
+        worker->towers[t].runs = bel_xcalloc(runs, sizeof(bel_replica_run));
+        worker->towers[t].run = worker->towers[t].runs;
+    }
     worker->stats_list = bel_xcalloc(replicas * (size_t)worker->stats_size, sizeof(double));
     worker->own_stats = bel_xcalloc((size_t)worker->stats_size, sizeof(double));
-    bel_status *status = bel_team_create(config->tower_count, &worker->dispatch);
+    if (status == NULL) status = bel_team_create(config->tower_count, &worker->dispatch);
     if (status == NULL) status = bel_worker_create_rows(worker);
     if (status == NULL && config->audit_dir != NULL) status = open_audit(worker);
     for (int t = 0; t < config->tower_count && status == NULL; t++)
@@ -126,6 +158,9 @@ void bel_worker_destroy(bel_worker *worker)
     bel_team_destroy(worker->dispatch);
     bel_audit_close(worker->audit);
     bel_worker_destroy_rows(worker);
+    for (int t = 0; t < worker->config.tower_count; t++)
+        bel_free(worker->towers[t].runs);
+    bel_exchange_deinit(&worker->exchange);
     bel_free(worker->towers);
     bel_free(worker->stats_list);
     bel_free(worker->own_stats);
@@ -211,29 +246,43 @@ static bel_status *take_errors(bel_worker *worker)
 static void take_in_tower(void *argument, int64_t tile)
 {
     bel_worker *worker = argument;
-    int replica = worker->round + (int)tile;
-    if (replica < worker->replica_count) bel_tower_take(&worker->towers[tile], replica);
+    bel_tower *tower = &worker->towers[tile];
+    int towers = worker->config.tower_count, end = bel_worker_round_end(worker);
+    for (int r = worker->round + (int)tile; r < end && tower->status == NULL; r += towers)
+        bel_tower_take(tower, r);
 }
 
 static void run_in_tower(void *argument, int64_t tile)
 {
     bel_worker *worker = argument;
-    if (worker->round + (int)tile < worker->replica_count) bel_tower_run(&worker->towers[tile]);
+    int towers = worker->config.tower_count, end = bel_worker_round_end(worker);
+    for (int r = worker->round + (int)tile; r < end; r += towers)
+        bel_tower_run(&worker->towers[tile], r, worker->part);
 }
 
-// With tables: a round of replicas has its batches before any of them runs, so that their rows are
-// pulled together.
-static bel_status *run_rounds(bel_worker *worker)
+// With tables or exchanges: a round of replicas has its batches before any of them runs, so that
+// their rows are pulled together, and all of them have come to an exchange before it is made.
+static bel_status *run_round(bel_worker *worker)
 {
     int towers = worker->config.tower_count;
-    for (worker->round = 0; worker->round < worker->replica_count; worker->round += towers) {
-        bel_team_run(worker->dispatch, take_in_tower, worker, towers);
-        BEL_TRY(take_errors(worker));
-        BEL_TRY(bel_worker_pull_rows(worker, worker->round));
+    bel_team_run(worker->dispatch, take_in_tower, worker, towers);
+    BEL_TRY(take_errors(worker));
+    if (worker->config.layout->table_count > 0) BEL_TRY(bel_worker_pull_rows(worker));
+    for (worker->part = 0; worker->part <= worker->exchange_count; worker->part++) {
         bel_team_run(worker->dispatch, run_in_tower, worker, towers);
         BEL_TRY(take_errors(worker));
+        if (worker->part < worker->exchange_count)
+            BEL_TRY(bel_worker_exchange(worker, worker->part));
     }
-    return bel_worker_report_rows(worker);
+    return NULL;
+}
+
+static bel_status *run_rounds(bel_worker *worker)
+{
+    int size = worker->round_size;
+    for (worker->round = 0; worker->round < worker->replica_count; worker->round += size)
+        BEL_TRY(run_round(worker));
+    return worker->config.layout->table_count > 0 ? bel_worker_report_rows(worker) : NULL;
 }
 
 // From a version to the last report: the order of the head of this file.
@@ -242,7 +291,7 @@ static bel_status *run_step(bel_worker *worker)
     const bel_worker_events *events = worker->config.events;
     begin_reports(worker);
     if (events != NULL) BEL_TRY(events->before_step(events->context, worker->step));
-    if (worker->config.layout->table_count > 0) {
+    if (worker->config.layout->table_count > 0 || worker->exchange_count > 0) {
         BEL_TRY(run_rounds(worker));
     } else {
         bel_team_run(worker->dispatch, run_tower, worker, worker->config.tower_count);

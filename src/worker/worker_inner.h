@@ -35,6 +35,26 @@ typedef struct bel_worker_table {
     int *firsts;
 } bel_worker_table;
 
+// A replica that a tower plays. Where programs stop for exchanges, all that it plays in a step are
+// under way at once; else there is one of these, used again and again.
+typedef struct bel_replica_run {
+    const bel_batch *batch;  // NULL: the input has no example for it
+    bel_shape *input_shapes; // by graph input
+    float **rows;            // by lookup: its rows, by position
+    bel_instance *instance;  // from part 0 on
+    bel_run_context context;
+} bel_replica_run;
+
+// Scratch of exchanges, by replica of the worker but for `room`.
+typedef struct bel_exchange {
+    void **slots;
+    bel_weight *weights;
+    bel_exchange_part *parts;
+    bool *present;
+    char *room; // for a part of every replica
+    size_t room_bytes;
+} bel_exchange;
+
 typedef struct bel_tower {
     bel_worker *worker;
     int index;
@@ -44,11 +64,9 @@ typedef struct bel_tower {
     bel_runner *observer;
     int64_t observable; // the last version that replica 0 took part in here; 0: none
     bel_prefetch *prefetch;
-    bel_run_context context;
-    bel_shape *input_shapes; // scratch, by graph input
-    const bel_batch *batch;  // of the replica being run; NULL: the input has no example for it
-    float **rows;            // by lookup: its rows, by position
-    int replica;             // being run, counted from the worker's first
+    bel_replica_run *runs; // bel_tower_runs of them
+    bel_replica_run *run;  // the one that the functions below are about …
+    int replica;           // … and its number, counted from the worker's first
     int64_t input_ns, compute_ns;
     atomic_llong input_bytes; // of its batches, as of the last one taken
     pthread_mutex_t mutex;    // guards status while its threads publish
@@ -58,7 +76,11 @@ typedef struct bel_tower {
 struct bel_worker {
     bel_worker_config config;
     int first_replica, replica_count;
-    int round; // with tables: the first replica of those that run now
+    // Without tables and exchanges each tower runs its replicas by itself. Else they run in rounds
+    // [round, round + round_size): one of each tower, or with exchanges all of them.
+    int round, round_size;
+    int exchange_count; // of its programs
+    int part;           // that the towers run now, 0 to exchange_count
     bel_tower *towers;
     bel_audit *audit;            // NULL: nothing is noted
     bel_team *dispatch;          // runs towers side by side
@@ -75,6 +97,7 @@ struct bel_worker {
     bel_weight *plain_weights; // the same where each replica with examples counts once
     atomic_llong *chunk_left;  // by chunk: elements until all replicas have finished it
     int64_t *chunk_reports;    // by chunk: elements of it that are reported
+    bel_exchange exchange;     // scratch of exchanges
     int64_t step;
     uint32_t decision;
     bel_worker_times times;  // push_ns: behind the programs
@@ -86,22 +109,44 @@ struct bel_worker {
     atomic_bool waits;
 };
 
+// The last replica of the round, and one more.
+static inline int bel_worker_round_end(const bel_worker *worker)
+{
+    int end = worker->round + worker->round_size;
+    return end < worker->replica_count ? end : worker->replica_count;
+}
+
+// Replicas that a tower has under way at once.
+static inline int bel_tower_runs(const bel_worker *worker)
+{
+    int towers = worker->config.tower_count;
+    return worker->exchange_count > 0 ? (worker->replica_count + towers - 1) / towers : 1;
+}
+
 // tower.c
 bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index) BEL_MUST_USE;
 void bel_tower_deinit(bel_tower *tower);
 void bel_tower_step(bel_tower *tower); // runs its replicas; the outcome is in tower->status
-// The same for one replica in two parts: its batch, and the program on it. With tables rows are
-// pulled between them.
+// The same step by step: the batch of a replica, and part `part` of the program on it. With tables
+// rows are pulled between them, with exchanges replicas meet between the parts.
 void bel_tower_take(bel_tower *tower, int replica);
-void bel_tower_run(bel_tower *tower);
+void bel_tower_run(bel_tower *tower, int replica, int part);
+// What the tower knows of a replica of the round that it plays.
+const bel_replica_run *bel_tower_run_of(const bel_tower *tower, int replica);
+
+// exchange.c: exchange `exchange` of the step among the worker's replicas, all of which have run
+// the parts up to it. Errors name the collective and the replica.
+bel_status *bel_worker_exchange(bel_worker *worker, int exchange) BEL_MUST_USE;
+void bel_exchange_init(bel_exchange *exchange, int replica_count);
+void bel_exchange_deinit(bel_exchange *exchange);
 
 // rows.c: lookups of the model in tables.
 bel_status *bel_worker_create_rows(bel_worker *worker) BEL_MUST_USE;
 void bel_worker_destroy_rows(bel_worker *worker);
 // A tower's batch is there: its ids are gathered.
 void bel_tower_gather_ids(bel_tower *tower);
-// All towers' ids of the round that begins at replica `first` are gathered: their rows come.
-bel_status *bel_worker_pull_rows(bel_worker *worker, int first) BEL_MUST_USE;
+// All ids of the round are gathered: their rows come.
+bel_status *bel_worker_pull_rows(bel_worker *worker) BEL_MUST_USE;
 void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance);
 void bel_tower_sum_rows(bel_tower *tower); // its program has run
 // All replicas have run.

@@ -109,7 +109,7 @@ static void test_delivers_in_order(void **state)
             backwards order = {.blocks = BLOCKS};
             bel_prefetch *prefetch;
             const bel_batch *batch;
-            BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, &prefetch));
+            BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &prefetch));
             for (int64_t i = 0; i < BLOCKS; i++) {
                 BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
                 assert_block(input, batch, BLOCKS - 1 - i);
@@ -137,7 +137,7 @@ static void test_errors_come_at_their_place(void **state)
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &prefetch));
     for (int64_t i = 0; i < 5; i++) {
         BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
         assert_block(input, batch, BLOCKS - 1 - i);
@@ -160,7 +160,7 @@ static void test_maps_run_on_all_threads(void **state)
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &prefetch));
     gate_wait_for(&it, 1 + 4); // one passed when opening; four threads stand at the gate
     gate_open(&it);
     BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
@@ -187,7 +187,7 @@ static void test_stops_in_the_middle(void **state)
         backwards order = {.blocks = BLOCKS};
         bel_prefetch *prefetch;
         const bel_batch *batch;
-        BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, &prefetch));
+        BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &prefetch));
         for (int64_t i = 0; i < takes; i++)
             BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
         bel_prefetch_stop(prefetch);
@@ -207,7 +207,7 @@ static void test_stops_inside_of_maps(void **state)
     bel_input *input = open_gated(ids, &it, 2, 2);
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &prefetch));
     gate_wait_for(&it, 1 + 2);
     pthread_t opener;
     assert_int_equal(pthread_create(&opener, NULL, open_now, &it), 0);
@@ -233,7 +233,7 @@ static void test_an_empty_order_ends_at_once(void **state)
     bel_input *input = open_gated(ids, &it, 2, 3);
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, never, NULL, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, never, NULL, 1, &prefetch));
     BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
     assert_null(batch);
     bel_prefetch_stop(prefetch);
@@ -257,7 +257,7 @@ static void test_any_order_and_the_batch_in_hand(void **state)
     bel_input *input = open_gated(ids, &it, 1, 2);
     bel_prefetch *prefetch;
     const bel_batch *batch = NULL;
-    BEL_ASSERT_OK(bel_prefetch_start(input, same_block, NULL, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, same_block, NULL, 1, &prefetch));
     for (int round = 0; round < 30; round++) {
         if (round % 3 == 2) {
             BEL_ASSERT_FAILS(bel_prefetch_take(prefetch, &batch), BEL_OUT_OF_RANGE, "1000");
@@ -303,7 +303,7 @@ static void test_automatic_depth(void **state)
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &prefetch));
     assert_int_equal(bel_prefetch_depth(prefetch), 4);
     // One passed when opening; no batch is in hand yet, so five are read, of which four are ready
     // for certain when the last record of the fifth is mapped.

@@ -9,7 +9,7 @@ static bel_instance *get(bel_runner *runner, int64_t batch)
     bel_shape shapes[2];
     bel_instance *instance;
     mlp_shapes(batch, shapes);
-    BEL_ASSERT_OK(bel_runner_get(runner, shapes, &instance));
+    BEL_ASSERT_OK(bel_runner_get(runner, 0, shapes, &instance));
     return instance;
 }
 
@@ -23,7 +23,7 @@ static void check_counts(const bel_runner *runner, int64_t hits, int64_t compile
 static bel_runner *make_runner(const mlp *m)
 {
     bel_program_options options = {.threads = 1};
-    return bel_runner_create(m->graph, m->outputs, MLP_OUTPUTS, &options);
+    return bel_runner_create(m->graph, m->outputs, MLP_OUTPUTS, &options, 1);
 }
 
 static void test_cache(void **state)
@@ -90,7 +90,7 @@ static void test_errors(void **state)
     bel_runner *runner = make_runner(m);
     bel_shape shapes[2] = {BEL_SHAPE(4, MLP_IN), BEL_SHAPE(5)};
     bel_instance *instance = NULL;
-    BEL_ASSERT_FAILS(bel_runner_get(runner, shapes, &instance), BEL_INVALID_ARGUMENT, "labels");
+    BEL_ASSERT_FAILS(bel_runner_get(runner, 0, shapes, &instance), BEL_INVALID_ARGUMENT, "labels");
     assert_null(instance);
     check_counts(runner, 0, 0);
     get(runner, 4); // the runner still works

@@ -1,0 +1,154 @@
+// One loop for each reduction and type. Weights matter to sums and means of floats alone: there a
+// value is relative to the mean weight of its replicas, like a gradient (bel_weight_add), so where
+// all weights are equal nothing is multiplied and the bits are those of a plain sum.
+#include "ps/layout/combine.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "belfry/tensor.h"
+
+// --- Two values ----------------------------------------------------------------------------------
+
+// Of a minimum or maximum with a NaN the result is NaN, on whichever side it stands.
+#define LESS(a, b) ((a) != (a) || (a) < (b) ? (a) : (b))
+#define GREATER(a, b) ((a) != (a) || (a) > (b) ? (a) : (b))
+
+#define COMBINE_PLAIN(name, type)                                                                  \
+    static void name(bel_reduce_op op, type *a, const type *b, int64_t n)                          \
+    {                                                                                              \
+        switch (op) {                                                                              \
+        case BEL_REDUCE_SUM:                                                                       \
+        case BEL_REDUCE_MEAN:                                                                      \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                a[i] = a[i] + b[i];                                                                \
+            break;                                                                                 \
+        case BEL_REDUCE_PRODUCT:                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                a[i] = a[i] * b[i];                                                                \
+            break;                                                                                 \
+        case BEL_REDUCE_MIN:                                                                       \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                a[i] = LESS(a[i], b[i]);                                                           \
+            break;                                                                                 \
+        case BEL_REDUCE_MAX:                                                                       \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                a[i] = GREATER(a[i], b[i]);                                                        \
+            break;                                                                                 \
+        }                                                                                          \
+    }
+
+// Of integers what is too large wraps around, as it does in the graph's additions.
+COMBINE_PLAIN(combine_f32, float)
+COMBINE_PLAIN(combine_f64, double)
+COMBINE_PLAIN(combine_u32, uint32_t)
+COMBINE_PLAIN(combine_u64, uint64_t)
+
+#define COMBINE_ORDERED(name, type)                                                                \
+    static void name(bel_reduce_op op, type *a, const type *b, int64_t n)                          \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            a[i] = (op == BEL_REDUCE_MIN) == (b[i] < a[i]) ? b[i] : a[i];                          \
+    }
+
+COMBINE_ORDERED(combine_i32, int32_t)
+COMBINE_ORDERED(combine_i64, int64_t)
+
+static void combine(const bel_combining *c, void *a, const void *b)
+{
+    bool ordered = c->op == BEL_REDUCE_MIN || c->op == BEL_REDUCE_MAX;
+    switch (c->dtype) {
+    case BEL_DTYPE_F32: combine_f32(c->op, a, b, c->elements); break;
+    case BEL_DTYPE_F64: combine_f64(c->op, a, b, c->elements); break;
+    case BEL_DTYPE_I32:
+        if (ordered) {
+            combine_i32(c->op, a, b, c->elements);
+        } else {
+            combine_u32(c->op, a, b, c->elements);
+        }
+        break;
+    case BEL_DTYPE_I64:
+        if (ordered) {
+            combine_i64(c->op, a, b, c->elements);
+        } else {
+            combine_u64(c->op, a, b, c->elements);
+        }
+        break;
+    default: BEL_CHECK(false); // the graph has looked
+    }
+}
+
+// --- Weighted sums -------------------------------------------------------------------------------
+
+static void add_scaled(const bel_combining *c, void *a, float a_factor, const void *b,
+                       float b_factor)
+{
+    if (c->dtype == BEL_DTYPE_F64) {
+        double *x = a;
+        const double *y = b;
+        for (int64_t i = 0; i < c->elements; i++)
+            x[i] = x[i] * (double)a_factor + y[i] * (double)b_factor;
+    } else {
+        float *x = a;
+        const float *y = b;
+        for (int64_t i = 0; i < c->elements; i++)
+            x[i] = x[i] * a_factor + y[i] * b_factor;
+    }
+}
+
+static bool is_weighed(const bel_combining *c)
+{
+    bool floats = c->dtype == BEL_DTYPE_F32 || c->dtype == BEL_DTYPE_F64;
+    return floats && (c->op == BEL_REDUCE_SUM || c->op == BEL_REDUCE_MEAN);
+}
+
+// --- The tree ------------------------------------------------------------------------------------
+
+// At stride s, slot j stands for the ids [j, j + s).
+void *bel_combine(const bel_combining *c, void **slots, bel_weight *weights, int count,
+                  bel_weight *out_weight)
+{
+    for (int stride = 1; stride < count; stride *= 2)
+        for (int j = 0; j + stride < count; j += 2 * stride) {
+            int k = j + stride;
+            if (slots[k] == NULL) continue;
+            if (slots[j] == NULL) {
+                slots[j] = slots[k];
+                weights[j] = weights[k];
+                continue;
+            }
+            float left, right;
+            weights[j] = bel_weight_add(weights[j], weights[k], &left, &right);
+            if (is_weighed(c) && (left != 1 || right != 1)) {
+                add_scaled(c, slots[j], left, slots[k], right);
+            } else {
+                combine(c, slots[j], slots[k]);
+            }
+        }
+    *out_weight = weights[0];
+    return slots[0];
+}
+
+// The sum is replicas / examples times the weighted one, which is divided by the weight of whoever
+// gets it.
+void bel_combine_give(const bel_combining *c, const void *result, bel_weight all, bel_weight own,
+                      void *out)
+{
+    double factor =
+        (double)all.examples * (double)own.replicas / ((double)all.replicas * (double)own.examples);
+    double divisor = c->op == BEL_REDUCE_MEAN ? (double)all.replicas : 1;
+    if (!is_weighed(c) || (factor == 1 && divisor == 1)) {
+        size_t size = (size_t)c->elements * bel_dtype_size(c->dtype);
+        if (out != result && size > 0) memcpy(out, result, size);
+    } else if (c->dtype == BEL_DTYPE_F64) {
+        const double *from = result;
+        double *to = out;
+        for (int64_t i = 0; i < c->elements; i++)
+            to[i] = from[i] * factor / divisor;
+    } else {
+        const float *from = result;
+        float *to = out;
+        for (int64_t i = 0; i < c->elements; i++)
+            to[i] = from[i] * (float)factor / (float)divisor;
+    }
+}
