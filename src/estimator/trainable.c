@@ -119,6 +119,7 @@ static void make_layout(bel_trainable *t)
         t->variables[v] = (int)v;
     }
     t->layout = bel_layout_create(variables, (int)count, t->estimator->config.shard_count);
+    t->layout->exchanges = graph->collective_count > 0 && !bel_counting_has_ledger(&t->counting);
     for (size_t i = 0; i < graph->table_count; i++)
         add_table(t, (int)i);
     bel_free(variables);
@@ -171,9 +172,6 @@ static bel_status *check_collectives(const bel_trainable *t)
         why =
             "with backups (replicas_to_aggregate below the number of workers) nobody knows before "
             "the end of a step who takes part in it";
-    } else if (t->counting.kind == BEL_COUNTING_ALL && t->estimator->config.worker_count > 1) {
-        why = "the replicas of several workers cannot do that yet: give one worker all towers, or "
-              "train in mode async or bounded, where only towers of one worker exchange";
     } else if (t->estimator->config.executor == BEL_EXECUTOR_ASYNC) {
         why = "the asynchronous executor does not stop for it: use executor sync";
     }

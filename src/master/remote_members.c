@@ -119,6 +119,7 @@ static void describe_settings(const remote *r, setup *s)
     s->message.counting = &s->counting;
     s->message.seed = settings.seed;
     s->message.series = settings.series_count;
+    s->message.exchanges = r->config.trainable->layout->exchanges;
 }
 
 // When shard 0 saves and stops, and which blocks of the input the generation reads.

@@ -138,6 +138,7 @@ static bel_status *make_layout(member *m, const Bel__Setup *setup)
     }
     if (status == NULL) {
         m->layout = bel_layout_create(variables, (int)count, (int)setup->n_shards);
+        m->layout->exchanges = setup->exchanges;
         status = add_tables(m, setup);
     }
     bel_free(variables);

@@ -99,7 +99,7 @@ size_t bel_member_parameter_bytes(const member *m)
 static void place_answers(member *m)
 {
     member_shard *s = &m->shard;
-    if (s->layout->table_count == 0) return;
+    if (s->layout->table_count == 0 && !s->layout->exchanges) return;
     char *room = bel_shm_region_memory(m->parameters);
     room += arrays_of(m) * bel_space_bytes(s->layout);
     s->answer_rooms = bel_xcalloc((size_t)m->assignment->worker_count, sizeof *s->answer_rooms);

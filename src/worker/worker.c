@@ -77,8 +77,8 @@ static void list_outputs(bel_worker *worker)
     }
 }
 
-// Exchanges are among the replicas of this worker: all there are, or in modes with a ledger all
-// that are averaged before anything is reported.
+// Exchanges are among all replicas of a step, or in modes with a ledger among those of this worker,
+// which are averaged before anything is reported. The model knows how many they are.
 static bel_status *count_exchanges(bel_worker *worker)
 {
     const bel_graph *graph = worker->config.model->graph;
@@ -91,15 +91,11 @@ static bel_status *count_exchanges(bel_worker *worker)
         worker->exchange_count > 0 ? worker->replica_count : worker->config.tower_count;
     bel_free(exchange_of);
     bel_free(values);
-    if (worker->exchange_count == 0 || bel_replica_count(graph) == worker->replica_count)
-        return NULL;
-    char first[BEL_COLLECTIVE_TEXT];
-    return BEL_ERR(
-        BEL_UNIMPLEMENTED,
-        "%s: %d replicas exchange values within a step, of which worker %d plays %d: all "
-        "must be towers of one worker",
-        bel_graph_collective_text(graph, 0, first), bel_replica_count(graph), worker->config.worker,
-        worker->replica_count);
+    int replicas =
+        worker->config.ledger ? worker->replica_count : worker->config.assignment->replica_count;
+    if (worker->exchange_count == 0 || bel_replica_count(graph) == replicas) return NULL;
+    return BEL_ERR(BEL_INTERNAL, "worker %d: the model exchanges among %d replicas of %d",
+                   worker->config.worker, bel_replica_count(graph), replicas);
 }
 
 static bel_status *open_audit(bel_worker *worker)

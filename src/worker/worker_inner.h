@@ -10,6 +10,7 @@
 #include "base/trace.h"
 #include "input/audit.h"
 #include "ps/client/row_batch.h"
+#include "ps/layout/exchange.h"
 #include "runtime/runner.h"
 #include "worker/worker.h"
 
@@ -45,13 +46,18 @@ typedef struct bel_replica_run {
     bel_run_context context;
 } bel_replica_run;
 
-// Scratch of exchanges, by replica of the worker but for `room`.
+typedef struct bel_exchange_pieces bel_exchange_pieces;
+
+// Scratch of exchanges, by replica of the worker where nothing else is said.
 typedef struct bel_exchange {
     void **slots;
     bel_weight *weights;
     bel_exchange_part *parts;
     bool *present;
-    char *room; // for a part of every replica
+    bel_exchange_slot *given; // by slot
+    const char **values;      // by slot
+    bel_exchange_pieces *pieces;
+    char *room; // for copies
     size_t room_bytes;
 } bel_exchange;
 

@@ -15,9 +15,10 @@ enum { REPLICAS = 4, BATCH = 4, WIDTH = 3, MOST = REPLICAS * BATCH };
 
 // --- Running -------------------------------------------------------------------------------------
 
-// How R replicas are played: towers × turns.
+// How the replicas are played.
 typedef struct deal {
-    int towers, turns;
+    int workers, shards, towers; // of each worker; 0: one, two and one of three workers
+    int turns;                   // of all workers together
     bel_aggregation mode;
 } deal;
 
@@ -57,8 +58,12 @@ static bel_status *train(bel_model_fn *model, const char *kind, double start, de
     bel_run_config_init(&config);
     out->folder = bel_strf("%s/%d", bel_test_own_folder(), count++);
     config.model_dir = out->folder;
-    config.tower_count = d.towers;
-    config.replicas_to_aggregate = d.turns > 1 ? d.turns : 0;
+    static const int uneven[] = {1, 2, 1};
+    config.worker_count = d.workers;
+    config.shard_count = d.shards;
+    config.tower_count = d.towers > 0 ? d.towers : 1;
+    if (d.towers == 0) config.towers_of = uneven;
+    config.replicas_to_aggregate = d.turns;
     config.aggregation = d.mode;
     config.report = false;
     char text[32];
@@ -178,7 +183,10 @@ static void expect(const run *r, const char *name, int count, const float *first
 static void test_golden(void **state)
 {
     (void)state;
-    static const deal deals[] = {{2, 1, BEL_AGGREGATE_SYNC}, {1, 2, BEL_AGGREGATE_SYNC}};
+    static const deal deals[] = {{1, 1, 2, 0, BEL_AGGREGATE_SYNC},
+                                 {1, 1, 1, 2, BEL_AGGREGATE_SYNC},
+                                 {2, 1, 1, 0, BEL_AGGREGATE_SYNC},
+                                 {2, 2, 1, 0, BEL_AGGREGATE_SYNC}};
     static const char *const types[] = {"b", "f64", "i64"};
     for (size_t i = 0; i < sizeof deals / sizeof deals[0]; i++) {
         run r;
@@ -288,7 +296,7 @@ static double loss_at(const char *kind, double start, double *out_slope)
     run r;
     float w[WIDTH];
     BEL_ASSERT_OK(
-        train(gradient_model, kind, start, (deal){REPLICAS, 1, BEL_AGGREGATE_SYNC}, 1, &r));
+        train(gradient_model, kind, start, (deal){1, 1, REPLICAS, 0, BEL_AGGREGATE_SYNC}, 1, &r));
     read(&r, "w", w, WIDTH);
     *out_slope = 0;
     for (int i = 0; i < WIDTH; i++)
@@ -328,10 +336,11 @@ static void test_gradients(void **state)
 static void test_deals(void **state)
 {
     (void)state;
-    static const deal deals[] = {{4, 1, BEL_AGGREGATE_SYNC},
-                                 {2, 2, BEL_AGGREGATE_SYNC},
-                                 {1, 4, BEL_AGGREGATE_SYNC},
-                                 {4, 1, BEL_AGGREGATE_ASYNC}};
+    static const deal deals[] = {
+        {1, 1, 4, 0, BEL_AGGREGATE_SYNC}, {1, 1, 2, 2, BEL_AGGREGATE_SYNC},
+        {1, 1, 1, 4, BEL_AGGREGATE_SYNC}, {1, 1, 4, 0, BEL_AGGREGATE_ASYNC},
+        {2, 1, 2, 0, BEL_AGGREGATE_SYNC}, {4, 3, 1, 0, BEL_AGGREGATE_SYNC},
+        {3, 2, 0, 0, BEL_AGGREGATE_SYNC}, {2, 1, 1, 4, BEL_AGGREGATE_SYNC}};
     static const char *const kinds[] = {"sum", "product", "gather", "scatter", "broadcast"};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
         for (int count = 13; count <= MOST; count += 3) {
@@ -348,6 +357,53 @@ static void test_deals(void **state)
             }
         }
     example_count = MOST;
+}
+
+// Values that go in many pieces, of all kinds at once, beside those of a single element.
+static bel_status *large_model(bel_model_context *context, bel_estimator_spec *spec)
+{
+    enum { LARGE = 100003 };
+    bel_graph *g = bel_context_graph(context);
+    bel_value *sum = bel_reduce_sum(g, bel_context_only_feature(context), NULL, 0, false);
+    const bel_initializer uniform = {.kind = BEL_INIT_UNIFORM, .value = 1};
+    const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
+    bel_value *noise = bel_variable(g, "noise", &BEL_SHAPE(LARGE), uniform, BEL_VARIABLE_FROZEN);
+    bel_value *own = bel_sin(g, bel_mul(g, noise, sum));
+    bel_value *parts =
+        bel_slice(g, own, NULL, (int64_t[]){0}, (int64_t[]){REPLICAS * 24001}, NULL, 1);
+    parts = bel_reshape(g, parts, &BEL_SHAPE(REPLICAS, 24001));
+    bel_value *given[] = {bel_all_reduce(g, own, BEL_REDUCE_MEAN),
+                          bel_all_reduce(g, bel_cast(g, own, BEL_DTYPE_F64), BEL_REDUCE_MAX),
+                          bel_all_reduce(g, sum, BEL_REDUCE_SUM),
+                          bel_all_gather(g, own),
+                          bel_reduce_scatter(g, parts, BEL_REDUCE_SUM),
+                          bel_broadcast(g, own, 1)};
+    for (int i = 0; i < (int)(sizeof given / sizeof given[0]); i++) {
+        char name[16];
+        bel_shape shape = bel_value_shape(given[i]);
+        (void)bel_snprintf(name, sizeof name, "given_%d", i);
+        bel_value *kept = bel_variable(g, name, &shape, zeros, BEL_VARIABLE_STATE_MEAN);
+        bel_assign_state(g, kept, bel_cast(g, given[i], BEL_DTYPE_F32));
+    }
+    finish(context, spec);
+    return NULL;
+}
+
+static void test_large(void **state)
+{
+    (void)state;
+    static const deal deals[] = {{1, 1, 4, 0, BEL_AGGREGATE_SYNC},
+                                 {2, 1, 2, 0, BEL_AGGREGATE_SYNC},
+                                 {4, 2, 1, 0, BEL_AGGREGATE_SYNC},
+                                 {3, 1, 0, 0, BEL_AGGREGATE_SYNC}};
+    char first[BEL_RESULT_TEXT] = "";
+    for (size_t i = 0; i < sizeof deals / sizeof deals[0]; i++) {
+        run r;
+        BEL_ASSERT_OK(train(large_model, "", 0, deals[i], 2, &r));
+        if (i == 0) (void)bel_snprintf(first, sizeof first, "%s", r.result.digest);
+        assert_string_equal(r.result.digest, first);
+        bel_free(r.folder);
+    }
 }
 
 // --- One replica ---------------------------------------------------------------------------------
@@ -403,11 +459,12 @@ static bel_status *wrong_model(bel_model_context *context, bel_estimator_spec *s
     return NULL;
 }
 
-static void refused(const char *kind, int count, bel_code code, const char *words)
+static void refused(const char *kind, int count, int workers, bel_code code, const char *words)
 {
     run r;
     example_count = count;
-    BEL_ASSERT_FAILS(train(wrong_model, kind, 0, (deal){REPLICAS, 1, BEL_AGGREGATE_SYNC}, 1, &r),
+    BEL_ASSERT_FAILS(train(wrong_model, kind, 0,
+                           (deal){workers, 1, REPLICAS / workers, 0, BEL_AGGREGATE_SYNC}, 1, &r),
                      code, words);
     bel_free(r.folder);
     example_count = MOST;
@@ -416,26 +473,32 @@ static void refused(const char *kind, int count, bel_code code, const char *word
 static void test_refused(void **state)
 {
     (void)state;
-    refused("shape", 13, BEL_INVALID_ARGUMENT, "replica 0 has [4, 3] and replica 3 has [1, 3]");
-    refused("shape", 13, BEL_INVALID_ARGUMENT, "AllReduce called at ");
-    refused("shape", 13, BEL_INVALID_ARGUMENT, "test_collectives.c:");
-    refused("source", 9, BEL_FAILED_PRECONDITION, "replica 3 has no examples in this step");
-    refused("map", 9, BEL_FAILED_PRECONDITION, "replica 3 has no examples in this step");
-    refused("mean", MOST, BEL_INVALID_ARGUMENT, "a mean needs f32 or f64, got i64");
-    refused("bool", MOST, BEL_INVALID_ARGUMENT, "expected f32, f64, i32 or i64, got bool");
-    refused("number", MOST, BEL_INVALID_ARGUMENT, "there is no replica 4 of 4");
-    refused("parts", MOST, BEL_INVALID_ARGUMENT, "expected [4, …], a part for each replica");
-    refused("items", MOST, BEL_INVALID_ARGUMENT, "map_gather: expected at least one item, got 0");
-    refused("histogram", MOST, BEL_UNIMPLEMENTED, "summary \"h\": histograms and images");
+    refused("shape", 13, 1, BEL_INVALID_ARGUMENT, "replica 0 has [4, 3] and replica 3 has [1, 3]");
+    refused("shape", 13, 1, BEL_INVALID_ARGUMENT, "AllReduce called at ");
+    refused("shape", 13, 1, BEL_INVALID_ARGUMENT, "test_collectives.c:");
+    refused("shape", 13, 2, BEL_INVALID_ARGUMENT, "replica 2 has [4, 3] and replica 3 has [1, 3]");
+    refused("shape", 13, 4, BEL_INVALID_ARGUMENT, "AllReduce of 3 × f32 at ");
+    refused("shape", 13, 4, BEL_INVALID_ARGUMENT, "AllReduce of 12 × f32 at ");
+    for (int workers = 1; workers <= 4; workers *= 2) {
+        refused("source", 9, workers, BEL_FAILED_PRECONDITION, "replica 3 has no examples");
+        refused("map", 9, workers, BEL_FAILED_PRECONDITION, " has no examples in this step");
+    }
+    refused("mean", MOST, 1, BEL_INVALID_ARGUMENT, "a mean needs f32 or f64, got i64");
+    refused("bool", MOST, 1, BEL_INVALID_ARGUMENT, "expected f32, f64, i32 or i64, got bool");
+    refused("number", MOST, 1, BEL_INVALID_ARGUMENT, "there is no replica 4 of 4");
+    refused("parts", MOST, 1, BEL_INVALID_ARGUMENT, "expected [4, …], a part for each replica");
+    refused("items", MOST, 1, BEL_INVALID_ARGUMENT,
+            "map_gather: expected at least one item, got 0");
+    refused("histogram", MOST, 1, BEL_UNIMPLEMENTED, "summary \"h\": histograms and images");
 }
 
 int main(void)
 {
     fill_examples(NULL);
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_golden),  BEL_TEST_IN_FOLDER(test_gradients),
-        BEL_TEST_IN_FOLDER(test_deals),   cmocka_unit_test(test_alone),
-        BEL_TEST_IN_FOLDER(test_refused),
+        BEL_TEST_IN_FOLDER(test_golden), BEL_TEST_IN_FOLDER(test_gradients),
+        BEL_TEST_IN_FOLDER(test_deals),  BEL_TEST_IN_FOLDER(test_large),
+        cmocka_unit_test(test_alone),    BEL_TEST_IN_FOLDER(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

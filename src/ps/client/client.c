@@ -67,6 +67,8 @@ void *bel_client_place(void *context, const bel_frame *frame)
     if (frame->kind == BEL_FRAME_ROWS) {
         return bel_client_place_rows(peer->client, peer->shard, frame);
     }
+    if (frame->kind == BEL_FRAME_EXCHANGED && peer->shard == 0)
+        return bel_client_place_exchanged(peer->client, frame);
     if (frame->kind != BEL_FRAME_PARAMS) return NULL;
     int32_t c = bel_params_frame_read(frame).chunk;
     if (c < 0 || c >= layout->chunk_count) return NULL;
@@ -184,6 +186,9 @@ static void take_frame(bel_client *client, int shard, const bel_frame *frame)
     case BEL_FRAME_PARAMS: take_params(client, shard, frame); break;
     case BEL_FRAME_VERSION: take_version(client, shard, frame); break;
     case BEL_FRAME_ROWS: bel_client_take_rows(client, shard, frame); break;
+    case BEL_FRAME_EXCHANGED:
+        if (shard == 0) bel_client_take_exchanged(client, frame);
+        break;
     case BEL_FRAME_LEASE:
         if (client->config.ledger && shard == 0) take_lease(client, frame);
         break;

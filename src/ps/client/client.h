@@ -28,7 +28,7 @@ typedef struct bel_client_config {
     void *attach_context;
     // With tables, as ps/layout/row_buffer.h lays them out: room for keys and reports, where the
     // lanes need it to lie; and for answers, NULL when all lanes share memory.
-    void *row_buffer, *answer_room;
+    void *row_buffer, *answer_room; // likewise with exchanges
     bool ledger;        // whose values lie in the first buffer, where the shards copy them
     bel_doorbell *bell; // rung by all of them
     // What a waiting worker does meanwhile: in one process it works for the shards. Returns false
@@ -108,5 +108,29 @@ const float *bel_client_row(const bel_client *client, int table, int64_t index);
 bel_status *bel_client_report_rows(bel_client *client, int64_t step, uint32_t decision, int table,
                                    int node, bel_weight weight,
                                    const bel_row_set *set) BEL_MUST_USE;
+
+// --- Collectives ---------------------------------------------------------------------------------
+
+// A piece of a value (ps/layout/exchange.h).
+typedef struct bel_client_piece {
+    int32_t part, piece; // which collective of the exchange, and which piece of its value
+    uint32_t at;         // of the contribution in the room, `bytes` long
+    size_t bytes;
+    uint32_t answer_at; // of the answer in its room, answer_bytes long
+    size_t answer_bytes;
+    const char *answer; // out: where it lies until the next call; NULL before
+} bel_client_piece;
+
+// Room for contributions, BEL_EXCHANGE_ROOM bytes.
+char *bel_client_exchange_room(const bel_client *client);
+
+// Sends up to BEL_EXCHANGE_PIECES pieces of exchange `exchange` of the step, whose contributions
+// lie in the room, and waits for all answers. Errors as those of bel_client_wait. For the worker's
+// thread.
+bel_status *bel_client_exchange(bel_client *client, int64_t step, int exchange,
+                                bel_client_piece *pieces, int count) BEL_MUST_USE;
+
+// No replica of the worker has examples in this step: nobody is to wait for it in its exchanges.
+bel_status *bel_client_no_exchange(bel_client *client, int64_t step) BEL_MUST_USE;
 
 #endif

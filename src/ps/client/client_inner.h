@@ -1,5 +1,5 @@
-// The inside of the parameter client, for client.c (versions and reports) and client_rows.c (rows
-// of tables).
+// The inside of the parameter client, for client.c (versions and reports), client_rows.c (rows
+// of tables) and client_exchange.c (collectives).
 #ifndef BELFRY_PS_CLIENT_CLIENT_INNER_H
 #define BELFRY_PS_CLIENT_CLIENT_INNER_H
 
@@ -44,6 +44,14 @@ typedef struct table_view {
     int64_t *filled;       // by shard: scratch
 } table_view;
 
+// Pieces of an exchange that are under way.
+typedef struct exchange_view {
+    int64_t step;
+    int exchange;
+    bel_client_piece *pieces; // the caller's
+    int count;
+} exchange_view;
+
 struct bel_client {
     bel_client_config config;
     shard_view *shards;
@@ -54,6 +62,7 @@ struct bel_client {
     int64_t answers;   // with a ledger: versions that were waited for
     leases leases;
     table_view *tables; // by table
+    exchange_view exchange;
 };
 
 // client.c: what a wait waits for; asked again and again. is_there takes what has come first; an
@@ -68,6 +77,10 @@ bel_status *bel_client_wait_until(bel_client *client, int64_t version,
 void bel_client_drain(bel_client *client);
 // Stamps a frame and sends it; the error names worker, kind and shard.
 bel_status *bel_client_send(bel_client *client, int shard, bel_frame frame) BEL_MUST_USE;
+
+// client_exchange.c
+void bel_client_take_exchanged(bel_client *client, const bel_frame *frame);
+void *bel_client_place_exchanged(const bel_client *client, const bel_frame *frame);
 
 // client_rows.c
 void bel_client_create_tables(bel_client *client);

@@ -44,7 +44,11 @@ enum { BEL_LEASE_NONE = -1 };
     KIND(ROW_REPORT, row_report, 12, "worker → shard", "one node's sums of rows of a table",       \
          "row set")                                                                                \
     KIND(ANSWER, answer, 13, "shard 0 → shard", "give this worker your values of this version",    \
-         "none")
+         "none")                                                                                   \
+    KIND(EXCHANGE, exchange, 14, "worker → shard 0", "its part of a collective",                   \
+         "head, slots, elements")                                                                  \
+    KIND(EXCHANGED, exchanged, 15, "shard 0 → worker", "what it is given of a collective",         \
+         "slots, elements")
 
 // FIELD(type, name, meaning)
 #define BEL_FIELDS_report(FIELD)                                                                   \
@@ -100,6 +104,20 @@ enum { BEL_LEASE_NONE = -1 };
     FIELD(uint32_t, decision, "of the step that begins with it")                                   \
     FIELD(int32_t, worker, "that was answered")                                                    \
     FIELD(uint32_t, worker_incarnation, "of the process that was answered")
+
+#define BEL_FIELDS_exchange(FIELD)                                                                 \
+    FIELD(int64_t, version, "on which the step is computed")                                       \
+    FIELD(int32_t, exchange, "of the step, from 0; -1: it has no examples in this step")           \
+    FIELD(int32_t, part, "of the exchange: a collective, from 0")                                  \
+    FIELD(int32_t, piece, "of the collective's value, from 0")                                     \
+    FIELD(uint32_t, at, "offset of the payload in the worker's room")                              \
+    FIELD(uint32_t, answer_at, "where in its room for answers the answer shall lie")
+#define BEL_FIELDS_exchanged(FIELD)                                                                \
+    FIELD(int64_t, version, "of the exchange")                                                     \
+    FIELD(int32_t, exchange, "of the exchange")                                                    \
+    FIELD(int32_t, part, "of the exchange")                                                        \
+    FIELD(int32_t, piece, "of the exchange")                                                       \
+    FIELD(uint32_t, at, "answer_at of the exchange")
 
 // BEL_FRAME_REPORT = 1, …
 typedef enum bel_frame_kind {

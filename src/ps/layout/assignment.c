@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "ps/layout/exchange.h"
 
 // The largest node that starts at `first` and lies in [first, end); a node that sticks out over
 // `total`, the end of all ids, is complete too.
@@ -289,8 +290,9 @@ size_t bel_assignment_lane_frames(const bel_assignment *assignment, int chunk_co
     enum {
         REPORTS = 2,
         BESIDE = 2,
+        EXCHANGES = 2 * BEL_EXCHANGE_PIECES, // under way, and of the worker before
         SPARE = 16
     }; // beside chunks: step statistics, a version or norms
     size_t frames = (size_t)chunk_count + 2 * (size_t)table_count + BESIDE; // a pull and a report
-    return REPORTS * frames * (size_t)assignment->node_count + SPARE;
+    return REPORTS * frames * (size_t)assignment->node_count + EXCHANGES + SPARE;
 }

@@ -72,7 +72,7 @@ void bel_assignment_evenly(int replica_count, const bool *present, int worker_co
                            int *out_replicas_of);
 
 // How many frames may be under way on a lane between a worker and a shard of a model with so many
-// chunks and tables: two reports.
+// chunks and tables: two reports, and pieces of exchanges.
 size_t bel_assignment_lane_frames(const bel_assignment *assignment, int chunk_count,
                                   int table_count);
 

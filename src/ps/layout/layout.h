@@ -67,6 +67,7 @@ typedef struct bel_layout {
     int chunk_count;
     bel_layout_table *tables;
     int table_count;
+    bool exchanges;  // workers exchange values within a step (exchange.h); set by who creates it
     bel_index names; // of variables
     int shard_count;
     int64_t size;        // elements of the space

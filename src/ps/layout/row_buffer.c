@@ -6,6 +6,7 @@
 #include "ps/layout/row_buffer.h"
 
 #include "base/alloc.h"
+#include "ps/layout/exchange.h"
 
 // An id of a replica has room for its key and its row twice: reported, and asked for and answered.
 // What fills up to multiples is for each node, of which there are no more than replicas.
@@ -101,4 +102,38 @@ size_t bel_row_buffer_answers(const bel_layout *layout, const bel_assignment *as
         bytes += bel_row_aligned(rows * width * sizeof(float) + filling);
     }
     return bytes;
+}
+
+// --- Exchanges -----------------------------------------------------------------------------------
+
+static size_t exchange_aligned(size_t bytes)
+{
+    return (bytes + BEL_EXCHANGE_ALIGN - 1) / BEL_EXCHANGE_ALIGN * BEL_EXCHANGE_ALIGN;
+}
+
+size_t bel_row_buffer_exchange(const bel_layout *layout, const bel_assignment *assignment,
+                               int worker)
+{
+    return exchange_aligned(bel_row_buffer_keys(layout, assignment, worker, layout->table_count));
+}
+
+size_t bel_row_buffer_bytes(const bel_layout *layout, const bel_assignment *assignment, int worker)
+{
+    size_t rows = bel_row_buffer_exchange(layout, assignment, worker);
+    return rows + (layout->exchanges ? BEL_EXCHANGE_ROOM : 0);
+}
+
+size_t bel_row_buffer_exchange_answers(const bel_layout *layout, const bel_assignment *assignment,
+                                       int worker)
+{
+    return exchange_aligned(
+        bel_row_buffer_answers(layout, assignment, worker, layout->table_count));
+}
+
+// Rooms of several workers follow each other, so each ends at a multiple.
+size_t bel_row_buffer_answer_bytes(const bel_layout *layout, const bel_assignment *assignment,
+                                   int worker)
+{
+    size_t rows = bel_row_buffer_exchange_answers(layout, assignment, worker);
+    return rows + (layout->exchanges ? BEL_EXCHANGE_ROOM : 0);
 }

@@ -1,11 +1,13 @@
-// Room for rows on their way between a worker and the shards. What another process reads in place
-// must have its place before the two meet, and both must know how much there is; so there is room
-// for the most that can come: all ids of a worker's batches distinct, and all of them at one shard.
-// Unused pages cost nothing.
+// Room for rows, and for values of collectives, on their way between a worker and the shards. What
+// another process reads in place must have its place before the two meet, and both must know how
+// much there is; so there is room for the most that can come: all ids of a worker's batches
+// distinct, and all of them at one shard. Unused pages cost nothing.
 //
 //   a worker's, for each table:  the keys of the pull that is under way
 //                                for each of its nodes: the reports, shard after shard
+//                                behind all tables: pieces of exchanges (exchange.h)
 //   a shard's, for each worker:  the rows that it answers with, table after table
+//                                answers to exchanges
 //
 // Offsets are bytes, multiples of BEL_ROW_ALIGN. Immutable inputs, so thread-safe.
 #ifndef BELFRY_PS_LAYOUT_ROW_BUFFER_H
@@ -34,14 +36,14 @@ bel_status *bel_row_buffer_check(const bel_layout *layout, int64_t replica_count
 int64_t bel_row_buffer_ids(const bel_layout *layout, const bel_assignment *assignment, int worker,
                            int table);
 
-// Where a worker's keys for a table begin; with table = table_count, the bytes of all its room.
+// Where a worker's keys for a table begin.
 size_t bel_row_buffer_keys(const bel_layout *layout, const bel_assignment *assignment, int worker,
                            int table);
-static inline size_t bel_row_buffer_bytes(const bel_layout *layout,
-                                          const bel_assignment *assignment, int worker)
-{
-    return bel_row_buffer_keys(layout, assignment, worker, layout->table_count);
-}
+
+// Where its pieces of exchanges begin, at a multiple of BEL_EXCHANGE_ALIGN, and all its room.
+size_t bel_row_buffer_exchange(const bel_layout *layout, const bel_assignment *assignment,
+                               int worker);
+size_t bel_row_buffer_bytes(const bel_layout *layout, const bel_assignment *assignment, int worker);
 
 // Where its reports of node `node`, one of its own, begin. The report to a shard begins at a
 // multiple of BEL_ROW_ALIGN.
@@ -52,14 +54,15 @@ size_t bel_row_buffer_report(const bel_layout *layout, const bel_assignment *ass
 size_t bel_row_buffer_report_bytes(const bel_layout *layout, const bel_assignment *assignment,
                                    int table, int node);
 
-// Where a shard's answers to a worker begin; with table = table_count, the bytes of all of them.
+// Where a shard's answers to a worker begin.
 // Each pull's rows begin at a multiple of BEL_ROW_ALIGN.
 size_t bel_row_buffer_answers(const bel_layout *layout, const bel_assignment *assignment,
                               int worker, int table);
-static inline size_t bel_row_buffer_answer_bytes(const bel_layout *layout,
-                                                 const bel_assignment *assignment, int worker)
-{
-    return bel_row_buffer_answers(layout, assignment, worker, layout->table_count);
-}
+
+// Where its answers to the worker's exchanges begin, and all that room.
+size_t bel_row_buffer_exchange_answers(const bel_layout *layout, const bel_assignment *assignment,
+                                       int worker);
+size_t bel_row_buffer_answer_bytes(const bel_layout *layout, const bel_assignment *assignment,
+                                   int worker);
 
 #endif

@@ -4,6 +4,7 @@
 // when it has a newer version, and its last report has been used by then. A frame that comes
 // again goes to the same place with the same bytes.
 #include "base/alloc.h"
+#include "ps/layout/exchange.h"
 #include "ps/server/shard_inner.h"
 
 // Room of a worker's nodes for this shard's chunks, end to end (inbox_offset), and for its rows.
@@ -80,6 +81,15 @@ static void *place_stats(const bel_shard *shard, int32_t node, size_t bytes)
     return shard->stats_inbox + (size_t)node * size;
 }
 
+static void *place_exchange(const bel_shard *shard, int worker, uint32_t at, size_t bytes)
+{
+    const bel_layout *layout = shard->config.layout;
+    char *inbox = shard->row_inboxes[worker];
+    if (inbox == NULL || !layout->exchanges) return NULL;
+    if (at > BEL_EXCHANGE_ROOM || bytes > BEL_EXCHANGE_ROOM - at) return NULL;
+    return inbox + bel_row_buffer_exchange(layout, shard->config.assignment, worker) + at;
+}
+
 // A worker's frame: only nodes that it plays may be written.
 static void *place_from_worker(const bel_shard *shard, int worker, const bel_frame *frame)
 {
@@ -88,6 +98,8 @@ static void *place_from_worker(const bel_shard *shard, int worker, const bel_fra
     if (frame->sender != worker) return NULL;
     if (frame->kind == BEL_FRAME_ROW_PULL)
         return place_pull(shard, worker, bel_row_pull_frame_read(frame).table, bytes);
+    if (frame->kind == BEL_FRAME_EXCHANGE)
+        return place_exchange(shard, worker, bel_exchange_frame_read(frame).at, bytes);
     if (frame->kind == BEL_FRAME_REPORT) {
         bel_report_frame report = bel_report_frame_read(frame);
         if (!bel_assignment_is_node_of(assignment, report.node, worker)) return NULL;

@@ -175,6 +175,7 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
     shard->config.worker_lanes[worker] = lane;
     bel_shard_forget_report_locked(shard, worker);
     bel_shard_forget_pulls_locked(shard, worker);
+    bel_shard_forget_voice_locked(shard, worker);
     shard->policy->forget(shard, worker);
     bel_shard_reset_worker(&shard->workers[worker]);
     shard->workers[worker].incarnation = incarnation;
@@ -194,6 +195,7 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation)
     shard->counters.versions = shard->counters.gather_ns = shard->counters.apply_ns = 0;
     bel_status_ignore(shard->error); // it was of a state that is void
     shard->error = NULL;
+    bel_shard_forget_exchanges_locked(shard);
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         bel_shard_forget_report_locked(shard, w);
         uint32_t incarnation = shard->workers[w].incarnation;
@@ -373,7 +375,10 @@ int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words)
 {
     pthread_mutex_lock(&shard->mutex);
     int64_t step = shard->step;
-    if (name_missing_locked(shard, out_words) == 0) {
+    size_t before = out_words->length;
+    bel_shard_exchange_missing(shard, out_words);
+    bool exchanges = out_words->length > before;
+    if (!exchanges && name_missing_locked(shard, out_words) == 0) {
         bool idle = shard->ready_count == 0;
         bool norms = shard->needs_norm && !shard->factors_known && idle;
         bool unnamed = !shard->policy->is_known(shard);

@@ -114,6 +114,7 @@ static void take_from_worker_locked(bel_shard *shard, const bel_frame *frame, in
     case BEL_FRAME_STATS: take_stats_locked(shard, frame, worker); break;
     case BEL_FRAME_PULL: shard->policy->take_pull(shard, frame, worker); break;
     case BEL_FRAME_ROW_PULL: bel_shard_take_row_pull_locked(shard, frame, worker); break;
+    case BEL_FRAME_EXCHANGE: bel_shard_take_exchange_locked(shard, frame, worker); break;
     default: bel_shard_fail_locked(shard, frame, "a kind that workers do not send"); break;
     }
 }

@@ -130,6 +130,8 @@ typedef struct bel_shard_pull {
     uint32_t *places; // where the newest's rows are in the table
 } bel_shard_pull;
 
+typedef struct bel_shard_exchange_step bel_shard_exchange_step;
+
 typedef struct bel_shard_table {
     bel_table *table;
     bel_row_set *reports; // by node
@@ -212,6 +214,8 @@ struct bel_shard {
     void **answer_rooms;     // by worker: the shard's own; NULL: they are the configuration's
     int tables_done;         // updated in this step
     int *node_firsts;        // by node of the assignment
+    // Shard 0, where workers exchange: this step's and the one's before, by step mod 2; or NULL.
+    bel_shard_exchange_step *exchange_steps;
 };
 
 // That of a variable.
@@ -309,6 +313,16 @@ void bel_shard_make_groups(bel_shard *shard);
 void bel_shard_begin_numbers(bel_shard *shard); // those of shard->step
 
 // shard_rows.c
+// shard_exchange.c
+void bel_shard_create_exchanges(bel_shard *shard);
+void bel_shard_destroy_exchanges(bel_shard *shard);
+void bel_shard_take_exchange_locked(bel_shard *shard, const bel_frame *frame, int worker);
+void bel_shard_forget_exchanges_locked(bel_shard *shard); // another generation begins
+// The worker is another process now, which has been given nothing.
+void bel_shard_forget_voice_locked(bel_shard *shard, int worker);
+// Who is waited for in an exchange that is under way, in words; nothing when there is none.
+void bel_shard_exchange_missing(const bel_shard *shard, bel_str *out);
+
 bel_status *bel_shard_create_tables(bel_shard *shard) BEL_MUST_USE;
 void bel_shard_destroy_tables(bel_shard *shard);
 void bel_shard_begin_tables_locked(bel_shard *shard);

@@ -95,6 +95,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     shard->policy->create(shard);
     bel_status *status = allocate(shard);
     if (status == NULL) status = bel_shard_create_tables(shard);
+    bel_shard_create_exchanges(shard);
     if (status != NULL) {
         bel_shard_destroy(shard);
         return status;
@@ -114,6 +115,7 @@ void bel_shard_destroy(bel_shard *shard)
     bel_space_free_array(layout, shard->averages);
     bel_space_free_array(layout, shard->sums);
     shard->policy->destroy(shard);
+    bel_shard_destroy_exchanges(shard);
     bel_shard_destroy_tables(shard);
     bel_shard_free_inboxes(shard);
     bel_free(shard->grain_squares);
