@@ -351,6 +351,7 @@ static bel_status *make_plan(bel_distribution *d, const bel_cluster *cluster)
     if (bel_options_is_given(training, "stall_timeout")) d->plan->stall_timeout_secs = 0;
     bel_plan_set_counting(d->plan, counting_kind(training),
                           (int)bel_options_int(training, "replicas_to_aggregate"),
+                          (int)bel_options_int(training, "accumulate_steps"),
                           bel_options_int(training, "max_staleness"));
     return NULL;
 }

@@ -225,6 +225,9 @@ static const bel_option table[] = {
     {"replicas_to_aggregate", INT, TRAINING, "0", "[0, 1024]", "workers", RUN,
      "So many workers' reports make an update; 0: all with --mode sync, else 1. Fewer than there "
      "are: the others are backups; more: workers take turns.", NULL},
+    {"accumulate_steps", INT, TRAINING, "1", "[1, 1024]", "batches", RUN,
+     "Batches that each tower computes, one after another, before an update is made of all of them "
+     "(gradient accumulation): the batch of a step is so many times as large, in the same memory.", NULL},
     {"max_staleness", INT, TRAINING, "0", "[0, 1000000000]", "steps", RUN,
      "how far a worker may run ahead of the slowest.", "mode=bounded"},
     {"average", STRING, TRAINING, "examples", "examples|replicas", NULL, RUN,

@@ -164,6 +164,7 @@ static void set_run(const bel_options *options, bel_run_config *config)
     if (strcmp(mode, "async") == 0) config->aggregation = BEL_AGGREGATE_ASYNC;
     if (strcmp(mode, "bounded") == 0) config->aggregation = BEL_AGGREGATE_BOUNDED;
     config->replicas_to_aggregate = (int)bel_options_int(options, "replicas_to_aggregate");
+    config->accumulate_steps = (int)bel_options_int(options, "accumulate_steps");
     config->elastic_rescale = bel_options_bool(options, "elastic_rescale");
     if (strcmp(bel_options_string(options, "average"), "replicas") == 0) {
         config->average = BEL_AVERAGE_REPLICAS;

@@ -115,6 +115,7 @@ typedef struct bel_run_config {
     /// `belfry inspect --audit`. Only where all workers count in every update. [false]
     bool audit_input;
     void *user; ///< for the program's functions: bel_estimator_config(estimator)->user [NULL]
+    int accumulate_steps; ///< SYNC: batches that each tower computes for an update [1]
 } bel_run_config;
 
 /// Sets every field to its default.

@@ -21,6 +21,7 @@
 #include "launch/task.h"
 
 enum { MAX_WORKERS = 1024, MAX_TOWERS = 256, MAX_SHARDS = 1024, MAX_THREADS = 1024 };
+enum { MAX_ACCUMULATED = 1024 };
 
 void bel_run_config_init(bel_run_config *config)
 {
@@ -34,7 +35,8 @@ void bel_run_config_init(bel_run_config *config)
                                .log_step_count_steps = 100,
                                .report = true,
                                .averages = true,
-                               .stall_timeout_secs = 600};
+                               .stall_timeout_secs = 600,
+                               .accumulate_steps = 1};
 }
 
 typedef struct limit {
@@ -68,6 +70,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"log_step_count_steps", (double)c->log_step_count_steps, 0, steps},
         {"stall_timeout_secs", c->stall_timeout_secs, 0.001, 1e9},
         {"replicas_to_aggregate", c->replicas_to_aggregate, 0, MAX_WORKERS},
+        {"accumulate_steps", c->accumulate_steps, 1, MAX_ACCUMULATED},
         {"max_staleness", c->max_staleness, 0, INT_MAX},
     };
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
@@ -75,6 +78,13 @@ static bel_status *check_limits(const bel_run_config *c)
         if (l->value >= l->low && l->value <= l->high) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be from %g to %g, got %g", l->name, l->low,
                        l->high, l->value);
+    }
+    if (c->accumulate_steps > 1 &&
+        (c->replicas_to_aggregate > 0 || c->aggregation != BEL_AGGREGATE_SYNC)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "accumulate_steps is %d: only in mode sync and without "
+                       "replicas_to_aggregate, which says itself how many reports make an update",
+                       c->accumulate_steps);
     }
     if (c->activation_memory > 0 && c->executor == BEL_EXECUTOR_ASYNC) {
         return BEL_ERR(
@@ -100,7 +110,7 @@ static bel_counting counting_of(const bel_run_config *config)
                                               [BEL_AGGREGATE_ASYNC] = BEL_COUNTING_ASYNC,
                                               [BEL_AGGREGATE_BOUNDED] = BEL_COUNTING_BOUNDED};
     return bel_counting_of(kinds[config->aggregation], config->replicas_to_aggregate,
-                           config->worker_count, config->max_staleness);
+                           config->accumulate_steps, config->worker_count, config->max_staleness);
 }
 
 // Resolves towers of workers and threads of towers; `towers_of` may be NULL.

@@ -111,19 +111,19 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
         bool server = process->role == BEL_ROLE_PS; // sums and updates on one thread
         process->thread_count = server ? 1 : threads > 0 ? threads : threads_of(plan, process);
     }
-    bel_plan_set_counting(plan, BEL_COUNTING_BACKUPS, 0, 0); // unless told otherwise, all
+    bel_plan_set_counting(plan, BEL_COUNTING_BACKUPS, 0, 1, 0); // unless told otherwise, all
     *out_plan = plan;
     return NULL;
 }
 
 // Processes that train come in the order of workers, so they are counted on the way.
 void bel_plan_set_counting(bel_plan *plan, bel_counting_kind asked, int replicas_to_aggregate,
-                           int64_t max_staleness)
+                           int accumulate_steps, int64_t max_staleness)
 {
     int *replicas_of = bel_xcalloc((size_t)plan->worker_count + 1, sizeof *replicas_of);
     int worker = 0;
-    plan->counting =
-        bel_counting_of(asked, replicas_to_aggregate, plan->worker_count, max_staleness);
+    plan->counting = bel_counting_of(asked, replicas_to_aggregate, accumulate_steps,
+                                     plan->worker_count, max_staleness);
     for (int i = 0; i < plan->process_count; i++) {
         if (plan->processes[i].towers == 0) continue;
         int turns = bel_counting_turns(&plan->counting, plan->worker_count, worker);

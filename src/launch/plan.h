@@ -47,7 +47,7 @@ void bel_plan_destroy(bel_plan *plan);
 // Whose reports make an update, as the training flags say (bel_counting_of). Before it all are
 // counted.
 void bel_plan_set_counting(bel_plan *plan, bel_counting_kind asked, int replicas_to_aggregate,
-                           int64_t max_staleness);
+                           int accumulate_steps, int64_t max_staleness);
 
 // For --dry_run: a table of processes (role, host, towers, threads), R, N and T, bytes of each
 // shard, and the memory that each process needs: the program itself 16 MiB; a shard 2 × parameters

@@ -34,6 +34,16 @@ done
 
 run_ok cluster none 2 2 0 # a shard in every worker
 equal "digest without parameter servers" "$(digest none)" "${alone[4]}"
+run_ok train accumulated "${settings[@]}" --num_workers 2 --accumulate_steps 3
+equal "digest of accumulated gradients" "$(digest accumulated)" "${alone[6]}"
+settings+=(--accumulate_steps 2)
+run_ok cluster accumulating 2 2 1
+equal "digest of a cluster that accumulates" "$(digest accumulating)" "${alone[8]}"
+run_ok cluster planned 2 2 1 --dry_run
+check "a plan counts the batches" grep -q '8 replicas' out.txt
+settings=("${settings[@]:0:${#settings[@]}-2}")
+run_fails 2 "accumulate_steps is 2" train refused --accumulate_steps 2 --mode async
+run_fails 2 "accumulate_steps is 2" train refused --accumulate_steps 2 --replicas_to_aggregate 2
 run_ok cluster tcp 2 1 2 --tcp
 equal "digest over TCP" "$(digest tcp)" "${alone[2]}"
 run_ok belfry train_and_evaluate --config_file tcp/job.yaml --model_dir again

@@ -4,9 +4,11 @@
 // the surplus.
 #include "ps/layout/counting.h"
 
-bel_counting bel_counting_of(bel_counting_kind asked, int wanted, int workers, int64_t max_lead)
+bel_counting bel_counting_of(bel_counting_kind asked, int wanted, int accumulate, int workers,
+                             int64_t max_lead)
 {
     bool sync = asked == BEL_COUNTING_BACKUPS;
+    if (sync && wanted == 0) wanted = accumulate * workers;
     if (sync && (wanted == 0 || wanted >= workers))
         return (bel_counting){.kind = BEL_COUNTING_ALL, .workers = wanted > 0 ? wanted : workers};
     return (bel_counting){.kind = asked,

@@ -31,8 +31,10 @@ static inline bool bel_counting_has_ledger(const bel_counting *counting)
 }
 
 // The counting that the settings of a run amount to. `asked` is BACKUPS (mode sync), ASYNC or
-// BOUNDED; `wanted` is replicas_to_aggregate, 0: all where the mode is sync, else one.
-bel_counting bel_counting_of(bel_counting_kind asked, int wanted, int workers, int64_t max_lead);
+// BOUNDED; `wanted` is replicas_to_aggregate, 0: all where the mode is sync, else one, and then
+// `accumulate` (accumulate_steps) turns of each worker make a step where the mode is sync.
+bel_counting bel_counting_of(bel_counting_kind asked, int wanted, int accumulate, int workers,
+                             int64_t max_lead);
 
 // How many turns a worker takes in a step: where more reports are wanted than there are workers,
 // the first of them take one more.

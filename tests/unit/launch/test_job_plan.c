@@ -253,7 +253,7 @@ static void check_counting(bel_counting_kind asked, int wanted, const char *expe
 {
     bel_cluster *cluster = bel_cluster_create(3, 1, 0);
     bel_plan *plan = plan_of(cluster, 2, 1);
-    bel_plan_set_counting(plan, asked, wanted, 3);
+    bel_plan_set_counting(plan, asked, wanted, 1, 3);
     bel_str text = {0};
     bel_plan_write(plan, NULL, &text);
     const char *line = strstr(text.text, "T = ");
