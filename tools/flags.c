@@ -230,8 +230,9 @@ static const bel_option table[] = {
      "(gradient accumulation): the batch of a step is so many times as large, in the same memory.", NULL},
     {"max_staleness", INT, TRAINING, "0", "[0, 1000000000]", "steps", RUN,
      "how far a worker may run ahead of the slowest.", "mode=bounded"},
-    {"average", STRING, TRAINING, "examples", "examples|replicas", NULL, RUN,
-     "What replicas whose batches differ in size are weighted by: their examples, or each once.", NULL},
+    {"average", STRING, TRAINING, "examples", "examples|replicas|sum", NULL, RUN,
+     "What an update is made of: the mean of the replicas' gradients, weighted by their examples, or each once; "
+     "or their sum.", NULL},
     {"drop_remainder", BOOL, TRAINING, "false", NULL, NULL, RUN,
      "Leave out what does not fill a step of all replicas at the end of the data, and say how much; "
      "else the last step has what is left.", NULL},

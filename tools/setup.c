@@ -166,9 +166,9 @@ static void set_run(const bel_options *options, bel_run_config *config)
     config->replicas_to_aggregate = (int)bel_options_int(options, "replicas_to_aggregate");
     config->accumulate_steps = (int)bel_options_int(options, "accumulate_steps");
     config->elastic_rescale = bel_options_bool(options, "elastic_rescale");
-    if (strcmp(bel_options_string(options, "average"), "replicas") == 0) {
-        config->average = BEL_AVERAGE_REPLICAS;
-    }
+    const char *average = bel_options_string(options, "average");
+    if (strcmp(average, "replicas") == 0) config->average = BEL_AVERAGE_REPLICAS;
+    if (strcmp(average, "sum") == 0) config->average = BEL_AVERAGE_SUM;
     config->audit_input = bel_options_bool(options, "audit_input");
     config->drop_remainder = bel_options_bool(options, "drop_remainder");
     config->max_staleness = (int)bel_options_int(options, "max_staleness");

@@ -50,6 +50,7 @@ typedef enum bel_products { BEL_PRODUCTS_BELFRY, BEL_PRODUCTS_OPENBLAS } bel_pro
 typedef enum bel_average {
     BEL_AVERAGE_EXAMPLES, ///< each by its examples: the gradient is the mean over all examples
     BEL_AVERAGE_REPLICAS, ///< each once: the gradient is the mean of the replicas' means
+    BEL_AVERAGE_SUM,      ///< each once: the gradient is the sum of the replicas' means
 } bel_average;
 
 /// When the reports of workers become an update.

@@ -56,7 +56,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"executor", (double)c->executor, BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC},
         {"precision", (double)c->precision, BEL_PRECISION_F32, BEL_PRECISION_BF16},
         {"products", (double)c->products, BEL_PRODUCTS_BELFRY, BEL_PRODUCTS_OPENBLAS},
-        {"average", (double)c->average, BEL_AVERAGE_EXAMPLES, BEL_AVERAGE_REPLICAS},
+        {"average", (double)c->average, BEL_AVERAGE_EXAMPLES, BEL_AVERAGE_SUM},
         {"lane", (double)c->lane, BEL_LANE_AUTO, BEL_LANE_GRPC},
         {"aggregation", (double)c->aggregation, BEL_AGGREGATE_SYNC, BEL_AGGREGATE_BOUNDED},
         {"activation_memory", (double)c->activation_memory, 0, 0x1p53},
@@ -78,6 +78,11 @@ static bel_status *check_limits(const bel_run_config *c)
         if (l->value >= l->low && l->value <= l->high) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be from %g to %g, got %g", l->name, l->low,
                        l->high, l->value);
+    }
+    if (c->elastic_rescale && c->average == BEL_AVERAGE_SUM) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "elastic_rescale raises the learning rate with the number of replicas, and "
+                       "average sum the gradient: both together would count it twice");
     }
     if (c->accumulate_steps > 1 &&
         (c->replicas_to_aggregate > 0 || c->aggregation != BEL_AGGREGATE_SYNC)) {

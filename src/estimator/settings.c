@@ -66,6 +66,7 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
         add(settings, "replicas_to_aggregate", "%d", config->replicas_to_aggregate);
     }
     if (config->average == BEL_AVERAGE_REPLICAS) add(settings, "average", "replicas");
+    if (config->average == BEL_AVERAGE_SUM) add(settings, "average", "sum");
     if (config->drop_remainder) add(settings, "drop_remainder", "true");
     if (config->precision == BEL_PRECISION_BF16) add(settings, "precision", "bf16");
     if (config->products == BEL_PRODUCTS_OPENBLAS) {

@@ -327,7 +327,7 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
                                .tower_count = bel_estimator_towers(t->estimator, worker),
                                .program = bel_estimator_program_options(t->estimator),
                                .seed = config->seed,
-                               .counts_replicas = config->average == BEL_AVERAGE_REPLICAS,
+                               .counts_replicas = config->average != BEL_AVERAGE_EXAMPLES,
                                .whole_steps = config->drop_remainder,
                                .audit_dir = config->audit_input ? config->model_dir : NULL,
                                .ledger = bel_counting_has_ledger(&t->counting)};
@@ -338,7 +338,8 @@ bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
     return (bel_shard_settings){.optimizers = t->built->optimizers,
                                 .counting = t->counting,
                                 .seed = t->estimator->config.seed,
-                                .series_count = t->series_count};
+                                .series_count = t->series_count,
+                                .sums = t->estimator->config.average == BEL_AVERAGE_SUM};
 }
 
 void bel_trainable_deinit(bel_trainable *t)

@@ -119,6 +119,7 @@ static void describe_settings(const remote *r, setup *s)
     s->message.counting = &s->counting;
     s->message.seed = settings.seed;
     s->message.series = settings.series_count;
+    s->message.sums = settings.sums;
     s->message.exchanges = r->config.trainable->layout->exchanges;
 }
 

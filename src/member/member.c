@@ -219,6 +219,7 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_shard_settings *ou
                      .max_lead = counting->max_lead},
         .seed = setup->seed,
         .series_count = setup->series,
+        .sums = setup->sums,
     };
     for (size_t i = 0; i < setup->n_optimizer; i++) {
         const Bel__Setting *setting = setup->optimizer[i];

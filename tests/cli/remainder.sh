@@ -67,6 +67,25 @@ run_ok train even "${model[@]}" --train_steps 4 --num_gpus 4
 run_ok train even-once "${model[@]}" --train_steps 4 --num_gpus 4 --average replicas
 run_ok belfry inspect even --compare even-once
 
+# The sum of four replicas' gradients at a rate is their mean at four times the rate, bit for bit; also with two
+# passes over the gradients, and for rows.
+rows=(--train_files clicks-train.csv --eval_files clicks-eval.csv --model wide_deep --id_columns user,item
+    --class_count 2 --hidden_units 8 --embedding_width 8 --num_threads 1)
+for rate in "0.25 replicas" "0.0625 sum"; do
+    read -r rate average <<<"$rate"
+    flags=(--optimizer sgd --learning_rate "$rate" --average "$average" --train_batch_size 32 --train_steps 8 --no_report)
+    run_ok train "rate-$average" "${flags[@]}" --num_gpus 4
+    run_ok belfry train_and_evaluate --model_dir "rows-$average" "${rows[@]}" "${flags[@]}" --num_gpus 4
+    run_ok belfry local train --distributed --worker_count 2 --parameter_server_count 2 --job_dir "members-$average" \
+        -- "${digits[@]}" "${flags[@]}" --num_gpus 2
+    run_ok train "bound-$average" "${flags[@]}" --num_gpus 4 --clip_global_norm 1000000
+done
+for kind in rate rows members bound; do
+    equal "sum and mean, $kind" "$(digest $kind-sum)" "$(digest $kind-replicas)"
+done
+run_fails 2 "would count it twice" belfry local train --distributed --job_dir twice --parameter_server_count 1 -- \
+    "${digits[@]}" --train_steps 2 --elastic_rescale --average sum
+
 # Whoever counts, all of the data is read, and nobody waits for ever.
 for mode in "--mode async" "--mode bounded --max_staleness 0" "--replicas_to_aggregate 2" \
     "--mode async --replicas_to_aggregate 2"; do

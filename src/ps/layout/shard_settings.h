@@ -13,6 +13,7 @@ typedef struct bel_shard_settings {
     bel_counting counting;
     uint64_t seed;    // of the job: rows that do not exist yet
     int series_count; // in the step statistics (step_stats.h)
+    bool sums;        // gradients of replicas are added, not averaged
 } bel_shard_settings;
 
 #endif

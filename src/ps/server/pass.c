@@ -32,7 +32,8 @@ typedef struct pass {
     float *gradient; // one piece
     const float *values;
     float *new_values;
-    float scale; // 1 / replicas that count; 0: none has examples, and nothing changes
+    float scale;       // 1 / replicas that count; 0: none has examples, and nothing changes
+    float of_gradient; // what a gradient's sum is multiplied by: that, or 1
 } pass;
 
 // Where a rule's slots of the elements from `offset` on lie: slots are laid out as the space.
@@ -63,7 +64,7 @@ static void direct_piece(pass *p, const bel_shard_group *group, int64_t offset, 
 {
     bel_shard *shard = p->shard;
     float *direction = shard->sums + offset, *slots[BEL_RULE_MAX_SLOTS] = {NULL};
-    bel_rule_scale(&group->numbers, sum, p->scale, direction, n);
+    bel_rule_scale(&group->numbers, sum, p->of_gradient, direction, n);
     if (!group->rule->prepares) return;
     find_slots(shard, group->rule, offset, slots);
     bel_rule_prepare(&group->numbers, direction, p->values + offset, direction, slots, n);
@@ -111,10 +112,10 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
     const float *sum = sum_piece(shard, p->chunk, offset, n);
     if (job == BEL_JOB_SUM) {
         direct_piece(p, group, offset, n, sum);
-    } else if (p->scale == 1.0f && numbers->clip_value == 0.0f) {
-        update_piece(p, group, offset, n, sum, 1.0f); // one replica, nothing to clip
+    } else if (p->of_gradient == 1.0f && numbers->clip_value == 0.0f) {
+        update_piece(p, group, offset, n, sum, 1.0f); // nothing to divide or clip
     } else {
-        bel_rule_scale(numbers, sum, p->scale, p->gradient, n);
+        bel_rule_scale(numbers, sum, p->of_gradient, p->gradient, n);
         update_piece(p, group, offset, n, p->gradient, 1.0f);
     }
 }
@@ -202,6 +203,7 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
                   .values = space->buffers[current],
                   .new_values = space->buffers[1 - current],
                   .scale = local->replicas > 0 ? (float)(1.0 / (double)local->replicas) : 0};
+        p.of_gradient = shard->config.settings.sums ? 1 : p.scale;
         run_segments(&p, job.kind, chunk);
     }
     if (job.kind == BEL_JOB_SUM) return;

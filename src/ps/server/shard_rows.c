@@ -401,7 +401,8 @@ bel_status *bel_shard_update_table(bel_shard *shard, int t)
                         assignment->node_count, bel_layout_report_width(layout));
     // Without a replica that has examples there are no rows, and the infinite scale is not
     // used.
-    float scale = (float)(1.0 / (double)table->set_weights[0].replicas);
+    bool sums = shard->config.settings.sums;
+    float scale = sums ? 1 : (float)(1.0 / (double)table->set_weights[0].replicas);
     if (layout->counts_replicas) {
         all.rows = take_means(table, &all, layout->width);
         scale = 1;
