@@ -69,7 +69,7 @@ run_ok belfry inspect even --compare even-once
 
 # The sum of four replicas' gradients at a rate is their mean at four times the rate, bit for bit; also with two
 # passes over the gradients, and for rows.
-rows=(--train_files clicks-train.csv --eval_files clicks-eval.csv --model wide_deep --id_columns user,item
+rows=(--train_files clicks-train.csv --eval_files clicks-eval.csv --model wide_deep --id_columns "user,item"
     --class_count 2 --hidden_units 8 --embedding_width 8 --num_threads 1)
 for rate in "0.25 replicas" "0.0625 sum"; do
     read -r rate average <<<"$rate"
