@@ -73,9 +73,11 @@ typedef struct bel_rename {
 } bel_rename;
 
 /// Values to begin with from a checkpoint of another training, in place of initial ones. A new run
-/// reads them; one that goes on from a checkpoint of its own does not, and says so. The optimizer's
-/// slots begin anew, as do rows of tables. Variables that FTRL trains are refused, as it would
-/// replace their values in the first step.
+/// reads them; one that goes on from a checkpoint of its own does not, and says so. Tables count as
+/// variables: their rows begin with the values of those there, and one that is not there as it
+/// always does; a table of another width is DATA_LOSS, as a variable of another shape. The
+/// optimizer's slots begin anew. What FTRL trains is refused, as it would replace the values in the
+/// first step.
 typedef struct bel_warm_start {
     const char *checkpoint;       ///< its folder, or a model's, whose newest it is; NULL: none
     const char *const *variables; ///< patterns (bel_multiplier) of names here; NULL: all variables
