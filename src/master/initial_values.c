@@ -70,7 +70,7 @@ static bel_status *not_there(const bel_ckpt_reader *reader, bool table, const ch
     int count = list_names(reader, table, names);
     int nearest = bel_nearest_name(there, names, (size_t)count);
     return BEL_ERR(BEL_NOT_FOUND,
-                   "warm start: %s has no %s \"%s\" for \"%s\"%s%s%s; hint: name those that begin "
+                   "%s has no %s \"%s\" for \"%s\"%s%s%s; hint: name those that begin "
                    "warm, or what they are called there",
                    bel_ckpt_folder(reader), table ? "table" : "variable", there, here,
                    nearest >= 0 ? "; did you mean \"" : "", nearest >= 0 ? names[nearest] : "",
@@ -92,7 +92,7 @@ static bel_status *read_variable(const bel_warm_start *warm, const bel_ckpt_read
                                variable->elements, values);
     }
     bel_free(there);
-    BEL_TRY_CTX(status, "warm start of \"%s\"", variable->name);
+    BEL_TRY_CTX(status, "\"%s\"", variable->name);
     return NULL;
 }
 
@@ -107,7 +107,7 @@ static bel_status *read_table(const bel_job *job, const bel_ckpt_reader *reader,
         status = not_there(reader, true, here, there);
     }
     bel_free(there);
-    BEL_TRY_CTX(status, "warm start of \"%s\"", here);
+    BEL_TRY_CTX(status, "\"%s\"", here);
     return NULL;
 }
 
@@ -129,7 +129,7 @@ static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layo
         for (int v = 0; v < count && !found; v++)
             found = fnmatch(warm->variables[i], name_at(layout, v), FNM_NOESCAPE) == 0;
         if (found) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "warm start: \"%s\" matches no variable of the model",
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\" matches no variable of the model",
                        warm->variables[i]);
     }
     for (int i = 0; i < warm->name_count; i++) {
@@ -138,7 +138,7 @@ static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layo
         bool pattern = is_pattern(to), found = false;
         if (pattern != is_pattern(from)) {
             return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "warm start: \"%s\" is to be read from \"%s\": both must end with a *, "
+                           "\"%s\" is to be read from \"%s\": both must end with a *, "
                            "or neither",
                            to, from);
         }
@@ -148,7 +148,7 @@ static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layo
         }
         if (found) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "warm start: \"%s\" is to be read from \"%s\", but the model has no such "
+                       "\"%s\" is to be read from \"%s\", but the model has no such "
                        "variable",
                        to, from);
     }
@@ -161,7 +161,7 @@ static bel_status *check_rule(const bel_job *job, const char *name)
     const bel_optimizers *optimizers = &job->trainable.built->optimizers;
     if (bel_optimizers_find(optimizers, name)->kind != BEL_OPTIMIZER_FTRL) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "warm start: ftrl would replace the values of \"%s\" in its first step; leave "
+                   "ftrl would replace the values of \"%s\" in its first step; leave "
                    "the variable out, or train it by another optimizer",
                    name);
 }
@@ -198,7 +198,7 @@ static bel_status *warm_up(const bel_job *job, float *values)
     const bel_warm_start *warm = &job->spec->warm_start;
     bel_ckpt_reader *reader;
     BEL_TRY(check_spec(warm, job->trainable.layout));
-    BEL_TRY_CTX(bel_ckpt_open_any(warm->checkpoint, &reader), "warm start");
+    BEL_TRY(bel_ckpt_open_any(warm->checkpoint, &reader));
     bel_status *status = read_all(job, reader, values);
     bel_ckpt_close(reader);
     return status;
@@ -226,6 +226,6 @@ static bel_status *call_function(const bel_job *job, float *values)
 bel_status *bel_job_initialize(const bel_job *job, float *values)
 {
     BEL_TRY(bel_space_initialize(job->trainable.layout, job->estimator->config.seed, values));
-    if (job->spec->warm_start.checkpoint != NULL) BEL_TRY(warm_up(job, values));
+    if (job->spec->warm_start.checkpoint != NULL) BEL_TRY_CTX(warm_up(job, values), "warm start");
     return job->spec->init_fn != NULL ? call_function(job, values) : NULL;
 }
