@@ -73,9 +73,11 @@ typedef struct bel_rename {
 } bel_rename;
 
 /// Values to begin with from a checkpoint of another training, in place of initial ones. A new run
-/// reads them; one that goes on from a checkpoint of its own does not, and says so. The optimizer's
-/// slots begin anew, as do rows of tables. Variables that FTRL trains are refused, as it would
-/// replace their values in the first step.
+/// reads them; one that goes on from a checkpoint of its own does not, and says so. Tables count as
+/// variables: their rows begin with the values of those there, and one that is not there as it
+/// always does; a table of another width is DATA_LOSS, as a variable of another shape. The
+/// optimizer's slots begin anew. What FTRL trains is refused, as it would replace the values in the
+/// first step.
 typedef struct bel_warm_start {
     const char *checkpoint;       ///< its folder, or a model's, whose newest it is; NULL: none
     const char *const *variables; ///< patterns (bel_multiplier) of names here; NULL: all variables
@@ -307,10 +309,11 @@ BEL_API bel_status *bel_train(bel_estimator *estimator, const bel_train_spec *tr
 /// Uses the towers of worker 0 and their threads, and reads model_dir without locking it, so it may
 /// run beside a training. Variables are moving averages where config.averages is set and the
 /// checkpoint has them. Sets *out_result (not NULL) with loss, metrics, examples, global_step and
-/// the checkpoint's digest, and adds an event to model_dir; where that cannot be written, a warning
-/// says so. Errors: NOT_FOUND, there is no checkpoint, or it lacks a variable of EVAL; DATA_LOSS,
-/// it is damaged or has another shape, or the input has no example; those of input and model
-/// function; INVALID_ARGUMENT, the input repeats forever and eval->steps is 0.
+/// the checkpoint's digest, and adds an event to model_dir/evaluate, or evaluate_<name>, which no
+/// training reads; where that cannot be written, a warning says so. Errors: NOT_FOUND, there is no
+/// checkpoint, or it lacks a variable of EVAL; DATA_LOSS, it is damaged or has another shape, or
+/// the input has no example; those of input and model function; INVALID_ARGUMENT, the input repeats
+/// forever and eval->steps is 0.
 BEL_API bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
                                  const char *checkpoint, bel_result *out_result) BEL_MUST_USE;
 

@@ -49,8 +49,9 @@ typedef enum bel_code {
 } bel_code;
 
 /// Makes a status with a message from a printf format; use BEL_ERR, which fills in the place.
-/// `code` is not BEL_OK. Texts are copied. Never NULL: without memory the result is a static object
-/// of code RESOURCE_EXHAUSTED, which is destroyed like any other.
+/// `code` is not BEL_OK. Texts are copied; of a word of more than 256 bytes its beginning and end,
+/// with "…" between them. Never NULL: without memory the result is a static object of code
+/// RESOURCE_EXHAUSTED, which is destroyed like any other.
 BEL_API bel_status *bel_status_create(bel_code code, const char *file, int line, const char *format,
                                       ...) BEL_PRINTF(4, 5) BEL_MUST_USE;
 

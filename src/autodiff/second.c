@@ -6,6 +6,9 @@
 // slope goes element by element, or is symmetric (softmax), and the operation that it is the
 // gradient of where elements are moved or multiplied by matrices. What is left is the slope of the
 // slope, which is 0 for functions made of straight lines.
+//
+// Of a call's arguments at most one makes a node: in which order C takes arguments is left to the
+// compiler, and nodes are numbered as they are made.
 #include <string.h>
 
 #include "autodiff/rules.h"
@@ -55,7 +58,8 @@ static void bent(bel_gradient *g, bel_op op, bel_value *(*bend)(bel_gradient *g,
 // y (1 - y): 1 - 2 y.
 static bel_value *bend_sigmoid(bel_gradient *g, bel_value *y)
 {
-    return bel_sub(g->graph, constant(g, 1), bel_add(g->graph, y, y));
+    bel_value *one = constant(g, 1), *twice = bel_add(g->graph, y, y);
+    return bel_sub(g->graph, one, twice);
 }
 
 void bel_grad_sigmoid_grad(bel_gradient *g)
@@ -133,8 +137,8 @@ static bel_value *bend_silu(bel_gradient *g, bel_value *x)
     bel_value *s = bel_sigmoid(graph, x), *one = constant(g, 1);
     bel_value *slope = bel_mul(graph, s, bel_sub(graph, one, s));
     bel_value *lean = bel_sub(graph, one, bel_add(graph, s, s));
-    bel_value *sum = bel_add(graph, constant(g, 2), bel_mul(graph, x, lean));
-    return bel_mul(graph, slope, sum);
+    bel_value *two = constant(g, 2), *leaning = bel_mul(graph, x, lean);
+    return bel_mul(graph, slope, bel_add(graph, two, leaning));
 }
 
 void bel_grad_silu_grad(bel_gradient *g)

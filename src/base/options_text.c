@@ -63,8 +63,8 @@ bel_status *bel_option_check(const bel_option *option, const char *place, const 
     if (is_accepted(option, text)) return NULL;
     bel_str expected = {0};
     bel_option_describe(option, &expected);
-    bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected %s, got \"%.100s\"", place,
-                                 expected.text, text);
+    bel_status *status =
+        BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected %s, got \"%s\"", place, expected.text, text);
     bel_str_deinit(&expected);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "base/number.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,40 @@ static const char *const code_names[] = {
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
 
+// What stands in a message may be a value of somebody else's and of any length. Of a longer word
+// than this its beginning and its end are shown.
+enum { LONGEST_WORD = 256, SHOWN_FIRST = 160, SHOWN_LAST = 64 };
+
+// Whether a character of UTF-8 goes on here.
+static bool goes_on(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+// Replaces the middle of a word of `length` bytes; returns the bytes behind it.
+static char *cut_word(char *word, size_t length)
+{
+    static const char dots[] = "…";
+    char *first = word + SHOWN_FIRST, *last = word + length - SHOWN_LAST;
+    while (first > word && goes_on(*first))
+        first--;
+    while (goes_on(*last))
+        last++;
+    memcpy(first, dots, sizeof dots - 1);
+    first += sizeof dots - 1;
+    memmove(first, last, strlen(last) + 1);
+    return first + (word + length - last);
+}
+
+static void cut_long_words(char *text)
+{
+    while (*text != '\0') {
+        size_t length = strcspn(text, " \t\n");
+        text = length > LONGEST_WORD ? cut_word(text, length) : text + length;
+        text += strspn(text, " \t\n");
+    }
+}
+
 BEL_PRINTF(1, 0)
 static char *format_message(const char *format, va_list args, const char *tail)
 {
@@ -37,9 +72,11 @@ static char *format_message(const char *format, va_list args, const char *tail)
     char *text = malloc((size_t)length + tail_length + 1);
     if (text == NULL) return NULL;
     bel_vsnprintf(text, (size_t)length + 1, format, args);
+    cut_long_words(text);
     if (tail != NULL) {
-        memcpy(text + length, ": ", 2);
-        memcpy(text + length + 2, tail, tail_length - 1);
+        char *end = text + strlen(text);
+        memcpy(end, ": ", 2);
+        memcpy(end + 2, tail, tail_length - 1);
     }
     return text;
 }

@@ -58,4 +58,8 @@ typedef struct bel_ckpt_row_sink {
 bel_status *bel_ckpt_read_table(const bel_ckpt_reader *reader, const bel_ckpt_table *expected,
                                 const bel_ckpt_row_sink *sink) BEL_MUST_USE;
 
+// The same for the values alone, whatever slots are beside them: `take` finds them in columns[0].
+bel_status *bel_ckpt_read_rows(const bel_ckpt_reader *reader, const char *name, int width,
+                               const bel_ckpt_row_sink *sink) BEL_MUST_USE;
+
 #endif

@@ -239,14 +239,16 @@ static bel_status *refuse(const bel_ckpt_reader *reader, const bel_ckpt_table *e
     return status;
 }
 
+static bel_status *no_table(const bel_ckpt_reader *reader, const char *name)
+{
+    return BEL_ERR(BEL_NOT_FOUND, "checkpoint %s has no table \"%s\"", reader->folder, name);
+}
+
 bel_status *bel_ckpt_read_table(const bel_ckpt_reader *reader, const bel_ckpt_table *expected,
                                 const bel_ckpt_row_sink *sink)
 {
     int table = find_table(&reader->manifest, expected->name);
-    if (table == reader->manifest.table_count) {
-        return BEL_ERR(BEL_NOT_FOUND, "checkpoint %s has no table \"%s\"", reader->folder,
-                       expected->name);
-    }
+    if (table == reader->manifest.table_count) return no_table(reader, expected->name);
     const bel_ckpt_table *got = &reader->manifest.tables[table].table;
     if (!same_table(expected, got)) return refuse(reader, expected, got);
     block_reader block;
@@ -255,6 +257,16 @@ bel_status *bel_ckpt_read_table(const bel_ckpt_reader *reader, const bel_ckpt_ta
     close_block(&block);
     if (status == NULL) return NULL;
     return bel_status_wrap(status, __FILE__, __LINE__, "checkpoint %s", reader->folder);
+}
+
+bel_status *bel_ckpt_read_rows(const bel_ckpt_reader *reader, const char *name, int width,
+                               const bel_ckpt_row_sink *sink)
+{
+    int table = find_table(&reader->manifest, name);
+    if (table == reader->manifest.table_count) return no_table(reader, name);
+    bel_ckpt_table expected = reader->manifest.tables[table].table;
+    expected.width = width;
+    return bel_ckpt_read_table(reader, &expected, sink);
 }
 
 // --- Verification --------------------------------------------------------------------------------

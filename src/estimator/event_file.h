@@ -8,10 +8,10 @@
 //     ...
 //     return bel_event_file_close(events);
 //
-// One folder is one run in TensorBoard: training writes into model_dir, an evaluation into
-// model_dir/eval or model_dir/eval_<name>, summaries of replica 0 into model_dir/replica_0. Every
-// process that opens a folder gets a file of its own; TensorBoard reads all files of a folder and
-// merges them.
+// One folder is one run in TensorBoard: training writes into model_dir, its evaluations into
+// model_dir/eval or model_dir/eval_<name>, one that is made by hand into model_dir/evaluate or
+// model_dir/evaluate_<name>, summaries of replica 0 into model_dir/replica_0. Every process that
+// opens a folder gets a file of its own; TensorBoard reads all files of a folder and merges them.
 //
 // Every session begins with bel_event_file_session_start, the very first one too. TensorBoard takes
 // the first mark of a folder as the beginning; at each later one (a restart, a rollback) it forgets

@@ -12,8 +12,9 @@
 
 typedef struct bel_history bel_history; // immutable
 
-// Reads `model_dir` itself (training) and its folders "eval" and "eval_…". Files that cannot be
-// read are errors; a folder without any is none.
+// Reads `model_dir` itself (training) and its folders "eval" and "eval_…", not "evaluate…": what
+// was evaluated by hand is no part of the run. Files that cannot be read are errors; a folder
+// without any is none.
 bel_status *bel_history_read(const char *model_dir, bel_history **out_history) BEL_MUST_USE;
 void bel_history_destroy(bel_history *history);
 

@@ -157,8 +157,9 @@ void bel_metric_f1(bel_model_context *context, bel_estimator_spec *spec, const c
     bel_value *both = bel_mul(g, there, said), *either = bel_add(g, there, said);
     both = weigh(g, name, bel_add(g, both, both), weights);
     either = weigh(g, name, either, weights);
-    bel_metric_add(context, spec,
-                   (bel_metric){.name = name, .sum = total(g, both), .weight = total(g, either)});
+    bel_metric metric = {.name = name, .sum = total(g, both)};
+    metric.weight = total(g, either);
+    bel_metric_add(context, spec, metric);
 }
 
 void bel_metric_root_mean_squared_error(bel_model_context *context, bel_estimator_spec *spec,
@@ -181,9 +182,11 @@ void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const 
     bel_value *yes = truth(g, labels);
     bel_value *no = bel_sub(g, bel_scalar(g, BEL_DTYPE_F32, 1), yes);
     const bel_shape row = BEL_SHAPE(1, -1);
-    bel_value *rows[] = {bel_reshape(g, probabilities, &row),
-                         bel_reshape(g, weigh(g, name, no, weights), &row),
-                         bel_reshape(g, weigh(g, name, yes, weights), &row)};
+    bel_value *rows[] = {probabilities, NULL, NULL};
+    rows[1] = weigh(g, name, no, weights);
+    rows[2] = weigh(g, name, yes, weights);
+    for (int i = 0; i < 3; i++)
+        rows[i] = bel_reshape(g, rows[i], &row);
     bel_value *pairs = bel_concat(g, rows, 3, 0);
     bel_metric_add(context, spec, (bel_metric){.name = name, .kind = BEL_METRIC_AUC, .sum = pairs});
 }

@@ -106,11 +106,14 @@ static bel_evaluation_config config_of(const use *u, int64_t steps)
     };
 }
 
-// The numbers are the answer; a folder that may only be read keeps no event of them.
+// The numbers are the answer; a folder that may only be read keeps no event of them. Only what
+// follows a job writes where the job's own evaluations are, which decide about early stopping and
+// about what is evaluated again: by hand any checkpoint may be evaluated, on any data.
 static void write_events(const use *u, const bel_eval_spec *eval, bool follows,
                          const bel_result *result, const bel_details *details)
 {
-    char *folder = eval->name != NULL ? bel_strf("eval_%s", eval->name) : bel_xstrdup("eval");
+    const char *kind = follows ? "eval" : "evaluate";
+    char *folder = eval->name != NULL ? bel_strf("%s_%s", kind, eval->name) : bel_xstrdup(kind);
     bel_status *status =
         bel_run_log_add(u->estimator->config.model_dir, folder, follows, result, details);
     if (status != NULL) {

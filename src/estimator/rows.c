@@ -4,8 +4,6 @@
 // that of this process. Several threads may pull at once; loading must not run beside it.
 #include "estimator/rows.h"
 
-#include <string.h>
-
 #include "base/alloc.h"
 
 bel_status *bel_rows_init(bel_rows *rows, const bel_graph *graph, uint64_t seed)
@@ -42,27 +40,14 @@ static bel_status *take(void *context, int64_t count, const int64_t *keys,
     return bel_rows_add(context, count, keys, columns[0]);
 }
 
-// Only the column of values is taken, whatever slots the checkpoint has beside it.
-static bel_status *load_table(bel_table *table, const bel_graph_table *wanted,
-                              const bel_ckpt_reader *reader)
-{
-    for (int i = 0; i < bel_ckpt_table_count(reader); i++) {
-        int64_t rows;
-        bel_ckpt_table saved = bel_ckpt_table_at(reader, i, &rows);
-        if (strcmp(saved.name, wanted->name) != 0) continue;
-        saved.width = wanted->width;
-        return bel_ckpt_read_table(reader, &saved,
-                                   &(bel_ckpt_row_sink){.take = take, .context = table});
-    }
-    return BEL_ERR(BEL_NOT_FOUND, "there is no table \"%s\"", wanted->name);
-}
-
 bel_status *bel_rows_load(bel_rows *rows, const bel_graph *graph, const bel_ckpt_reader *reader)
 {
     for (int t = 0; t < rows->count; t++)
         bel_table_clear(rows->tables[t]);
-    for (int t = 0; t < rows->count; t++)
-        BEL_TRY(load_table(rows->tables[t], &graph->tables[t], reader));
+    for (int t = 0; t < rows->count; t++) {
+        const bel_ckpt_row_sink sink = {.take = take, .context = rows->tables[t]};
+        BEL_TRY(bel_ckpt_read_rows(reader, graph->tables[t].name, graph->tables[t].width, &sink));
+    }
     return NULL;
 }
 

@@ -36,8 +36,9 @@ bel_status *bel_run_log_evaluation(bel_run_log *log, const char *name, const bel
 bel_status *bel_run_log_flush(bel_run_log *log) BEL_MUST_USE;
 bel_status *bel_run_log_close(bel_run_log *log) BEL_MUST_USE; // also frees; NULL is fine
 
-// An evaluation outside training, into an event file of its own in that folder; nothing is written
-// into `model_dir` itself. With `newest` later steps are void: training has gone back.
+// An evaluation outside training, into an event file of its own in that folder ("evaluate…" where
+// it is made by hand); nothing is written into `model_dir` itself. With `newest` later steps are
+// void: training has gone back.
 bel_status *bel_run_log_add(const char *model_dir, const char *name, bool newest,
                             const bel_result *result, const bel_details *details) BEL_MUST_USE;
 

@@ -5,7 +5,8 @@
 //
 // By it the supervisor starts processes and lets them go, and the master assigns replicas; both
 // look about once a second. Without the file the job has the workers of its description. The
-// supervisor removes it before it starts the job; it outlives a master that is replaced.
+// supervisor removes it before it starts the job; it outlives a master that is replaced. Where the
+// wish cannot be met the master says so and writes the number that there will be in its place.
 #ifndef BELFRY_LAUNCH_SCALE_H
 #define BELFRY_LAUNCH_SCALE_H
 

@@ -338,6 +338,15 @@ static bel_status *read_rows(bel_backend *backend, int table, bel_table *into)
     return NULL;
 }
 
+bel_status *bel_embedded_warm_up_rows(bel_backend *backend, int table,
+                                      const bel_ckpt_reader *reader, const char *there)
+{
+    bel_embedded *embedded = (bel_embedded *)backend;
+    for (int k = 0; k < embedded->server_count; k++)
+        BEL_TRY(bel_shard_warm_up_rows(embedded->servers[k].shard, table, reader, there));
+    return NULL;
+}
+
 static void release_snapshot(bel_backend *backend)
 {
     bel_control_release_snapshot(((bel_embedded *)backend)->control);

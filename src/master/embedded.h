@@ -11,4 +11,11 @@
 bel_status *bel_embedded_create(const bel_trainable *trainable,
                                 bel_backend **out_backend) BEL_MUST_USE;
 
+// Before the first load: rows of a table begin with the values of those that are called `there` in
+// a checkpoint of another training, and are the snapshot of that table. Errors: those of
+// bel_table_warm_up.
+bel_status *bel_embedded_warm_up_rows(bel_backend *backend, int table,
+                                      const bel_ckpt_reader *reader,
+                                      const char *there) BEL_MUST_USE;
+
 #endif

@@ -1,6 +1,7 @@
 // What a new run begins with: values of initializers, then those of a warm start, then what the
-// program's function makes of them. The master fills them into one array, which becomes ckpt-0; all
-// shards, wherever they are, begin by loading that. So a warm start needs no part in any protocol,
+// program's function makes of them. The master fills them into one array, and rows of tables, of
+// which only a warm start has any, into shards of this process; that becomes ckpt-0, and all
+// shards, wherever they are, begin by loading it. So a warm start needs no part in any protocol,
 // and its bits do not depend on the deal.
 #include <fnmatch.h>
 #include <math.h>
@@ -9,6 +10,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "checkpoint/table.h"
+#include "master/embedded.h"
 #include "master/job.h"
 #include "ps/layout/space.h"
 
@@ -40,24 +43,38 @@ static bool is_wanted(const bel_warm_start *warm, const char *name)
     return warm->variables == NULL || warm->variable_count == 0;
 }
 
-// The tensor of another shape, or none.
-static bel_status *not_there(const bel_ckpt_reader *reader, const char *here, const char *there)
+enum { MOST_NAMES = 4096 }; // among which the nearest is looked for
+
+// Names of the checkpoint's tensors, or of its tables; at most MOST_NAMES.
+static int list_names(const bel_ckpt_reader *reader, bool tables, const char **out_names)
 {
-    enum { MOST = 4096 };
-    const char *names[MOST];
-    int count = bel_ckpt_tensor_count(reader);
-    if (count > MOST) count = MOST;
+    int count = tables ? bel_ckpt_table_count(reader) : bel_ckpt_tensor_count(reader);
+    if (count > MOST_NAMES) count = MOST_NAMES;
     for (int i = 0; i < count; i++) {
         bel_dtype dtype;
         bel_shape shape;
-        bel_ckpt_tensor(reader, i, &names[i], &dtype, &shape);
+        int64_t rows;
+        if (tables) {
+            out_names[i] = bel_ckpt_table_at(reader, i, &rows).name;
+        } else {
+            bel_ckpt_tensor(reader, i, &out_names[i], &dtype, &shape);
+        }
     }
+    return count;
+}
+
+static bel_status *not_there(const bel_ckpt_reader *reader, bool table, const char *here,
+                             const char *there)
+{
+    const char *names[MOST_NAMES];
+    int count = list_names(reader, table, names);
     int nearest = bel_nearest_name(there, names, (size_t)count);
     return BEL_ERR(BEL_NOT_FOUND,
-                   "warm start: %s has no variable \"%s\" for \"%s\"%s%s%s; hint: name those that "
-                   "begin warm, or what they are called there",
-                   bel_ckpt_folder(reader), there, here, nearest >= 0 ? "; did you mean \"" : "",
-                   nearest >= 0 ? names[nearest] : "", nearest >= 0 ? "\"?" : "");
+                   "%s has no %s \"%s\" for \"%s\"%s%s%s; hint: name those that begin "
+                   "warm, or what they are called there",
+                   bel_ckpt_folder(reader), table ? "table" : "variable", there, here,
+                   nearest >= 0 ? "; did you mean \"" : "", nearest >= 0 ? names[nearest] : "",
+                   nearest >= 0 ? "\"?" : "");
 }
 
 static bel_status *read_variable(const bel_warm_start *warm, const bel_ckpt_reader *reader,
@@ -66,7 +83,7 @@ static bel_status *read_variable(const bel_warm_start *warm, const bel_ckpt_read
     char *there = name_there(warm, variable->name);
     bel_status *status = NULL;
     if (bel_ckpt_find(reader, there) < 0) {
-        status = not_there(reader, variable->name, there);
+        status = not_there(reader, false, variable->name, there);
     } else if (warm->averages) {
         status = bel_ckpt_read_average(reader, there, BEL_DTYPE_F32, &variable->shape, 0,
                                        variable->elements, values);
@@ -75,20 +92,44 @@ static bel_status *read_variable(const bel_warm_start *warm, const bel_ckpt_read
                                variable->elements, values);
     }
     bel_free(there);
-    BEL_TRY_CTX(status, "warm start of \"%s\"", variable->name);
+    BEL_TRY_CTX(status, "\"%s\"", variable->name);
     return NULL;
+}
+
+// The values of its rows; one of which the checkpoint knows nothing begins as it always does.
+static bel_status *read_table(const bel_job *job, const bel_ckpt_reader *reader, int index)
+{
+    const char *here = job->trainable.layout->tables[index].name;
+    char *there = name_there(&job->spec->warm_start, here);
+    bel_status *status = bel_embedded_warm_up_rows(job->backend, index, reader, there);
+    if (bel_status_code(status) == BEL_NOT_FOUND) {
+        bel_status_ignore(status); // said in the words of variables
+        status = not_there(reader, true, here, there);
+    }
+    bel_free(there);
+    BEL_TRY_CTX(status, "\"%s\"", here);
+    return NULL;
+}
+
+// Variables first, then tables.
+static const char *name_at(const bel_layout *layout, int index)
+{
+    bool table = index >= layout->variable_count;
+    return table ? layout->tables[index - layout->variable_count].name
+                 : layout->variables[index].name;
 }
 
 // A pattern that matches nothing, or a name that no variable has, is a mistake of spelling; so is a
 // pattern for one name.
 static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layout)
 {
+    int count = layout->variable_count + layout->table_count;
     for (int i = 0; i < warm->variable_count; i++) {
         bool found = false;
-        for (int v = 0; v < layout->variable_count && !found; v++)
-            found = fnmatch(warm->variables[i], layout->variables[v].name, FNM_NOESCAPE) == 0;
+        for (int v = 0; v < count && !found; v++)
+            found = fnmatch(warm->variables[i], name_at(layout, v), FNM_NOESCAPE) == 0;
         if (found) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "warm start: \"%s\" matches no variable of the model",
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\" matches no variable of the model",
                        warm->variables[i]);
     }
     for (int i = 0; i < warm->name_count; i++) {
@@ -97,57 +138,68 @@ static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layo
         bool pattern = is_pattern(to), found = false;
         if (pattern != is_pattern(from)) {
             return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "warm start: \"%s\" is to be read from \"%s\": both must end with a *, "
+                           "\"%s\" is to be read from \"%s\": both must end with a *, "
                            "or neither",
                            to, from);
         }
-        for (int v = 0; v < layout->variable_count && !found; v++) {
-            const char *name = layout->variables[v].name;
+        for (int v = 0; v < count && !found; v++) {
+            const char *name = name_at(layout, v);
             found = pattern ? strncmp(name, to, length - 1) == 0 : strcmp(name, to) == 0;
         }
         if (found) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "warm start: \"%s\" is to be read from \"%s\", but the model has no such "
+                       "\"%s\" is to be read from \"%s\", but the model has no such "
                        "variable",
                        to, from);
     }
     return NULL;
 }
 
-// FTRL makes a variable anew from its slots in each step, and they begin at nothing.
-static bel_status *check_rule(const bel_job *job, const bel_layout_variable *variable)
+// FTRL makes a variable, or a row, anew from its slots in each step, and they begin at nothing.
+static bel_status *check_rule(const bel_job *job, const char *name)
 {
     const bel_optimizers *optimizers = &job->trainable.built->optimizers;
-    bool ftrl = bel_optimizers_find(optimizers, variable->name)->kind == BEL_OPTIMIZER_FTRL;
-    if (!ftrl || variable->kind != BEL_VARIABLE_TRAINABLE) return NULL;
+    if (bel_optimizers_find(optimizers, name)->kind != BEL_OPTIMIZER_FTRL) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "warm start: ftrl would replace the values of \"%s\" in its first step; leave "
+                   "ftrl would replace the values of \"%s\" in its first step; leave "
                    "the variable out, or train it by another optimizer",
-                   variable->name);
+                   name);
+}
+
+static bel_status *read_all(const bel_job *job, const bel_ckpt_reader *reader, float *values)
+{
+    const bel_warm_start *warm = &job->spec->warm_start;
+    const bel_layout *layout = job->trainable.layout;
+    int variables = 0, tables = 0;
+    for (int v = 0; v < layout->variable_count; v++) {
+        const bel_layout_variable *variable = &layout->variables[v];
+        if (!is_wanted(warm, variable->name)) continue;
+        if (variable->kind == BEL_VARIABLE_TRAINABLE) BEL_TRY(check_rule(job, variable->name));
+        BEL_TRY(read_variable(warm, reader, variable, values + variable->offset));
+        variables++;
+    }
+    for (int t = 0; t < layout->table_count; t++) {
+        if (!is_wanted(warm, layout->tables[t].name)) continue;
+        BEL_TRY(check_rule(job, layout->tables[t].name));
+        BEL_TRY(read_table(job, reader, t));
+        tables++;
+    }
+    bel_str line = {0};
+    bel_str_printf(&line, "warm start: %d of %d variables", variables, layout->variable_count);
+    if (layout->table_count > 0)
+        bel_str_printf(&line, " and %d of %d tables", tables, layout->table_count);
+    bel_log_write(BEL_LOG_INFO, "%s from %s", line.text, bel_ckpt_folder(reader));
+    bel_str_deinit(&line);
+    return NULL;
 }
 
 static bel_status *warm_up(const bel_job *job, float *values)
 {
     const bel_warm_start *warm = &job->spec->warm_start;
-    const bel_layout *layout = job->trainable.layout;
     bel_ckpt_reader *reader;
-    int count = 0;
-    BEL_TRY(check_spec(warm, layout));
-    BEL_TRY_CTX(bel_ckpt_open_any(warm->checkpoint, &reader), "warm start");
-    bel_status *status = NULL;
-    for (int v = 0; v < layout->variable_count && status == NULL; v++) {
-        const bel_layout_variable *variable = &layout->variables[v];
-        if (!is_wanted(warm, variable->name)) continue;
-        status = check_rule(job, variable);
-        if (status != NULL) break;
-        status = read_variable(warm, reader, variable, values + variable->offset);
-        count++;
-    }
-    if (status == NULL) {
-        bel_log_write(BEL_LOG_INFO, "warm start: %d of %d variables from %s%s", count,
-                      layout->variable_count, bel_ckpt_folder(reader),
-                      layout->table_count > 0 ? "; rows of tables begin anew" : "");
-    }
+    BEL_TRY(check_spec(warm, job->trainable.layout));
+    BEL_TRY(bel_ckpt_open_any(warm->checkpoint, &reader));
+    bel_status *status = read_all(job, reader, values);
     bel_ckpt_close(reader);
     return status;
 }
@@ -174,6 +226,6 @@ static bel_status *call_function(const bel_job *job, float *values)
 bel_status *bel_job_initialize(const bel_job *job, float *values)
 {
     BEL_TRY(bel_space_initialize(job->trainable.layout, job->estimator->config.seed, values));
-    if (job->spec->warm_start.checkpoint != NULL) BEL_TRY(warm_up(job, values));
+    if (job->spec->warm_start.checkpoint != NULL) BEL_TRY_CTX(warm_up(job, values), "warm start");
     return job->spec->init_fn != NULL ? call_function(job, values) : NULL;
 }

@@ -101,7 +101,8 @@ void bel_job_describe(const bel_job *job);
 
 // save.c: checkpoints.
 
-// initial_values.c. What every variable of a new run begins with, laid out as the space.
+// initial_values.c. What every variable of a new run begins with, laid out as the space; rows of
+// its tables go into the backend, which is an embedded one.
 bel_status *bel_job_initialize(const bel_job *job, float *values) BEL_MUST_USE;
 
 bel_status *bel_job_resume(bel_job *job) BEL_MUST_USE; // from the newest checkpoint, or from ckpt-0

@@ -63,7 +63,7 @@ bel_status *bel_join_check(const bel_join_rules *rules, const Bel__Join *join,
                        BEL_PROTOCOL_VERSION);
     }
     if (seat == NULL) {
-        return BEL_ERR(BEL_FAILED_PRECONDITION,
+        return BEL_ERR(join->role == BEL_ROLE_WORKER ? BEL_OUT_OF_RANGE : BEL_FAILED_PRECONDITION,
                        "%s on %s is no member of this job: it has %d workers, %d parameter servers "
                        "and %d evaluators",
                        name, join->host, rules->counts[BEL_ROLE_WORKER], rules->counts[BEL_ROLE_PS],

@@ -19,21 +19,55 @@ static const bel_member_view *worker_at(const remote *r, int worker)
     return bel_members_get(r->config.members, bel_remote_worker(r, worker));
 }
 
-// Where workers hold the shards, or a ledger knows them by number, they stay who they are.
+// Why the workers stay who they are: they hold the shards, or a ledger knows them by number. NULL:
+// they may become more or fewer.
+static const char *why_fixed(const remote *r)
+{
+    if (r->config.task->ps_count == 0) return "the workers hold the parameters";
+    bool ledger = bel_counting_has_ledger(&r->config.trainable->counting);
+    return ledger ? "not all workers count in every step (mode sync, without backups)" : NULL;
+}
+
 static bool is_elastic(const remote *r)
 {
-    return r->config.task->ps_count > 0 && !bel_counting_has_ledger(&r->config.trainable->counting);
+    return why_fixed(r) == NULL;
+}
+
+// A wish that cannot be met, or not as it is, is said and replaced by what the job has, so that the
+// supervisor starts nobody for it and gives nobody up. `jobs scale` refuses most of them, but of a
+// program of the user's own it does not know the settings.
+static void refuse_wish(remote *r, int wish, int instead)
+{
+    const char *why = why_fixed(r);
+    if (wish == r->refused) return; // and could not be replaced
+    r->refused = wish;
+    char *most = bel_strf("each plays at least one replica, and there are at most %d", r->seats);
+    bel_log_write(BEL_LOG_WARN,
+                  "%d worker%s wanted (" BEL_SCALE_FILE "), but %s: the job goes on with %d", wish,
+                  wish == 1 ? " is" : "s are", why != NULL ? why : most, instead);
+    bel_free(most);
+    bel_status *status = bel_scale_write(r->config.trainable->estimator->config.model_dir, instead);
+    if (status != NULL) {
+        bel_log_write(BEL_LOG_WARN, "the wish stays as it is: %s", bel_status_message(status));
+    }
+    bel_status_destroy(status);
 }
 
 // Reads how many workers are wanted (job.scale); without a wish the number stays.
 static void look_for_wish(remote *r)
 {
     r->scale_ns = bel_clock_ns();
-    int wish = is_elastic(r) ? bel_scale_read(r->config.trainable->estimator->config.model_dir) : 0;
-    if (wish == 0 || wish == r->wanted) return;
-    if (wish > r->seats) wish = r->seats;
-    r->wanted = wish;
-    bel_members_want(r->config.members, wish);
+    int wish = bel_scale_read(r->config.trainable->estimator->config.model_dir), most = r->seats;
+    if (wish == 0) return;
+    int workers = !is_elastic(r) ? r->wanted : wish < most ? wish : most;
+    if (workers != wish) {
+        refuse_wish(r, wish, workers);
+    } else {
+        r->refused = 0;
+    }
+    if (workers == r->wanted) return;
+    r->wanted = workers;
+    bel_members_want(r->config.members, workers);
 }
 
 // A new master of a running job waits only for workers that played; others would keep it waiting.
@@ -152,13 +186,15 @@ static int find_lost(const remote *r)
 void bel_remote_check_assignment(remote *r)
 {
     enum { LOOK_NS = 1000000000 };
-    if (!r->started || bel_remote_is_broken(r) || !is_elastic(r)) return;
-    if (find_lost(r) >= 0) {
+    bool elastic = is_elastic(r);
+    if (!r->started || bel_remote_is_broken(r)) return;
+    if (elastic && find_lost(r) >= 0) {
         r->backend.lost = true;
         return;
     }
     if (r->pause_sent || r->stop_sent || r->ended_workers > 0) return;
     if (bel_clock_ns() - r->scale_ns >= LOOK_NS) look_for_wish(r);
+    if (!elastic) return;
     int *wanted = bel_xcalloc((size_t)r->seats, sizeof *wanted);
     find_assignment(r, wanted);
     bool other = memcmp(wanted, r->replicas, (size_t)r->seats * sizeof *wanted) != 0;

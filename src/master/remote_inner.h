@@ -53,6 +53,7 @@ typedef struct remote {
     int seats;     // for workers; what follows by worker is by seat
     int *replicas; // by worker: how many it plays in this generation
     int wanted;    // workers below this index are to play
+    int refused;   // the last wish, where it cannot be met and that was said; else 0
     bool gathered; // members have been waited for once
     bool pause_sent, stop_at_sent;
     int64_t stop_at;  // what was sent

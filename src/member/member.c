@@ -297,7 +297,7 @@ static bool is_final(const bel_status *why)
 {
     bel_code code = bel_status_code(why);
     return code == BEL_FAILED_PRECONDITION || code == BEL_ALREADY_EXISTS ||
-           code == BEL_UNAUTHENTICATED || code == BEL_PERMISSION_DENIED;
+           code == BEL_UNAUTHENTICATED || code == BEL_PERMISSION_DENIED || code == BEL_OUT_OF_RANGE;
 }
 
 // What this master has not heard, since it is another one or did not let this member in.
@@ -312,6 +312,12 @@ static void tell_again(member *m)
 // and the master that answers is told everything again.
 static bel_status *find_master_again(member *m, bel_status *why)
 {
+    if (m->task->added && !m->answered && bel_status_code(why) == BEL_OUT_OF_RANGE) {
+        bel_log_write(BEL_LOG_INFO, "not needed: %s", bel_status_message(why));
+        bel_status_ignore(why); // started by a wish that the master cannot meet, as it says
+        m->over = true;
+        return NULL;
+    }
     if (!bel_task_recovers(m->task) || is_final(why)) return lost_master(m, why);
     bel_log_write(BEL_LOG_INFO, "lost the master at %s: calling it again", m->task->master_address);
     bel_status_ignore(why); // said
@@ -357,6 +363,7 @@ static bel_status *obey(member *m)
         if (status == NULL) status = bel_member_worker_check_lanes(m);
         if (status != NULL) return status;
         BEL_TRY(check_master(m));
+        if (m->over) break;
         if (bel_member_join_with_new_token(m)) tell_again(m);
         if (m->evaluates) BEL_TRY(bel_member_evaluate(m, false));
         bel_member_worker_check(m);

@@ -39,7 +39,8 @@ void bel_part_add_penalty(bel_model_context *context, bel_value *kernel, bel_val
     bel_graph *g = bel_context_graph(context);
     double l2 = bel_context_param_number(context, "l2", 0);
     if (l2 == 0) return;
-    bel_value *share = bel_mul(g, bel_l2_loss(g, kernel), bel_scalar(g, BEL_DTYPE_F32, l2));
+    bel_value *loss = bel_l2_loss(g, kernel), *rate = bel_scalar(g, BEL_DTYPE_F32, l2);
+    bel_value *share = bel_mul(g, loss, rate);
     *penalty = *penalty == NULL ? share : bel_add(g, *penalty, share);
 }
 

@@ -225,8 +225,8 @@ bel_status *bel_formula_check(const char *text)
     reader r = {.at = text};
     read_all(&r);
     if (r.expected == NULL) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "formula \"%s\": expected %s, got %s%s%s", text,
-                   r.expected, *r.failed_at == '\0' ? "its end" : "\"", r.failed_at,
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected %s, got %s%s%s", text, r.expected,
+                   *r.failed_at == '\0' ? "its end" : "\"", r.failed_at,
                    *r.failed_at == '\0' ? "" : "\"");
 }
 

@@ -17,18 +17,23 @@ static bel_status *check_formula(const bel_optimizer *optimizer)
 {
     const char *text = optimizer->schedule.formula;
     if (memchr(text, '\0', BEL_FORMULA_BYTES) == NULL) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: formula must be shorter than %d bytes",
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "optimizer: schedule_formula must be shorter than %d bytes",
                        BEL_FORMULA_BYTES);
     }
-    BEL_TRY_CTX(bel_formula_check(text), "optimizer");
+    if (text[0] == '\0') {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: schedule formula needs schedule_formula "
+                                             "(--schedule_formula), and that is empty");
+    }
+    BEL_TRY_CTX(bel_formula_check(text), "optimizer: schedule_formula");
     bool divides = optimizer->kind == BEL_OPTIMIZER_FTRL;
     for (int64_t step = 0; step <= 10000000; step = step == 0 ? 1 : step * 10) {
         double factor = bel_formula_value(text, step);
         if (isfinite(factor) && (factor > 0 || !divides)) continue;
         return BEL_ERR(
             BEL_INVALID_ARGUMENT,
-            "optimizer: formula \"%s\" must be a finite number%s, but is %g at step %lld", text,
-            divides ? " above 0 with ftrl" : "", factor, (long long)step);
+            "optimizer: schedule_formula \"%s\" must be a finite number%s, but is %g at step %lld",
+            text, divides ? " above 0 with ftrl" : "", factor, (long long)step);
     }
     return NULL;
 }

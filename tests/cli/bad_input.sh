@@ -30,6 +30,13 @@ run_fails 2 'unexpected argument "runs"' belfry train runs
 run_fails 2 '--model_dir is needed' belfry train --train_files "$TRAIN_CSV"
 run_fails 2 '--train_files is needed' belfry train --model_dir x
 run_fails 2 '--param learning_rate=1: use --learning_rate' train x --param learning_rate=1
+run_fails 2 'schedule_formula (--schedule_formula)' train x --schedule formula
+# A value of any length is named by its beginning and its end.
+long=$(head -c 10000 /dev/zero | tr '\0' x)
+for flag in 2:learning_rate 1:warm_start 2:label_column 2:package "2:$long"; do
+    run_fails "${flag%%:*}" "xx…xx" train x "--${flag#*:}" "$long"
+    check "the line for ${flag:0:20} is short" test "$(grep '^belfry: ' err.txt | wc -c)" -lt 1000
+done
 # What nobody reads is refused.
 run_fails 2 '--nesterov is read only with --optimizer momentum' train x --optimizer sgd --nesterov
 run_fails 2 '--boundaries is read only with --schedule piecewise' train x --boundaries 10

@@ -201,7 +201,25 @@ run_fails 2 'the workers hold the parameters|at least one parameter server' \
     belfry jobs scale shards --worker_count 1
 submit free plain.yaml --mode async
 run_fails 2 'job free cannot be scaled|--mode sync' belfry jobs scale free --worker_count 1
+# What jobs scale cannot know of somebody's program its master says, once.
+printf '{"workers": 3}\n' >bound/job.scale
+printf '{"workers": 1}\n' | tee shards/job.scale >free/job.scale
+said() { # NAME TEXT: the warnings
+    grep -F "$2" "state/belfry/jobs/$1/logs/master-0.0.log" 2>/dev/null
+}
+bound='3 workers are wanted (job.scale), but each plays at least one replica, and there are at most 2'
+shards='1 worker is wanted (job.scale), but the workers hold the parameters: the job goes on with 2'
+free='1 worker is wanted (job.scale), but not all workers count in every step'
+await "a word on job bound" said bound "$bound"
+await "a word on job shards" said shards "$shards"
+await "a word on job free" said free "$free"
+printf '{"workers": 4}\n' >bound/job.scale
+await "a word on another wish" said bound "${bound/3/4}" # the other files were looked at again until then
+await "the supervisor hears what there is" grep -qs '2 workers are wanted, in place of' \
+    state/belfry/jobs/bound/logs/supervisor.log
 for name in bound shards free; do
+    equal "words on job $name" "$(said "$name" "${!name}" | wc -l)" 1
+    check "the wish of job $name is what there is" grep -q '"workers": 2' "$name/job.scale"
     run_ok belfry jobs cancel "$name"
     await "the end of job $name" has_ended "$name"
 done

@@ -87,6 +87,18 @@ done
 run_fails 2 "table_mean was contributors" belfry train_and_evaluate --model_dir mean-one "${clicks[@]}" --train_steps 90 \
     --train_batch_size 16 --num_gpus 4
 
+# --- A warm start: rows of another run's tables, values alone
+alone warm-one --num_gpus 4 --warm_start one --initial_accumulator 0.5
+check "it begins better" grep -q "warm start: [0-9]* of [0-9]* variables and 2 of 2 tables from one/" err.txt
+check "and has rows from the beginning" test "$(belfry inspect warm-one/ckpt-00000000 | grep -c ' 600 rows')" = 2
+rm -rf many
+cluster many --worker_count 2 --parameter_server_count 3 -- --num_gpus 2 --warm_start one \
+    --initial_accumulator 0.5
+equal "digest of a warm start" "$(digest many)" "$(digest warm-one)"
+equal "and of what it begins with" "$(digest many/ckpt-00000000)" "$(digest warm-one/ckpt-00000000)"
+run_fails 3 'warm start|table "deep": expected width 4' belfry train_and_evaluate --model_dir bad "${clicks[@]}" \
+    --embedding_width 4 --warm_start one --warm_start_variables deep
+
 # --- An optimizer of its own for one of the tables
 wide=(--wide_optimizer ftrl --wide_learning_rate 0.05)
 alone wide-one --num_gpus 4 "${wide[@]}"

@@ -290,6 +290,82 @@ static void bags_of_ids(void **state)
     bel_test_remove_folder(folder);
 }
 
+static bel_status *keep_row(void *context, int64_t n, const int64_t *keys,
+                            const float *const *columns)
+{
+    float(*rows)[WIDTH] = context;
+    for (int64_t i = 0; i < n; i++)
+        memcpy(rows[keys[i]], columns[0] + i * WIDTH, WIDTH * sizeof(float));
+    return NULL;
+}
+
+// Rows of a table by key; NaN where there is none.
+static void read_rows(const char *folder, const char *table, float out[KEYS][WIDTH])
+{
+    bel_ckpt_reader *reader;
+    BEL_ASSERT_OK(bel_ckpt_open_any(folder, &reader));
+    for (int i = 0; i < KEYS * WIDTH; i++)
+        (&out[0][0])[i] = NAN;
+    const bel_ckpt_row_sink sink = {.take = keep_row, .context = out};
+    BEL_ASSERT_OK(bel_ckpt_read_rows(reader, table, WIDTH, &sink));
+    bel_ckpt_close(reader);
+}
+
+static bel_status *begin_warm(const topology *t, const char *folder, const bel_warm_start *warm,
+                              bel_result *out_result)
+{
+    bel_estimator *estimator = create(t, folder, uniform, 1);
+    const bel_train_spec spec = {.input_fn = input, .max_steps = 20, .warm_start = *warm};
+    bel_status *status = bel_train(estimator, &spec, out_result);
+    bel_estimator_destroy(estimator);
+    return status;
+}
+
+// "table" begins as "other" of another training, "other" anew, whatever shards there are and were.
+static void warm_starts_take_rows(void **state)
+{
+    (void)state;
+    const topology topologies[] = {
+        {1, {4}, 1, 1, 0}, {2, {2, 2}, 3, 1, 0}, {4, {1, 1, 1, 1}, 2, 1, 0}};
+    const bel_rename names[] = {{"other", "table"}};
+    static const char *const patterns[] = {"ta*", "one/*"}, *const wrong[] = {"*"};
+    char *from = bel_test_folder();
+    train(&topologies[1], from, STEPS, uniform, 1);
+    bel_warm_start warm = {.checkpoint = from,
+                           .variables = patterns,
+                           .variable_count = 2,
+                           .names = names,
+                           .name_count = 1};
+    float before[KEYS][WIDTH], after[KEYS][WIDTH];
+    bel_result results[3];
+    read_rows(from, "other", before);
+    assert_true(isfinite(before[0][0]) != 0);
+    for (int i = 0; i < 3; i++) {
+        char *folder = bel_test_folder(), first[256];
+        BEL_ASSERT_OK(begin_warm(&topologies[i], folder, &warm, &results[i]));
+        assert_string_equal(results[i].digest, results[0].digest);
+        snprintf(first, sizeof first, "%s/ckpt-00000000", folder);
+        read_rows(first, "table", after);
+        assert_memory_equal(after, before, sizeof after);
+        read_rows(first, "other", after);
+        assert_true(isnan(after[0][0]) != 0);
+        bel_test_remove_folder(folder);
+    }
+    char *folder = bel_test_folder();
+    bel_result cold = train(&base, folder, 20, uniform, 1);
+    assert_string_not_equal(cold.digest, results[0].digest);
+    bel_test_remove_folder(folder);
+    folder = bel_test_folder();
+    const bel_rename spelt[] = {{"otter", "table"}};
+    warm.names = spelt;
+    warm.variables = wrong;
+    warm.variable_count = 1;
+    BEL_ASSERT_FAILS(begin_warm(&base, folder, &warm, NULL), BEL_NOT_FOUND,
+                     "has no table \"otter\" for \"table\"; did you mean \"other\"?");
+    bel_test_remove_folder(folder);
+    bel_test_remove_folder(from);
+}
+
 static bel_status *add_up(void *user, int64_t example, const bel_row *rows, int count)
 {
     double *right = user;
@@ -345,6 +421,7 @@ int main(void)
         cmocka_unit_test(mean_over_contributors),
         cmocka_unit_test(contributors_give_the_same_bits_for_every_topology),
         cmocka_unit_test(bags_of_ids),
+        cmocka_unit_test(warm_starts_take_rows),
         cmocka_unit_test(evaluation_and_prediction_see_the_rows),
         cmocka_unit_test(what_tables_cannot_do_is_refused),
     };

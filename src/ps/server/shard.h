@@ -175,6 +175,11 @@ int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words);
 // RESOURCE_EXHAUSTED: for tables.
 bel_status *bel_shard_snapshot_now(bel_shard *shard) BEL_MUST_USE;
 
+// Before the first load: rows of a table begin with the values that another training has made of
+// them (bel_table_warm_up), and are the table's snapshot.
+bel_status *bel_shard_warm_up_rows(bel_shard *shard, int table, const bel_ckpt_reader *reader,
+                                   const char *there) BEL_MUST_USE;
+
 // The rows of a table's snapshot in order of keys, block by block. Errors: those of `take`.
 bel_status *bel_shard_read_rows(const bel_shard *shard, int table,
                                 bel_status *(*take)(void *context, int64_t count,

@@ -426,6 +426,14 @@ bel_status *bel_shard_mark_tables(bel_shard *shard)
     return NULL;
 }
 
+bel_status *bel_shard_warm_up_rows(bel_shard *shard, int table, const bel_ckpt_reader *reader,
+                                   const char *there)
+{
+    BEL_TRY(bel_table_warm_up(shard->tables[table].table, reader, there, shard->config.shard,
+                              shard->config.layout->shard_count));
+    return mark_snapshot(&shard->tables[table]);
+}
+
 bel_status *bel_shard_load_tables(bel_shard *shard, const bel_ckpt_reader *reader)
 {
     for (int t = 0; t < shard->config.layout->table_count; t++) {

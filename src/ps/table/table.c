@@ -206,15 +206,20 @@ typedef struct update_job {
     int64_t old_count; // rows from this number on are new
 } update_job;
 
-// A new row: its start values, then each slot's.
-static void start_record(const bel_table *table, int64_t key, float *record)
+static void start_slots(const bel_table *table, float *record)
 {
-    bel_table_start_values(table, key, record);
     for (int k = 0; k < table->rule->slot_count; k++) {
         float *slot = record + (int64_t)(k + 1) * table->width;
         for (int i = 0; i < table->width; i++)
             slot[i] = table->slot_start[k];
     }
+}
+
+// A new row: its start values, then each slot's.
+static void start_record(const bel_table *table, int64_t key, float *record)
+{
+    bel_table_start_values(table, key, record);
+    start_slots(table, record);
 }
 
 // Finds the records of a group and asks for their cache lines.
@@ -340,7 +345,8 @@ bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *r
     for (int64_t i = 0; i < n; i++) {
         float *record = bel_table_record(table, table->rows[i]);
         memcpy(record, rows + i * table->width, row_bytes);
-        for (int k = 0; k < table->rule->slot_count; k++) {
+        if (slots == NULL) start_slots(table, record);
+        for (int k = 0; slots != NULL && k < table->rule->slot_count; k++) {
             record += table->width;
             memcpy(record, slots[k] + i * table->width, row_bytes);
         }

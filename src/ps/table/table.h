@@ -95,8 +95,9 @@ bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int6
                                      float *const *out_slots) BEL_MUST_USE;
 void bel_table_snapshot_end(bel_table *table);
 
-// Adds rows that do not exist yet, of a checkpoint: the table's own values and slots.
-// RESOURCE_EXHAUSTED; DATA_LOSS: a key comes twice. Then no row was added.
+// Adds rows that do not exist yet, of a checkpoint: the table's own values and slots. Where `slots`
+// is NULL they are as in a new row. RESOURCE_EXHAUSTED; DATA_LOSS: a key comes twice. Then no row
+// was added.
 bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *rows,
                            const float *const *slots, int64_t n) BEL_MUST_USE;
 // --- Checkpoints ---------------------------------------------------------------------------------
@@ -111,6 +112,11 @@ bel_ckpt_rows bel_table_rows(const bel_table *table);
 // DATA_LOSS: other columns, or malformed. RESOURCE_EXHAUSTED.
 bel_status *bel_table_restore(bel_table *table, const bel_ckpt_reader *reader, int shard,
                               int shard_count) BEL_MUST_USE;
+
+// The same for rows that begin with values which another training has made of them, in a table that
+// has the name `there` in its checkpoint, whatever optimizer it had: slots are as in a new row.
+bel_status *bel_table_warm_up(bel_table *table, const bel_ckpt_reader *reader, const char *there,
+                              int shard, int shard_count) BEL_MUST_USE;
 
 // Removes all rows; memory is kept for the next ones. Not while there is a snapshot.
 void bel_table_clear(bel_table *table);

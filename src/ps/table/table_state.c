@@ -84,3 +84,18 @@ bel_status *bel_table_restore(bel_table *table, const bel_ckpt_reader *reader, i
     return bel_ckpt_read_table(reader, &expected,
                                &(bel_ckpt_row_sink){.wants = is_mine, .take = take, .context = &r});
 }
+
+static bel_status *take_values(void *context, int64_t n, const int64_t *keys,
+                               const float *const *columns)
+{
+    const restoring *r = context;
+    return bel_table_load(r->table, keys, columns[0], NULL, n);
+}
+
+bel_status *bel_table_warm_up(bel_table *table, const bel_ckpt_reader *reader, const char *there,
+                              int shard, int shard_count)
+{
+    restoring r = {table, shard, shard_count};
+    const bel_ckpt_row_sink sink = {.wants = is_mine, .take = take_values, .context = &r};
+    return bel_ckpt_read_rows(reader, there, table->width, &sink);
+}

@@ -71,6 +71,36 @@ static void test_twice(void **state)
     bel_graph_destroy(graph);
 }
 
+// The slope of f's slope has one node of that operation that reads a constant and another value.
+static void check_numbers(bel_value *f(bel_graph *graph, bel_value *x), bel_op op)
+{
+    bel_graph *graph = bel_graph_create();
+    bel_value *x = scalar_input(graph), *first, *second;
+    bel_value *y = f(graph, x);
+    bel_gradients(graph, y, &x, 1, &first);
+    size_t before = graph->node_count;
+    bel_gradients(graph, first, &x, 1, &second);
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    int found = 0;
+    for (size_t n = before; n < graph->node_count; n++) {
+        const bel_node *node = graph->nodes[n];
+        if (node->op != op || node->inputs[0]->node->op != BEL_OP_CONSTANT) continue;
+        if (node->inputs[1]->node->index < (int)before) continue;
+        found++;
+        assert_true(node->inputs[0]->node->index < node->inputs[1]->node->index);
+    }
+    assert_int_equal(found, 1);
+    bel_graph_destroy(graph);
+}
+
+// Nodes have the same numbers whichever compiler this was compiled by.
+static void test_numbers_of_nodes(void **state)
+{
+    (void)state;
+    check_numbers(bel_sigmoid, BEL_OP_SUB);
+    check_numbers(bel_silu, BEL_OP_ADD);
+}
+
 // A penalty on the size of a gradient, as of Gulrajani et al. 2017, trains a network: for the net
 // v tanh(w x), whose gradient by x is g = v w (1 - t²), the gradient of g² by w is
 // 2 g v (1 - t²) (1 - 2 w x t).
@@ -298,6 +328,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_several_paths),
         cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_numbers_of_nodes),
         cmocka_unit_test(test_penalty),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_cross_entropy_twice),

@@ -1,4 +1,5 @@
 // Statuses: codes, messages that grow in front, traces, exit codes.
+#include "base/str.h"
 #include "support/bel_test.h"
 
 static bel_status *innermost(void)
@@ -42,6 +43,46 @@ static void test_context(void **state)
     assert_non_null(strstr(second, "test_status.c:"));
     assert_null(strstr(second + 3, " < "));
     bel_status_destroy(status);
+}
+
+// Values may be of any length; what is not in the middle of a long one stands as it is.
+static void test_long_values(void **state)
+{
+    (void)state;
+    enum { LONG = 10000 };
+    static char value[LONG + 1], same[256];
+    memset(value, 'x', LONG);
+    value[0] = 'a';
+    value[LONG - 1] = 'z';
+    memset(same, 'y', 255); // and the semicolon
+    bel_status *status =
+        BEL_ERR(BEL_NOT_FOUND, "--a: cannot open %s; hint: %s, %s", same, value, value);
+    status = bel_status_wrap(status, __FILE__, __LINE__, "%s", value);
+    const char *text = bel_status_message(status);
+    assert_true(strlen(text) < 1000);
+    assert_non_null(strstr(text, "z: --a: cannot open yyyyyy"));
+    assert_non_null(strstr(text, same));
+    assert_non_null(strstr(text, "y; hint: axxx"));
+    assert_non_null(strstr(text, "xx…xx"));
+    assert_non_null(strstr(text, "xz, axx"));
+    bel_status_destroy(status);
+    for (int i = 0; i < 4; i++) { // no character is cut
+        bel_str letters = {0};
+        bel_str_printf(&letters, "%.*s", i, "abc");
+        for (int k = 0; k < 200; k++)
+            bel_str_puts(&letters, "€");
+        status = BEL_ERR(BEL_NOT_FOUND, "%s", letters.text);
+        text = bel_status_message(status);
+        int euros = 0, dots = 0;
+        for (text += i; *text != '\0'; text += 3) {
+            euros += strncmp(text, "€", 3) == 0;
+            dots += strncmp(text, "…", 3) == 0;
+            assert_true(strlen(text) >= 3);
+        }
+        assert_true(euros > 60 && euros < 80 && dots == 1);
+        bel_status_destroy(status);
+        bel_str_deinit(&letters);
+    }
 }
 
 static void test_goto(void **state)
@@ -90,9 +131,8 @@ static void test_exit_codes(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_success),
-        cmocka_unit_test(test_context),
-        cmocka_unit_test(test_goto),
+        cmocka_unit_test(test_success),     cmocka_unit_test(test_context),
+        cmocka_unit_test(test_long_values), cmocka_unit_test(test_goto),
         cmocka_unit_test(test_exit_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

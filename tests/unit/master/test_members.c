@@ -137,17 +137,21 @@ static void test_gather(void **state)
 }
 
 // One join that is not as it must be; the error says what.
-static void refuse(Bel__Join join, const char *part)
+static void refuse_with(Bel__Join join, bel_code code, const char *part)
 {
     fixture f = set_up(SOON_SECONDS);
     bel_mailbox *peer = call(&f, &join);
-    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on),
-                     BEL_FAILED_PRECONDITION, part);
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on), code, part);
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
     while (!bel_mailbox_is_over(peer) && bel_clock_ns() < deadline)
         (void)bel_doorbell_wait(f.bell, bel_clock_ns() + 1000000);
-    BEL_ASSERT_FAILS(bel_mailbox_why(peer), BEL_FAILED_PRECONDITION, part); // it learns why
+    BEL_ASSERT_FAILS(bel_mailbox_why(peer), code, part); // it learns why
     tear_down(&f);
+}
+
+static void refuse(Bel__Join join, const char *part)
+{
+    refuse_with(join, BEL_FAILED_PRECONDITION, part);
 }
 
 static void test_refusals(void **state)
@@ -161,7 +165,8 @@ static void test_refusals(void **state)
     join.version = other_version;
     refuse(join, "worker 0 on host-a runs belfry 9.9.9");
     join = good_join(BEL_ROLE_WORKER, 2);
-    refuse(join, "worker 2 on host-a is no member of this job: it has 2 workers");
+    refuse_with(join, BEL_OUT_OF_RANGE,
+                "worker 2 on host-a is no member of this job: it has 2 workers");
     join = good_join(BEL_ROLE_COUNT, 0);
     refuse(join, "no member");
     join = good_join(BEL_ROLE_PS, 0);

@@ -251,7 +251,8 @@ static void test_no_formulas(void **state)
     static const struct {
         const char *formula, *part;
     } rows[] = {
-        {"", "expected a number, step, pi, or one of min, max"},
+        {"", "schedule formula needs schedule_formula (--schedule_formula)"},
+        {" ", "schedule_formula: \" \": expected a number, step, pi, or one of min, max"},
         {"2 *", "got its end"},
         {"2 + x", "got \"x\""},
         {"2 3", "expected an operator, or the end, got \"3\""},

@@ -130,6 +130,69 @@ static void test_other_optimizer(void **state)
     bel_test_remove_folder(dir);
 }
 
+// A new row's values and slots have other numbers, so that what is read back shows which they are.
+static void check_warm_row(const bel_table *warm, int64_t key, const float *values, float slot)
+{
+    int64_t count = bel_table_snapshot_count(warm), found;
+    float row[WIDTH], accumulator[WIDTH], *const slots[BEL_RULE_MAX_SLOTS] = {accumulator};
+    for (int64_t i = 0; i < count; i++) {
+        BEL_ASSERT_OK(bel_table_snapshot_range(warm, i, 1, &found, row, slots));
+        if (found != key) continue;
+        assert_memory_equal(row, values, sizeof row);
+        for (int k = 0; k < WIDTH; k++)
+            assert_true(accumulator[k] == slot);
+        return;
+    }
+    fail_msg("no row %lld", (long long)key);
+}
+
+// Values of a training with another optimizer and another name, by any number of shards; slots as
+// they begin.
+static void test_warm_rows(void **state)
+{
+    (void)state;
+    char *dir = bel_test_folder();
+    bel_table_config adam = make_config(BEL_OPTIMIZER_ADAM),
+                     adagrad = make_config(BEL_OPTIMIZER_ADAGRAD), wide = adam;
+    adagrad.name = "guests";
+    adagrad.optimizer.initial_accumulator = 0.25;
+    wide.width = WIDTH + 1;
+    shards saved = make_shards(&adam, 3), warm = make_shards(&adagrad, 2);
+    bel_hash128 digest;
+    train(&saved, &adam.optimizer, 0, 2);
+    BEL_ASSERT_OK(save(&saved, dir, 2, &digest));
+    bel_ckpt_reader *reader;
+    BEL_ASSERT_OK(bel_ckpt_open_latest(dir, &reader));
+    int64_t rows = 0, expected = 0;
+    for (int i = 0; i < 3; i++)
+        expected += bel_table_count(saved.tables[i]);
+    for (int i = 0; i < 2; i++) {
+        BEL_ASSERT_OK(bel_table_warm_up(warm.tables[i], reader, "users", i, 2));
+        BEL_ASSERT_OK(bel_table_snapshot(warm.tables[i]));
+        rows += bel_table_count(warm.tables[i]);
+    }
+    assert_int_equal(rows, expected);
+    static int64_t keys[NAMED];
+    make_keys(0, RANGE, true, keys, NAMED);
+    for (int i = 0; i < 20; i++) {
+        float values[WIDTH];
+        bel_table_pull(saved.tables[bel_table_shard(keys[i], 3)], &keys[i], 1, values);
+        check_warm_row(warm.tables[bel_table_shard(keys[i], 2)], keys[i], values, 0.25f);
+    }
+    shards wider = make_shards(&wide, 1);
+    BEL_ASSERT_FAILS(
+        bel_table_warm_up(wider.tables[0], reader, "users", 0, 1), BEL_DATA_LOSS,
+        "table \"users\": expected width 11, columns values, adam/m, adam/v; got width "
+        "10, columns");
+    BEL_ASSERT_FAILS(bel_table_warm_up(wider.tables[0], reader, "guests", 0, 1), BEL_NOT_FOUND,
+                     "has no table \"guests\"");
+    bel_ckpt_close(reader);
+    free_shards(&saved);
+    free_shards(&warm);
+    free_shards(&wider);
+    bel_test_remove_folder(dir);
+}
+
 static void expect_not_finite(bel_optimizer_kind kind, float gradient, const char *text)
 {
     char *dir = bel_test_folder();
@@ -160,6 +223,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_other_shards),
         cmocka_unit_test(test_other_optimizer),
+        cmocka_unit_test(test_warm_rows),
         cmocka_unit_test(test_not_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
