@@ -78,6 +78,16 @@ for point in worker_exchanges@worker-0 worker_exchanges#5@worker-1 worker_exchan
 done
 check "workers died between exchanges" [ "${hit[worker_exchanges]:-0}" -ge 12 ]
 
+# --- A worker is lost for good between two exchanges: the other plays its replicas, and exchanges with nobody
+printf 'workers: {count: 2}\nlimits: {restarts: 0, min_workers: 1}\n' >once.yaml
+for flags in --distributed --tcp; do
+    rm -rf lost
+    run_ok env BELFRY_FAULT=crash:worker_exchanges#62@worker-1 timeout -k 5 120 "$BUILD/tools/belfry" local train \
+        --config once.yaml "$flags" --job_dir lost -- "${training[@]}" --num_gpus 2
+    check "the other goes on" grep -q 'goes on with 1 worker' err.txt
+    equal "digest without worker 1 ($flags)" "$(digest lost)" "$whole"
+done
+
 # --- Programs that differ
 run_fails 2 'step 0, exchange 2|worker 0 calls AllReduce of 1 × f32 at exchanging.c:|worker 1 calls AllReduce of 24 × f32 at|the same order' \
     belfry local train --distributed --worker_count 2 --job_dir different -- "${training[@]}" --param other=1
