@@ -140,6 +140,9 @@ static const bel_option table[] = {
     {"blocks", INT, RUNNING, "3", "[1, 100]", "blocks", MODEL, "blocks of each of the three stages; it has 6 times so many layers, and 2.", "model=resnet"},
     {"width", INT, RUNNING, "16", "[1, 16384]", "channels", MODEL,
      "filters of the first stage; the others have 2 and 4 times as many.", "model=resnet"},
+    {"batch_norm", STRING, RUNNING, "local", "local|merged|sync", NULL, MODEL,
+     "statistics of batch normalisation: local, each replica's own; merged, moving ones of all replicas' examples; "
+     "sync, it normalises by them, too.", "model=resnet"},
     {"recurrent_units", INTS, RUNNING, "128", "[1, 16384]", "units", MODEL,
      "sizes of the recurrent layers.", "model=gru|lstm"},
     {"sequence_width", INT, RUNNING, "1", "[1, 1048576]", "columns", MODEL,

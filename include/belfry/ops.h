@@ -513,12 +513,52 @@ BEL_API bel_value *bel_dense(bel_graph *graph, bel_value *x, int64_t units, cons
 BEL_API bel_value *bel_conv_2d(bel_graph *graph, bel_value *x, int64_t filters, int64_t size,
                                int64_t stride, bool bias, const char *name);
 
-/// Batch normalisation of x [n, c, …]: variables "name/scale" (1) and "name/bias" (0), and the
-/// moving "name/mean" (0) and "name/variance" (1), which are state: after a step they are the mean
-/// over replicas of what each computed from its own batch (BEL_VARIABLE_STATE_MEAN). `training`
-/// normalises by the batch and moves them (momentum 0.9); else they are what is normalised by.
-/// epsilon is 1e-5.
+/// Whose statistics a batch normalisation takes in training, where several replicas exchange with
+/// each other (collective.h). With one replica all three are the same, to the bit.
+typedef enum bel_batch_statistics {
+    /// Each replica normalises by its own batch, and the moving statistics are the means over
+    /// replicas of what each has computed. Nothing is exchanged. The mean of the replicas'
+    /// variances is less than the variance of all their examples, by the variance of their means.
+    BEL_STATISTICS_LOCAL,
+    /// Each replica normalises by its own batch; the moving statistics are those of all replicas'
+    /// examples together. One exchange.
+    BEL_STATISTICS_MERGED,
+    /// Normalises by the statistics of all replicas' examples together, which the moving ones
+    /// follow: the same as one replica with the batch of all. One exchange forwards and one
+    /// backwards.
+    BEL_STATISTICS_SYNC,
+} bel_batch_statistics;
+
+typedef struct bel_batch_norm_options {
+    size_t size;      ///< sizeof(bel_batch_norm_options): what lies behind counts as 0
+    bool training;    ///< normalise by the batch, and move the moving statistics
+    const char *name; ///< of the layer's scope
+    double momentum;  ///< 0 … 1; 0: 0.9. How much of the moving statistics stays at each step.
+    double epsilon;   ///< Above 0; 0: 1e-5.
+    bel_batch_statistics statistics;
+    /// MERGED and SYNC exchange numbers of elements, means and sums of squared distances from them,
+    /// which keep their digits where a mean is large beside the deviation. With this they exchange
+    /// sums and sums of squares, as TensorFlow's SyncBatchNormalization does: for comparison alone,
+    /// since from a mean of some 1,000 deviations on no digit of the variance is left.
+    bool sum_formula;
+} bel_batch_norm_options;
+
+/// Batch normalisation of x [n, c, …], F32: variables "name/scale" (1) and "name/bias" (0), and the
+/// moving "name/mean" (0) and "name/variance" (1), which are state (BEL_VARIABLE_STATE_MEAN).
+/// `training` normalises by the batch and moves them; else they are what is normalised by, and
+/// nothing is exchanged. Every variance, also the moving one, is divided by the number of elements
+/// (not by one less). Replicas may have batches of different sizes, or none. Errors: momentum,
+/// epsilon or statistics out of range.
+#define bel_batch_norm_with(graph, x, options)                                                     \
+    bel_batch_norm_at((graph), (x), (options), __FILE__, __LINE__)
+
+/// The same with momentum 0.9, epsilon 1e-5 and BEL_STATISTICS_LOCAL.
 BEL_API bel_value *bel_batch_norm(bel_graph *graph, bel_value *x, bool training, const char *name);
+
+/// What the macro above calls, with the place for messages about the exchange.
+BEL_API bel_value *bel_batch_norm_at(bel_graph *graph, bel_value *x,
+                                     const bel_batch_norm_options *options, const char *file,
+                                     int line);
 
 /// Layer normalisation over the last dimension, x [..., c], and group normalisation of x [n, c,
 /// ...]: variables "name/scale" [c] (1) and "name/bias" [c] (0); epsilon is 1e-5.

@@ -53,6 +53,10 @@ void bel_grad_all_reduce(bel_gradient *g)
 {
     const bel_collective c = bel_collective_read(BEL_OP_ALL_REDUCE, g->attrs);
     bool mean = c.reduce == BEL_REDUCE_MEAN;
+    if ((int)c.reduce == BEL_REDUCE_MOMENTS) { // whoever reads them has theirs (norms.c)
+        bel_graph_fail(g->graph, BEL_UNIMPLEMENTED, "moments of all replicas have no gradient");
+        return;
+    }
     bel_value *whole = exchange(g, g->output_grads[0], BEL_OP_ALL_REDUCE,
                                 mean ? BEL_REDUCE_MEAN : BEL_REDUCE_SUM, !c.weighted);
     if (c.reduce == BEL_REDUCE_PRODUCT) {

@@ -1,7 +1,9 @@
 // Gradient rules of softmax, cross-entropy and of normalisations: each is one operation that
 // reads what the forward pass has kept (probabilities, or mean and inverse deviation), so
-// nothing is reduced twice. Batch normalisation in evaluation takes its statistics as inputs;
-// only then do mean and variance have gradients, which follow from those of bias and scale.
+// nothing is reduced twice. Where replicas have exchanged moments, the rule of what reads them
+// goes through the moments as well, so there is one exchange backwards. Batch normalisation in
+// evaluation takes its statistics as inputs; only then do mean and variance have gradients, which
+// follow from those of bias and scale.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 
@@ -52,6 +54,26 @@ void bel_grad_batch_norm(bel_gradient *g)
     g->input_grads[3] = bel_neg(g->graph, bel_mul(g->graph, g->input_grads[2], factor));
     bel_value *slope = bel_mul(g->graph, bel_mul(g->graph, factor, inverse), half);
     g->input_grads[4] = bel_mul(g->graph, g->input_grads[1], slope);
+}
+
+// dx needs the sums of all replicas; they are those by which moments enter all losses, so they are
+// weighted (collectives.c). dscale and dbias are this replica's part, like any gradient of a
+// variable. Without the attribute "exchange" the moments are those of this x alone.
+void bel_grad_moments_norm(bel_gradient *g)
+{
+    if (g->output_grads[0] == NULL) return;
+    bel_value *inputs[] = {g->output_grads[0], g->inputs[0], g->outputs[1], g->inputs[1], NULL};
+    bel_value *sums = bel_graph_add(g->graph, BEL_OP_MOMENTS_NORM_SUMS, NULL, inputs, 3);
+    if (sums == NULL) return;
+    g->input_grads[1] = bel_graph_output(sums, 1);
+    g->input_grads[2] = bel_graph_output(sums, 2);
+    if (!g->needed[0]) return;
+    int exchange = (int)bel_attr_number(g->attrs, "exchange", -1);
+    const bel_collective what = {
+        .op = BEL_OP_ALL_REDUCE, .reduce = BEL_REDUCE_SUM, .weighted = true};
+    if (exchange >= 0) sums = bel_graph_add_collective_gradient(g->graph, what, sums, exchange);
+    inputs[4] = sums;
+    g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_MOMENTS_NORM_GRAD, NULL, inputs, 5);
 }
 
 // Outputs 1 and 2 are mean and inverse deviation of the rows; results are dx, dscale and, where

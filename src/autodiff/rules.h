@@ -46,15 +46,16 @@ bel_gradient_fn bel_grad_abs, bel_grad_acos, bel_grad_acosh, bel_grad_add, bel_g
     bel_grad_hard_sigmoid, bel_grad_hard_sigmoid_grad, bel_grad_identity, bel_grad_layer_norm,
     bel_grad_leaky_relu, bel_grad_leaky_relu_grad, bel_grad_log, bel_grad_log_softmax,
     bel_grad_log_softmax_grad, bel_grad_lstm, bel_grad_masked_softmax, bel_grad_matmul,
-    bel_grad_matmul_flat, bel_grad_max, bel_grad_max_pool, bel_grad_min, bel_grad_mul, bel_grad_neg,
-    bel_grad_none, bel_grad_pad, bel_grad_pad_grad, bel_grad_pow, bel_grad_reciprocal,
-    bel_grad_reduce_l1, bel_grad_reduce_l2, bel_grad_reduce_max, bel_grad_reduce_mean,
-    bel_grad_reduce_prod, bel_grad_reduce_scatter, bel_grad_reduce_sum, bel_grad_reduce_sum_square,
-    bel_grad_relu, bel_grad_relu_grad, bel_grad_remainder, bel_grad_reshape, bel_grad_reshape_like,
-    bel_grad_sequence_mask, bel_grad_sigmoid, bel_grad_sigmoid_cross_entropy, bel_grad_sigmoid_grad,
-    bel_grad_silu, bel_grad_silu_grad, bel_grad_sin, bel_grad_sinh, bel_grad_slice,
-    bel_grad_slice_grad, bel_grad_softmax, bel_grad_softmax_grad, bel_grad_softplus, bel_grad_sqrt,
-    bel_grad_sub, bel_grad_sum_to, bel_grad_tan, bel_grad_tanh, bel_grad_tanh_grad, bel_grad_top_k,
-    bel_grad_transpose, bel_grad_where;
+    bel_grad_matmul_flat, bel_grad_max, bel_grad_max_pool, bel_grad_min, bel_grad_moments_norm,
+    bel_grad_mul, bel_grad_neg, bel_grad_none, bel_grad_pad, bel_grad_pad_grad, bel_grad_pow,
+    bel_grad_reciprocal, bel_grad_reduce_l1, bel_grad_reduce_l2, bel_grad_reduce_max,
+    bel_grad_reduce_mean, bel_grad_reduce_prod, bel_grad_reduce_scatter, bel_grad_reduce_sum,
+    bel_grad_reduce_sum_square, bel_grad_relu, bel_grad_relu_grad, bel_grad_remainder,
+    bel_grad_reshape, bel_grad_reshape_like, bel_grad_sequence_mask, bel_grad_sigmoid,
+    bel_grad_sigmoid_cross_entropy, bel_grad_sigmoid_grad, bel_grad_silu, bel_grad_silu_grad,
+    bel_grad_sin, bel_grad_sinh, bel_grad_slice, bel_grad_slice_grad, bel_grad_softmax,
+    bel_grad_softmax_grad, bel_grad_softplus, bel_grad_sqrt, bel_grad_sub, bel_grad_sum_to,
+    bel_grad_tan, bel_grad_tanh, bel_grad_tanh_grad, bel_grad_top_k, bel_grad_transpose,
+    bel_grad_where;
 
 #endif

@@ -1,10 +1,17 @@
 // Normalisations, and layers with variables for them. The moving mean and variance of
 // bel_batch_norm are state variables of kind STATE_MEAN: in training each replica assigns what
 // it computed and the job takes the mean over replicas, so they do not depend on who plays which
-// replica; in evaluation and prediction they are read only. The layers' epsilon and momentum are
-// fixed here: other numbers are other bits for every model that has such a layer.
+// replica; in evaluation and prediction they are read only. What replicas have exchanged is the
+// same in all of them, and so is the mean of it, but for a rounding where there are not 2, 4, 8 …
+// of them with as many examples each. The layers' default epsilon and momentum are fixed here:
+// other numbers are other bits for every model that has such a layer.
+#include <string.h>
+
+#include "belfry/collective.h"
 #include "belfry/ops.h"
 #include "graph/attrs.h"
+#include "graph/graph.h"
+#include "tensor/moments.h"
 
 bel_value *bel_batch_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
                                    bel_value *bias, bel_value *mean, bel_value *variance,
@@ -63,25 +70,97 @@ static bel_value *vector(bel_graph *graph, const char *name, int64_t size, doubl
     return bel_variable(graph, name, &shape, initializer, kind);
 }
 
-bel_value *bel_batch_norm(bel_graph *graph, bel_value *x, bool training, const char *name)
+// A batch normalisation while it is built: its settings and variables.
+typedef struct batch_norm {
+    bel_graph *graph;
+    bel_batch_norm_options options;
+    bel_value *scale, *bias, *mean, *variance;
+} batch_norm;
+
+static bool read_options(bel_graph *graph, const bel_batch_norm_options *given,
+                         bel_batch_norm_options *out)
 {
+    memset(out, 0, sizeof *out);
+    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    if (out->momentum == 0) out->momentum = 0.9;
+    if (out->epsilon == 0) out->epsilon = epsilon;
+    const char *wrong = NULL;
+    if (!(out->momentum > 0 && out->momentum <= 1)) wrong = "momentum above 0 and at most 1";
+    if (!(out->epsilon > 0)) wrong = "epsilon above 0";
+    if ((unsigned)out->statistics > BEL_STATISTICS_SYNC) wrong = "statistics that there are";
+    if (out->name == NULL) wrong = "a name";
+    if (wrong == NULL) return true;
+    bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "batch norm \"%s\": expected %s",
+                   out->name == NULL ? "" : out->name, wrong);
+    return false;
+}
+
+// By the batch of this replica alone, or by the moving statistics.
+static bel_value *norm_alone(const batch_norm *b, bel_value *x)
+{
+    bel_value *new_mean, *new_variance;
+    bel_value *y = bel_batch_normalization(b->graph, x, b->scale, b->bias, b->mean, b->variance,
+                                           b->options.epsilon, b->options.momentum,
+                                           b->options.training, &new_mean, &new_variance);
+    if (b->options.training) {
+        bel_assign_state(b->graph, b->mean, new_mean);
+        bel_assign_state(b->graph, b->variance, new_variance);
+    }
+    return y;
+}
+
+// By moments that replicas have exchanged, of which the moving statistics are made in any case.
+static bel_value *norm_together(const batch_norm *b, bel_value *x, const char *file, int line)
+{
+    bel_graph *graph = b->graph;
+    const bel_batch_norm_options *o = &b->options;
+    bel_attr_list attrs = {.count = 0};
+    if (o->sum_formula) bel_attr_put(&attrs, "by_sums", 1);
+    bel_value *own = bel_graph_add(graph, BEL_OP_BATCH_MOMENTS, &attrs, &x, 1);
+    if (own == NULL) return NULL;
+    bel_collective what = {.op = BEL_OP_ALL_REDUCE, .reduce = BEL_REDUCE_SUM};
+    if (!o->sum_formula) what.reduce = (bel_reduce_op)BEL_REDUCE_MOMENTS;
+    bel_value *all = bel_graph_add_collective(graph, what, own, file, line);
+    if (all == NULL) return NULL;
+    bel_attr_list move = attrs;
+    bel_attr_put(&move, "momentum", o->momentum);
+    bel_value *moved = bel_graph_add(graph, BEL_OP_MOMENTS_MOVE, &move,
+                                     (bel_value *[]){b->mean, b->variance, all}, 3);
+    if (moved == NULL) return NULL;
+    bel_assign_state(graph, b->mean, moved);
+    bel_assign_state(graph, b->variance, bel_graph_output(moved, 1));
+    bel_attr_put(&attrs, "epsilon", o->epsilon);
+    bool sync = o->statistics == BEL_STATISTICS_SYNC;
+    int exchange = bel_collective_read(BEL_OP_ALL_REDUCE, &all->node->attrs).index;
+    if (sync) bel_attr_put(&attrs, "exchange", exchange);
+    bel_value *inputs[] = {x, b->scale, b->bias, sync ? all : own};
+    return bel_graph_add(graph, BEL_OP_MOMENTS_NORM, &attrs, inputs, 4);
+}
+
+bel_value *bel_batch_norm_at(bel_graph *graph, bel_value *x, const bel_batch_norm_options *options,
+                             const char *file, int line)
+{
+    batch_norm b = {.graph = graph};
     bel_shape shape = bel_value_shape(x);
     int64_t channels = shape.rank > 1 ? shape.dims[1] : 0;
-    if (x == NULL) return NULL;
-    bel_graph_push_scope(graph, name);
-    bel_value *scale = vector(graph, "scale", channels, 1, BEL_VARIABLE_TRAINABLE);
-    bel_value *bias = vector(graph, "bias", channels, 0, BEL_VARIABLE_TRAINABLE);
-    bel_value *mean = vector(graph, "mean", channels, 0, BEL_VARIABLE_STATE_MEAN);
-    bel_value *variance = vector(graph, "variance", channels, 1, BEL_VARIABLE_STATE_MEAN);
-    bel_value *new_mean, *new_variance;
-    bel_value *y = bel_batch_normalization(graph, x, scale, bias, mean, variance, epsilon, 0.9,
-                                           training, &new_mean, &new_variance);
-    if (training) {
-        bel_assign_state(graph, mean, new_mean);
-        bel_assign_state(graph, variance, new_variance);
-    }
+    if (x == NULL || !read_options(graph, options, &b.options)) return NULL;
+    bel_graph_push_scope(graph, b.options.name);
+    b.scale = vector(graph, "scale", channels, 1, BEL_VARIABLE_TRAINABLE);
+    b.bias = vector(graph, "bias", channels, 0, BEL_VARIABLE_TRAINABLE);
+    b.mean = vector(graph, "mean", channels, 0, BEL_VARIABLE_STATE_MEAN);
+    b.variance = vector(graph, "variance", channels, 1, BEL_VARIABLE_STATE_MEAN);
+    bool together = b.options.training && b.options.statistics != BEL_STATISTICS_LOCAL &&
+                    bel_replica_count(graph) > 1;
+    bel_value *y = together ? norm_together(&b, x, file, line) : norm_alone(&b, x);
     bel_graph_pop_scope(graph);
     return y;
+}
+
+bel_value *bel_batch_norm(bel_graph *graph, bel_value *x, bool training, const char *name)
+{
+    const bel_batch_norm_options options = {
+        .size = sizeof options, .training = training, .name = name};
+    return bel_batch_norm_with(graph, x, &options);
 }
 
 bel_value *bel_layer_norm(bel_graph *graph, bel_value *x, const char *name)

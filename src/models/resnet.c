@@ -10,21 +10,37 @@
 //
 // Loss: mean softmax cross-entropy. Metric: accuracy. The moving statistics of the norms are state
 // (bel_batch_norm). Parameters: image_shape (see bel_part_images), blocks (3), width (16),
-// class_count (10), and those of the optimizer (bel_context_optimizer).
+// batch_norm ("local", "merged" or "sync": bel_batch_statistics), class_count (10), and those of
+// the optimizer (bel_context_optimizer).
 #include "models/parts.h"
 
 #include <stdio.h>
+#include <string.h>
 
 typedef struct layers {
     bel_graph *graph;
     bool training;
+    bel_batch_statistics statistics;
 } layers;
+
+static bel_batch_statistics statistics_of(bel_model_context *context)
+{
+    static const char *const names[] = {"local", "merged", "sync"};
+    const char *wanted = bel_context_param(context, "batch_norm", names[0]);
+    for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++)
+        if (strcmp(names[i], wanted) == 0) return (bel_batch_statistics)i;
+    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                   "parameter batch_norm must be local, merged or sync, got \"%s\"", wanted);
+    return BEL_STATISTICS_LOCAL;
+}
 
 static bel_value *conv_norm(const layers *l, bel_value *x, int64_t filters, int64_t size,
                             int64_t stride, const char *name)
 {
     bel_value *y = bel_conv_2d(l->graph, x, filters, size, stride, false, name);
-    return bel_batch_norm(l->graph, y, l->training, name);
+    const bel_batch_norm_options options = {
+        .size = sizeof options, .training = l->training, .name = name, .statistics = l->statistics};
+    return bel_batch_norm_with(l->graph, y, &options);
 }
 
 static bel_value *block(const layers *l, bel_value *x, int64_t filters, int64_t stride)
@@ -38,7 +54,8 @@ static bel_value *block(const layers *l, bel_value *x, int64_t filters, int64_t 
 
 bel_status *bel_resnet_model(bel_model_context *context, bel_estimator_spec *spec)
 {
-    layers l = {bel_context_graph(context), bel_context_mode(context) == BEL_MODE_TRAIN};
+    layers l = {bel_context_graph(context), bel_context_mode(context) == BEL_MODE_TRAIN,
+                statistics_of(context)};
     int64_t blocks = bel_part_whole(context, "blocks", 3, 1, 100);
     int64_t width = bel_part_whole(context, "width", 16, 1, 1 << 14);
     bel_value *h = bel_relu(l.graph, conv_norm(&l, bel_part_images(context), width, 3, 1, "first"));

@@ -22,8 +22,21 @@ bel_collective bel_collective_read(bel_op op, const bel_attr_list *attrs)
                             .index = (int)bel_attr_number(attrs, "collective", 0)};
 }
 
-static bel_status *check_reduce(const bel_collective *c, bel_dtype dtype)
+static bel_status *check_moments(const bel_collective *c, const bel_spec *value)
 {
+    const bel_shape *shape = &value->shape;
+    bool fits = value->dtype == BEL_DTYPE_F32 && shape->rank == 2 &&
+                shape->dims[0] == BEL_MOMENTS_ROWS && c->op == BEL_OP_ALL_REDUCE;
+    if (fits) return NULL;
+    char text[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "moments are f32 [%d, c] and reduced for all, got %s %s",
+                   BEL_MOMENTS_ROWS, bel_dtype_name(value->dtype), bel_shape_text(shape, text));
+}
+
+static bel_status *check_reduce(const bel_collective *c, const bel_spec *value)
+{
+    bel_dtype dtype = value->dtype;
+    if ((int)c->reduce == BEL_REDUCE_MOMENTS) return check_moments(c, value);
     if ((unsigned)c->reduce > BEL_REDUCE_PRODUCT)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no reduction %d", (int)c->reduce);
     bool floats = dtype == BEL_DTYPE_F32 || dtype == BEL_DTYPE_F64;
@@ -41,7 +54,7 @@ bel_status *bel_infer_all_reduce(const bel_attr_list *attrs, const bel_spec *inp
 {
     (void)input_count;
     const bel_collective c = bel_collective_read(BEL_OP_ALL_REDUCE, attrs);
-    BEL_TRY(check_reduce(&c, inputs[0].dtype));
+    BEL_TRY(check_reduce(&c, &inputs[0]));
     out_outputs[0] = inputs[0];
     return NULL;
 }
@@ -68,7 +81,7 @@ bel_status *bel_infer_reduce_scatter(const bel_attr_list *attrs, const bel_spec 
     const bel_collective c = bel_collective_read(BEL_OP_REDUCE_SCATTER, attrs);
     const bel_shape *shape = &inputs[0].shape;
     char text[BEL_SHAPE_TEXT];
-    BEL_TRY(check_reduce(&c, inputs[0].dtype));
+    BEL_TRY(check_reduce(&c, &inputs[0]));
     if (shape->rank == 0 || shape->dims[0] != c.replicas)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "expected [%d, …], a part for each replica, got %s",
                        c.replicas, bel_shape_text(shape, text));

@@ -103,7 +103,11 @@ bel_prepare_fn bel_prepare_pool;
 
 // norm.c
 bel_infer_fn bel_infer_channel_sum, bel_infer_batch_norm, bel_infer_batch_norm_grad;
+bel_infer_fn bel_infer_batch_moments, bel_infer_moments_norm, bel_infer_moments_norm_sums;
+bel_infer_fn bel_infer_moments_norm_grad, bel_infer_moments_move;
 bel_prepare_fn bel_prepare_channel_sum, bel_prepare_batch_norm, bel_prepare_batch_norm_grad;
+bel_prepare_fn bel_prepare_batch_moments, bel_prepare_moments_norm, bel_prepare_moments_norm_sums;
+bel_prepare_fn bel_prepare_moments_move;
 
 // row_norm.c
 bel_infer_fn bel_infer_layer_norm, bel_infer_layer_norm_grad;

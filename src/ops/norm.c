@@ -2,6 +2,10 @@
 //
 // Sums run over parts of the batch, cut by shape alone, in double; the parts are added in order.
 // `before` makes the parts, `run` normalises images.
+//
+// Over all replicas both passes are cut in two, and replicas exchange between the halves: moments
+// of x, then MomentsNorm, which takes those of all replicas together; and sums of dy, then
+// MomentsNormGrad. Each half goes through its images as that half of BatchNormalization does.
 #include <math.h>
 #include <string.h>
 
@@ -9,6 +13,7 @@
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
 #include "ops/window.h"
+#include "tensor/moments.h"
 
 enum { PARTS = 8 };
 
@@ -30,11 +35,11 @@ bel_status *bel_infer_channel_sum(const bel_attr_list *attrs, const bel_spec *in
     return NULL;
 }
 
-// inputs[first … 4] must be vectors of x's channels and type.
-static bel_status *check_vectors(const bel_spec *inputs, const bel_spec *x, int first)
+// inputs[first … end) must be vectors of x's channels and type.
+static bel_status *check_vectors(const bel_spec *inputs, const bel_spec *x, int first, int end)
 {
     bel_shape want = BEL_SHAPE(x->shape.dims[1]);
-    for (int i = first; i < 5; i++) {
+    for (int i = first; i < end; i++) {
         bool same = inputs[i].dtype == x->dtype && bel_shape_equal(&inputs[i].shape, &want);
         char wt[BEL_SHAPE_TEXT], ht[BEL_SHAPE_TEXT];
         if (same) continue;
@@ -45,12 +50,23 @@ static bel_status *check_vectors(const bel_spec *inputs, const bel_spec *x, int 
     return NULL;
 }
 
+// A matrix [rows, channels] of x's type.
+static bel_status *check_rows(const bel_spec *matrix, const bel_spec *x, int64_t rows)
+{
+    bel_shape want = BEL_SHAPE(rows, x->shape.dims[1]);
+    if (matrix->dtype == x->dtype && bel_shape_equal(&matrix->shape, &want)) return NULL;
+    char wt[BEL_SHAPE_TEXT], ht[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "expected %s %s, got %s %s", bel_dtype_name(x->dtype),
+                   bel_shape_text(&want, wt), bel_dtype_name(matrix->dtype),
+                   bel_shape_text(&matrix->shape, ht));
+}
+
 bel_status *bel_infer_batch_norm(const bel_attr_list *attrs, const bel_spec *inputs,
                                  int input_count, bel_spec *out_outputs)
 {
     BEL_TRY(bel_infer_float(attrs, inputs, input_count, out_outputs));
     BEL_TRY(needs_image(&inputs[0].shape));
-    BEL_TRY(check_vectors(inputs, &inputs[0], 1));
+    BEL_TRY(check_vectors(inputs, &inputs[0], 1, 5));
     for (int i = 1; i < 5; i++)
         out_outputs[i] = inputs[1];
     return NULL;
@@ -62,8 +78,67 @@ bel_status *bel_infer_batch_norm_grad(const bel_attr_list *attrs, const bel_spec
     (void)attrs, (void)input_count;
     BEL_TRY(bel_infer_binary_same(attrs, inputs, 2, out_outputs));
     BEL_TRY(needs_image(&inputs[0].shape));
-    BEL_TRY(check_vectors(inputs, &inputs[0], 2));
+    BEL_TRY(check_vectors(inputs, &inputs[0], 2, 5));
     out_outputs[1] = out_outputs[2] = inputs[2];
+    return NULL;
+}
+
+// x, scale, bias, moments [3, c].
+bel_status *bel_infer_moments_norm(const bel_attr_list *attrs, const bel_spec *inputs,
+                                   int input_count, bel_spec *out_outputs)
+{
+    BEL_TRY(bel_infer_float(attrs, inputs, input_count, out_outputs));
+    BEL_TRY(needs_image(&inputs[0].shape));
+    BEL_TRY(check_vectors(inputs, &inputs[0], 1, 3));
+    BEL_TRY(check_rows(&inputs[3], &inputs[0], BEL_MOMENTS_ROWS));
+    out_outputs[1] = inputs[3];
+    return NULL;
+}
+
+// mean, variance, moments [3, c].
+bel_status *bel_infer_moments_move(const bel_attr_list *attrs, const bel_spec *inputs,
+                                   int input_count, bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    BEL_TRY(bel_infer_binary_same(attrs, inputs, 2, out_outputs));
+    int64_t channels = inputs[0].shape.rank == 1 ? inputs[0].shape.dims[0] : 0;
+    const bel_spec image = {inputs[0].dtype, BEL_SHAPE(1, channels)};
+    BEL_TRY(check_rows(&inputs[2], &image, BEL_MOMENTS_ROWS));
+    out_outputs[1] = inputs[0];
+    return NULL;
+}
+
+bel_status *bel_infer_batch_moments(const bel_attr_list *attrs, const bel_spec *inputs,
+                                    int input_count, bel_spec *out_outputs)
+{
+    BEL_TRY(bel_infer_channel_sum(attrs, inputs, input_count, out_outputs));
+    out_outputs[0].shape = BEL_SHAPE(BEL_MOMENTS_ROWS, inputs[0].shape.dims[1]);
+    return NULL;
+}
+
+// dy, x, statistics [3, c].
+bel_status *bel_infer_moments_norm_sums(const bel_attr_list *attrs, const bel_spec *inputs,
+                                        int input_count, bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    BEL_TRY(bel_infer_binary_same(attrs, inputs, 2, out_outputs));
+    BEL_TRY(needs_image(&inputs[0].shape));
+    BEL_TRY(check_rows(&inputs[2], &inputs[0], BEL_MOMENTS_ROWS));
+    int64_t channels = inputs[0].shape.dims[1];
+    out_outputs[0].shape = BEL_SHAPE(2, channels);
+    out_outputs[1] = out_outputs[2] = (bel_spec){inputs[0].dtype, BEL_SHAPE(channels)};
+    return NULL;
+}
+
+// dy, x, statistics [3, c], scale, sums [2, c].
+bel_status *bel_infer_moments_norm_grad(const bel_attr_list *attrs, const bel_spec *inputs,
+                                        int input_count, bel_spec *out_outputs)
+{
+    bel_spec made[3];
+    BEL_TRY(bel_infer_moments_norm_sums(attrs, inputs, input_count, made));
+    BEL_TRY(check_vectors(inputs, &inputs[0], 3, 4));
+    BEL_TRY(check_rows(&inputs[4], &inputs[0], 2));
+    out_outputs[0] = inputs[0];
     return NULL;
 }
 
@@ -74,8 +149,16 @@ typedef struct norm_params {
     int64_t parts, images_per_part, images_per_tile;
     bel_image_steps u, v, y;
     bool training;
+    bool by_sums; // moments are the number of elements, their sum, and that of their squares
     double epsilon, momentum;
 } norm_params;
+
+// True where dy comes first and x second.
+static bool is_gradient(bel_op op)
+{
+    return op == BEL_OP_BATCH_NORM_GRAD || op == BEL_OP_MOMENTS_NORM_SUMS ||
+           op == BEL_OP_MOMENTS_NORM_GRAD;
+}
 
 // True where the channels of a pixel, and the pixels of an image, are neighbours.
 static bool is_dense(const norm_params *p, const bel_image_steps *steps)
@@ -114,17 +197,18 @@ static void run_parts(const bel_kernel_call *call, int64_t tile)
     int64_t first = tile * p->images_per_part, end = first + p->images_per_part;
     if (end > p->n) end = p->n;
     const float *u = call->inputs[0].data;
-    const float *v = call->op == BEL_OP_CHANNEL_SUM  ? NULL
-                     : call->op == BEL_OP_BATCH_NORM ? u
-                                                     : call->inputs[1].data;
+    const float *v = call->op == BEL_OP_CHANNEL_SUM ? NULL
+                     : is_gradient(call->op)        ? call->inputs[1].data
+                                                    : u;
     for (int64_t i = first; i < end; i++)
         add_image(p, u + i * p->u.image, v == NULL ? NULL : v + i * p->v.image, sums);
 }
 
-// Sum number `which` (0: u, 1: u · v) of channel c over all parts.
+// Sum number `which` (0: u, 1: u · v) of channel c over all parts; 0 where nobody made parts.
 static double total(const bel_kernel_call *call, int which, int64_t c)
 {
     const norm_params *p = call->params;
+    if (call->workspace == NULL) return 0;
     const double *sums = (const double *)call->workspace + which * p->channels + c;
     double sum = 0;
     for (int64_t part = 0; part < p->parts; part++)
@@ -132,12 +216,64 @@ static double total(const bel_kernel_call *call, int which, int64_t c)
     return sum;
 }
 
-static void run_channel_sum(const bel_kernel_call *call, int64_t tile)
+static double count_of(const norm_params *p)
+{
+    return (double)(p->n * p->rows * p->columns);
+}
+
+static void set_moments(const bel_kernel_call *call, int64_t c, double sum, double squares)
+{
+    const norm_params *p = call->params;
+    const bel_tensor *to = &call->outputs[0];
+    double count = count_of(p), mean = count > 0 ? sum / count : 0;
+    bool by_sums = p->by_sums;
+    bel_element_set(to, BEL_MOMENTS_COUNT * p->channels + c, count);
+    bel_element_set(to, BEL_MOMENTS_MEAN * p->channels + c, by_sums ? sum : mean);
+    bel_element_set(to, BEL_MOMENTS_SQUARES * p->channels + c,
+                    by_sums ? squares : bel_larger_of(squares - mean * sum, 0));
+}
+
+// Element c of a row of a matrix [rows, channels].
+static double row_get(const norm_params *p, const bel_tensor *matrix, int64_t row, int64_t c)
+{
+    return bel_element_get(matrix, row * p->channels + c);
+}
+
+// Rows of the statistics that MomentsNorm gives to its gradient.
+enum { WHOLE_COUNT, WHOLE_MEAN, WHOLE_INVERSE };
+
+// Σ dy and Σ dy x', x' = (x - mean) / deviation, for the exchange; and as dscale and dbias.
+static void set_gradient_sums(const bel_kernel_call *call, int64_t c, double sum, double products)
+{
+    const norm_params *p = call->params;
+    const bel_tensor *whole = &call->inputs[2];
+    double mean = row_get(p, whole, WHOLE_MEAN, c), inverse = row_get(p, whole, WHOLE_INVERSE, c);
+    double scaled = inverse * (products - mean * sum);
+    bel_element_set(&call->outputs[0], c, sum);
+    bel_element_set(&call->outputs[0], p->channels + c, scaled);
+    bel_element_set(&call->outputs[1], c, scaled);
+    bel_element_set(&call->outputs[2], c, sum);
+}
+
+// What the sums of a channel become, where no image is made of them.
+static void set_channel(const bel_kernel_call *call, int64_t c, double sum, double products)
+{
+    if (call->op == BEL_OP_CHANNEL_SUM) {
+        bel_element_set(&call->outputs[0], c, sum);
+    } else if (call->op == BEL_OP_BATCH_MOMENTS) {
+        set_moments(call, c, sum, products);
+    } else {
+        set_gradient_sums(call, c, sum, products);
+    }
+}
+
+static void run_channels(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
     const norm_params *p = call->params;
     for (int64_t c = 0; c < p->channels; c++)
-        bel_element_set(&call->outputs[0], c, total(call, 0, c));
+        set_channel(call, c, total(call, 0, c),
+                    call->op == BEL_OP_CHANNEL_SUM ? 0 : total(call, 1, c));
 }
 
 // --- Channels ------------------------------------------------------------------------------------
@@ -146,11 +282,6 @@ static void run_channel_sum(const bel_kernel_call *call, int64_t tile)
 typedef struct channel_map {
     double factor, second, offset;
 } channel_map;
-
-static double count_of(const norm_params *p)
-{
-    return (double)(p->n * p->rows * p->columns);
-}
 
 // u = x; the statistics go to the outputs when `write`.
 static channel_map forward_channel(const bel_kernel_call *call, int64_t c, double sum,
@@ -201,11 +332,82 @@ static channel_map backward_channel(const bel_kernel_call *call, int64_t c, doub
     return a;
 }
 
+// Mean and variance by moments [3, c]. Sums of squares are taken as what they are, floats that
+// replicas have added: their difference may have no digit left, or be below 0.
+static void whole_of(const norm_params *p, const bel_tensor *moments, int64_t c, double *out_mean,
+                     double *out_variance)
+{
+    double count = row_get(p, moments, BEL_MOMENTS_COUNT, c);
+    double mean = row_get(p, moments, BEL_MOMENTS_MEAN, c);
+    double squares = row_get(p, moments, BEL_MOMENTS_SQUARES, c);
+    if (p->by_sums) {
+        float m = (float)mean / (float)count;
+        *out_mean = (double)m;
+        *out_variance = bel_larger_of((double)((float)squares / (float)count - m * m), 0);
+    } else {
+        *out_mean = mean;
+        *out_variance = squares / count;
+    }
+}
+
+// Forward, by moments of elements that are not all here.
+static channel_map whole_channel(const bel_kernel_call *call, int64_t c, bool write)
+{
+    const norm_params *p = call->params;
+    const bel_tensor *moments = &call->inputs[3], *whole = &call->outputs[1];
+    double count = row_get(p, moments, BEL_MOMENTS_COUNT, c), mean = 0, variance = 0;
+    if (count > 0) whole_of(p, moments, c, &mean, &variance);
+    double inverse = 1 / sqrt(variance + p->epsilon);
+    if (write) {
+        bel_element_set(whole, WHOLE_COUNT * p->channels + c, count);
+        bel_element_set(whole, WHOLE_MEAN * p->channels + c, mean);
+        bel_element_set(whole, WHOLE_INVERSE * p->channels + c, inverse);
+    }
+    double factor = bel_element_get(&call->inputs[1], c) * inverse;
+    return (channel_map){.factor = factor,
+                         .offset = bel_element_get(&call->inputs[2], c) - mean * factor};
+}
+
+// The moving mean and variance, moved.
+static void run_move(const bel_kernel_call *call, int64_t tile)
+{
+    (void)tile;
+    const norm_params *p = call->params;
+    const bel_tensor *moments = &call->inputs[2];
+    for (int64_t c = 0; c < p->channels; c++) {
+        double old_mean = bel_element_get(&call->inputs[0], c), mean = old_mean;
+        double old_variance = bel_element_get(&call->inputs[1], c), variance = old_variance;
+        double rest = 1 - p->momentum;
+        if (row_get(p, moments, BEL_MOMENTS_COUNT, c) > 0)
+            whole_of(p, moments, c, &mean, &variance);
+        bel_element_set(&call->outputs[0], c, old_mean * p->momentum + mean * rest);
+        bel_element_set(&call->outputs[1], c, old_variance * p->momentum + variance * rest);
+    }
+}
+
+// dx as of backward_channel, with sums over all the elements that the moments stand for.
+static channel_map whole_backward_channel(const bel_kernel_call *call, int64_t c)
+{
+    const norm_params *p = call->params;
+    const bel_tensor *whole = &call->inputs[2], *sums = &call->inputs[4];
+    double count = row_get(p, whole, WHOLE_COUNT, c), mean = row_get(p, whole, WHOLE_MEAN, c);
+    double inverse = row_get(p, whole, WHOLE_INVERSE, c);
+    channel_map a = {.factor = bel_element_get(&call->inputs[3], c) * inverse};
+    if (count == 0) return a;
+    a.second = -a.factor * inverse * row_get(p, sums, 1, c) / count;
+    a.offset = -a.factor * row_get(p, sums, 0, c) / count - a.second * mean;
+    return a;
+}
+
 static channel_map channel_of(const bel_kernel_call *call, int64_t c, double sum, double products,
                               bool write)
 {
-    return call->op == BEL_OP_BATCH_NORM ? forward_channel(call, c, sum, products, write)
-                                         : backward_channel(call, c, sum, products, write);
+    switch (call->op) {
+    case BEL_OP_MOMENTS_NORM: return whole_channel(call, c, write);
+    case BEL_OP_MOMENTS_NORM_GRAD: return whole_backward_channel(call, c);
+    case BEL_OP_BATCH_NORM: return forward_channel(call, c, sum, products, write);
+    default: return backward_channel(call, c, sum, products, write);
+    }
 }
 
 // --- Kernels -------------------------------------------------------------------------------------
@@ -241,8 +443,7 @@ static void run_apply(const bel_kernel_call *call, int64_t tile)
     const norm_params *p = call->params;
     int64_t begin = tile * p->images_per_tile, end = begin + p->images_per_tile;
     if (end > p->n) end = p->n;
-    bool gradient = call->op == BEL_OP_BATCH_NORM_GRAD;
-    const float *u = call->inputs[0].data, *v = gradient ? call->inputs[1].data : u;
+    const float *u = call->inputs[0].data, *v = is_gradient(call->op) ? call->inputs[1].data : u;
     float *y = call->outputs[0].data;
     for (int64_t first = 0; first < p->channels; first += RUN) {
         float affines[3][RUN];
@@ -261,13 +462,19 @@ static void run_apply(const bel_kernel_call *call, int64_t tile)
     }
 }
 
+// Whether a call gives images, or vectors alone.
+static bool gives_images(bel_op op)
+{
+    return op != BEL_OP_CHANNEL_SUM && op != BEL_OP_BATCH_MOMENTS && op != BEL_OP_MOMENTS_NORM_SUMS;
+}
+
 // Any type, plain order.
 static void run_reference(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
     const norm_params *p = call->params;
     int64_t plane = p->rows * p->columns;
-    int v = call->op == BEL_OP_BATCH_NORM_GRAD ? 1 : 0;
+    int v = is_gradient(call->op) ? 1 : 0;
     for (int64_t c = 0; c < p->channels; c++) {
         double sum = 0, products = 0;
         for (int64_t i = 0; i < p->n * plane; i++) {
@@ -278,8 +485,8 @@ static void run_reference(const bel_kernel_call *call, int64_t tile)
                 products += a * bel_element_get(&call->inputs[v], at);
             }
         }
-        if (call->op == BEL_OP_CHANNEL_SUM) {
-            bel_element_set(&call->outputs[0], c, sum);
+        if (!gives_images(call->op)) {
+            set_channel(call, c, sum, products);
             continue;
         }
         channel_map a = channel_of(call, c, sum, products, true);
@@ -299,12 +506,13 @@ static norm_params make_params(const bel_prepare *prepare, const bel_kernel_call
                      .channels = x->dims[1],
                      .rows = 1,
                      .training = bel_attr_number(prepare->attrs, "training_mode", 0) != 0,
+                     .by_sums = bel_attr_flag(prepare->attrs, "by_sums"),
                      .epsilon = bel_attr_number(prepare->attrs, "epsilon", 1e-5),
                      .momentum = bel_attr_number(prepare->attrs, "momentum", 0.9)};
     bel_shape flat = BEL_SHAPE(p.n, p.channels, 1); // spatial dimensions as one
     for (int32_t i = 2; i < x->rank; i++)
         flat.dims[2] *= x->dims[i];
-    int v = call->op == BEL_OP_BATCH_NORM_GRAD ? 1 : 0;
+    int v = is_gradient(call->op) ? 1 : 0;
     p.columns = flat.dims[2];
     p.u = bel_image_steps_of(&flat, call->inputs_last[0]);
     p.v = bel_image_steps_of(&flat, call->inputs_last[v]);
@@ -332,7 +540,7 @@ void bel_prepare_channel_sum(const bel_prepare *prepare, bel_kernel_call *call)
     if (!is_fast(prepare, call, &p)) return;
     call->run = run_parts;
     call->tile_count = p.parts;
-    call->after = run_channel_sum;
+    call->after = run_channels;
     call->after_tiles = 1;
 }
 
@@ -349,4 +557,39 @@ void bel_prepare_batch_norm(const bel_prepare *prepare, bel_kernel_call *call)
 void bel_prepare_batch_norm_grad(const bel_prepare *prepare, bel_kernel_call *call)
 {
     bel_prepare_batch_norm(prepare, call);
+}
+
+void bel_prepare_batch_moments(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    bel_prepare_channel_sum(prepare, call);
+}
+
+// The last stage reads statistics as well, so it is no `after`.
+void bel_prepare_moments_norm_sums(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    norm_params p = make_params(prepare, call);
+    if (!is_fast(prepare, call, &p)) return;
+    call->before = run_parts;
+    call->before_tiles = p.parts;
+    call->run = run_channels;
+    call->tile_count = 1;
+}
+
+void bel_prepare_moments_norm(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    norm_params p = make_params(prepare, call);
+    if (!is_fast(prepare, call, &p)) return;
+    call->workspace_bytes = 0;
+    call->run = run_apply;
+    call->tile_count = (p.n + p.images_per_tile - 1) / p.images_per_tile;
+}
+
+void bel_prepare_moments_move(const bel_prepare *prepare, bel_kernel_call *call)
+{
+    const norm_params p = {.channels = call->inputs[0].shape.dims[0],
+                           .by_sums = bel_attr_flag(prepare->attrs, "by_sums"),
+                           .momentum = bel_attr_number(prepare->attrs, "momentum", 0.9)};
+    call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
+    call->run = run_move;
+    call->tile_count = 1;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "tensor/moments.h"
 #include "worker/meeting.h"
 
 // What is given of one collective.
@@ -18,10 +19,13 @@ typedef struct giving {
     const char **values; // by slot
 } giving;
 
-// A piece that is under way.
+// A piece that is under way. A value is cut like a matrix, into columns: moments have rows that
+// belong together; any other value is one row.
 typedef struct cut {
-    int part;      // of the exchange
-    int64_t first; // element of the value
+    int part;       // of the exchange
+    int64_t first;  // column of the value
+    int64_t length; // columns of the whole
+    int64_t columns;
     bel_exchange_head head;
 } cut;
 
@@ -40,6 +44,11 @@ bel_exchange_pieces *bel_exchange_pieces_create(void)
 static int all_replicas(const bel_meeting *m)
 {
     return m->worker->config.assignment->replica_count;
+}
+
+static int rows_of(const bel_meeting *m)
+{
+    return (int)m->what->reduce == BEL_REDUCE_MOMENTS ? BEL_MOMENTS_ROWS : 1;
 }
 
 // --- What is given -------------------------------------------------------------------------------
@@ -182,9 +191,11 @@ static void deliver(const bel_meeting *m, const cut *c, const char *answer, int 
     } else if (m->what->op == BEL_OP_REDUCE_SCATTER) {
         deliver_part(m, c, values, all, r);
     } else if (m->what->op == BEL_OP_ALL_REDUCE) {
-        const bel_combining piece = bel_meeting_combining(m, c->head.elements);
-        bel_combine_give(&piece, values, all, bel_meeting_weight(m, r),
-                         to + (size_t)c->first * size);
+        const bel_combining row = bel_meeting_combining(m, c->columns);
+        for (int i = 0; i < rows_of(m); i++)
+            bel_combine_give(&row, values + (size_t)(i * c->columns) * size, all,
+                             bel_meeting_weight(m, r),
+                             to + (size_t)(i * c->length + c->first) * size);
     } else {
         memcpy(to + (size_t)c->first * size, values, (size_t)c->head.elements * size);
     }
@@ -216,28 +227,33 @@ static size_t aligned(size_t bytes)
     return (bytes + BEL_EXCHANGE_ALIGN - 1) / BEL_EXCHANGE_ALIGN * BEL_EXCHANGE_ALIGN;
 }
 
-// Elements of a piece, so that a few of them and of their answers fit the rooms. All workers must
-// cut alike, whatever they give: so it depends on the number of all replicas alone.
-static int64_t piece_elements(const bel_exchange_head *head, int replicas)
+// Columns of a piece, so that a few pieces and their answers fit the rooms. All workers must cut
+// alike, whatever they give: so it depends on the number of all replicas alone. A worker's block of
+// ids has two nodes on each level of the tree at most.
+static int64_t piece_columns(const bel_meeting *m, const bel_exchange_head *head)
 {
     enum { SHARE = BEL_EXCHANGE_ROOM / 4 };
-    bel_exchange_head one = *head;
-    one.elements = 1;
-    one.slots = replicas;
-    return (int64_t)(SHARE / bel_exchange_sent(&one)) + 1;
+    int replicas = all_replicas(m), nodes = 2 * m->worker->config.assignment->depth + 1;
+    bool gathers = head->kind == BEL_EXCHANGE_GATHER || nodes > replicas;
+    size_t slots = (size_t)(gathers ? replicas : nodes);
+    size_t fixed = sizeof *head + slots * sizeof(bel_exchange_slot);
+    size_t column = slots * (size_t)rows_of(m) * bel_dtype_size((bel_dtype)head->dtype);
+    return fixed + column < SHARE ? (int64_t)((SHARE - fixed) / column) : 1;
 }
 
-// Copies elements from `first` on of all slots into the room.
-static void write_piece(const giving *g, const bel_exchange_head *head, int64_t first, char *to)
+// Copies the columns of all slots into the room.
+static void write_piece(const giving *g, const cut *c, char *to)
 {
-    size_t size = bel_dtype_size((bel_dtype)head->dtype), bytes = (size_t)head->elements * size;
-    size_t slots = (size_t)head->slots * sizeof *g->slots;
-    memcpy(to, head, sizeof *head);
-    to += sizeof *head;
+    size_t size = bel_dtype_size((bel_dtype)c->head.dtype);
+    size_t slots = (size_t)c->head.slots * sizeof *g->slots, row = (size_t)c->columns * size;
+    int64_t rows = c->columns > 0 ? c->head.elements / c->columns : 0;
+    memcpy(to, &c->head, sizeof c->head);
+    to += sizeof c->head;
     if (slots > 0) memcpy(to, g->slots, slots);
     to += slots;
-    for (int i = 0; i < head->slots && bytes > 0; i++, to += bytes)
-        memcpy(to, g->values[i] + (size_t)first * size, bytes);
+    for (int i = 0; i < c->head.slots; i++)
+        for (int64_t r = 0; r < rows; r++, to += row)
+            memcpy(to, g->values[i] + (size_t)(r * c->length + c->first) * size, row);
 }
 
 bel_status *bel_meeting_hold_with_others(bel_meeting *m, int exchange, int part)
@@ -245,20 +261,22 @@ bel_status *bel_meeting_hold_with_others(bel_meeting *m, int exchange, int part)
     bel_worker *worker = m->worker;
     bel_exchange_pieces *p = worker->exchange.pieces;
     const giving g = give(m);
-    int64_t each = piece_elements(&g.head, all_replicas(m)), first = 0;
-    for (int32_t number = 0; number == 0 || first < g.head.total; number++, first += each) {
-        bel_exchange_head head = g.head;
-        head.elements = head.total - first < each ? head.total - first : each;
-        size_t sent = bel_exchange_sent(&head);
-        size_t answered = bel_exchange_answered(&head, all_replicas(m));
+    int64_t rows = rows_of(m), each = piece_columns(m, &g.head), first = 0;
+    int64_t length = g.head.total / rows;
+    for (int32_t number = 0; number == 0 || first < length; number++, first += each) {
+        cut c = {.part = part, .first = first, .length = length, .head = g.head};
+        c.columns = length - first < each ? length - first : each;
+        c.head.elements = rows * c.columns;
+        size_t sent = bel_exchange_sent(&c.head);
+        size_t answered = bel_exchange_answered(&c.head, all_replicas(m));
         bool full = p->count == BEL_EXCHANGE_PIECES || p->used + sent > BEL_EXCHANGE_ROOM ||
                     p->answers_used + answered > BEL_EXCHANGE_ROOM;
         if (full) {
             BEL_TRY(bel_meeting_end_with_others(m, exchange));
             bel_meeting_turn_to(m, exchange, part);
         }
-        write_piece(&g, &head, first, bel_client_exchange_room(worker->config.client) + p->used);
-        p->cuts[p->count] = (cut){.part = part, .first = first, .head = head};
+        write_piece(&g, &c, bel_client_exchange_room(worker->config.client) + p->used);
+        p->cuts[p->count] = c;
         p->pieces[p->count++] = (bel_client_piece){.part = part,
                                                    .piece = number,
                                                    .at = (uint32_t)p->used,

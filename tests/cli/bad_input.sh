@@ -44,6 +44,8 @@ run_fails 2 '--decay_rate is read only with --schedule exponential' train x --de
 run_fails 2 '--momentum is read only with --optimizer momentum or lars, and that is adam' train x --momentum 0.5
 run_fails 2 '--max_staleness is read only with --mode bounded, and that is sync' train x --max_staleness 2
 run_fails 2 '--image_shape is read only with --model cnn or resnet, and that is dnn' train x --image_shape 1,8,8
+run_fails 2 '--batch_norm is read only with --model resnet, and that is dnn' train x --batch_norm sync
+run_fails 2 '--batch_norm' train x --model resnet --batch_norm global
 run_fails 2 '--hidden_units is read only with --model dnn or wide_deep, and that is cnn' train x --model cnn
 run_fails 2 '--save_checkpoints_secs is not read with --save_checkpoints_steps' train x --save_checkpoints_steps 5 \
     --save_checkpoints_secs 5

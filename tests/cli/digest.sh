@@ -40,9 +40,25 @@ for model in "cnn --filters 20,16 --window 3 --dense_units 24" "resnet --blocks 
     equal "$name: workers of 3 and 1 towers, shards" "$(digest "$name-odd")" "$(digest "$name-one")"
 done
 
+# Statistics of all replicas: the same bits for towers and turns, and the loss of one replica with the batch of all.
+loss() { sed -nE 's/^loss ([0-9.]+)$/\1/p' out.txt; }
+norms=(--model resnet --blocks 1 --width 8 --train_steps 12)
+for kind in merged sync; do
+    run_ok train "$kind-four" "${norms[@]}" --batch_norm "$kind" --train_batch_size 16 --num_gpus 4
+    four=$(loss)
+    run_ok train "$kind-turns" "${norms[@]}" --batch_norm "$kind" --train_batch_size 16 --replicas_to_aggregate 4
+    equal "batch norm $kind: a tower in four turns" "$(digest "$kind-turns")" "$(digest "$kind-four")"
+    run_ok train "$kind-half" "${norms[@]}" --batch_norm "$kind" --train_batch_size 16 --num_gpus 2 \
+        --replicas_to_aggregate 2 --precision bf16 --activation_memory 1
+    check "batch norm $kind: a loss of ${four:-?}, with halves $(loss)" \
+        awk "BEGIN { exit !($(loss) > 0.98 * ${four:-9} && $(loss) < 1.02 * ${four:-0}) }"
+done
+run_ok train sync-one "${norms[@]}" --batch_norm sync --train_batch_size 64
+check "batch norm sync: a loss of ${four:-?} with four replicas, with one $(loss)" \
+    awk "BEGIN { exit !($(loss) > 0.99999 * ${four:-9} && $(loss) < 1.00001 * ${four:-0}) }"
+
 # Less memory for activations: computed again with the same bits, or kept as halves with others.
 deep=(--model resnet --blocks 2 --width 16 --train_batch_size 64 --train_steps 8)
-loss() { sed -nE 's/^loss ([0-9.]+)$/\1/p' out.txt; }
 run_ok train deep "${deep[@]}" --num_gpus 2
 exact=$(loss)
 run_ok train deep-again "${deep[@]}" --num_workers 2 --activation_memory 3

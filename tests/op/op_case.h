@@ -134,7 +134,9 @@ static inline bel_attr_list op_parse_attrs(const char *text)
                                         "zero_infinity",
                                         "low",
                                         "high",
-                                        "mean"};
+                                        "mean",
+                                        "replicas",
+                                        "by_sums"};
     bel_attr_list attrs = {.count = 0};
     while (*text != '\0') {
         size_t length = strcspn(text, "=");

@@ -335,6 +335,47 @@ def batch_norm_grad(attrs, dy, x, scale, mean, inverse):
     return by_channel(scale * inverse, x) * (dy - rest)
 
 
+def batch_moments(attrs, x):
+    rows = x.transpose(0, 1).reshape(x.shape[1], -1)
+    count, mean = torch.full_like(rows[:, 0], rows.shape[1]), rows.mean(1)
+    if attrs.get("by_sums", 0) != 0:
+        return torch.stack([count, rows.sum(1), (rows * rows).sum(1)])
+    return torch.stack([count, mean, ((rows - mean[:, None]) ** 2).sum(1)])
+
+
+def whole_of(attrs, moments):
+    """Mean and variance by moments; zeros where there are no elements."""
+    count, mean, squares = moments
+    some = count.clamp(min=1)
+    if attrs.get("by_sums", 0) != 0:
+        mean = mean / some
+        return mean, (squares / some - mean * mean).clamp(min=0)
+    return mean, squares / some
+
+
+def moments_norm(attrs, x, scale, bias, moments):
+    mean, variance = whole_of(attrs, moments)
+    return F.batch_norm(x, mean, variance, scale, bias, False, 0.1, attrs.get("epsilon", 1e-5))
+
+
+def moments_move(attrs, mean, variance, moments):
+    momentum = attrs.get("momentum", 0.9)
+    moved = mean * momentum + whole_of(attrs, moments)[0] * (1 - momentum)
+    return torch.where(moments[0] > 0, moved, mean)
+
+
+def moments_norm_sums(attrs, dy, x, whole):
+    shifted = (x - by_channel(whole[1], x)) * by_channel(whole[2], x)
+    axes = [0] + list(range(2, x.dim()))
+    return torch.stack([dy.sum(axes), (dy * shifted).sum(axes)])
+
+
+def moments_norm_grad(attrs, dy, x, whole, scale, sums):
+    shifted = (x - by_channel(whole[1], x)) * by_channel(whole[2], x)
+    rest = (by_channel(sums[0], x) + shifted * by_channel(sums[1], x)) / by_channel(whole[0], x)
+    return by_channel(scale * whole[2], x) * (dy - rest)
+
+
 def layer_norm(attrs, x, scale, bias=None):
     axis = int(attrs.get("axis", -1))
     return F.layer_norm(x, x.shape[axis:], scale, bias, attrs.get("epsilon", 1e-5))
@@ -616,6 +657,11 @@ OPS = {
     "GLOBAL_AVERAGE_POOL": lambda at, x: pool(at, x, True),
     "BATCH_NORM": batch_norm,
     "BATCH_NORM_GRAD": batch_norm_grad,
+    "BATCH_MOMENTS": batch_moments,
+    "MOMENTS_NORM": moments_norm,
+    "MOMENTS_MOVE": moments_move,
+    "MOMENTS_NORM_SUMS": moments_norm_sums,
+    "MOMENTS_NORM_GRAD": moments_norm_grad,
     "LAYER_NORM": layer_norm,
     "LAYER_NORM_GRAD": layer_norm_grad,
     "INSTANCE_NORM": group_norm,

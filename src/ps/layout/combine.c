@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "belfry/tensor.h"
+#include "tensor/moments.h"
 
 // --- Two values ----------------------------------------------------------------------------------
 
@@ -54,8 +55,33 @@ COMBINE_PLAIN(combine_u64, uint64_t)
 COMBINE_ORDERED(combine_i32, int32_t)
 COMBINE_ORDERED(combine_i64, int64_t)
 
+// Moments of two sets of elements become those of both (Chan, Golub & LeVeque 1979, equation 2.1):
+// no square of a mean enters, so a mean that is large beside the deviation costs no digits. A set
+// without elements changes nothing.
+static void combine_moments(float *a, const float *b, int64_t channels)
+{
+    for (int64_t i = 0; i < channels; i++) {
+        float *count = &a[BEL_MOMENTS_COUNT * channels + i];
+        float *mean = &a[BEL_MOMENTS_MEAN * channels + i];
+        float *squares = &a[BEL_MOMENTS_SQUARES * channels + i];
+        double left = (double)*count, right = (double)b[BEL_MOMENTS_COUNT * channels + i];
+        if (right == 0) continue;
+        double all = left + right, other = (double)b[BEL_MOMENTS_MEAN * channels + i];
+        double apart = left == 0 ? 0 : other - (double)*mean;
+        if (left == 0) *mean = *squares = 0;
+        *squares = (float)((double)*squares + (double)b[BEL_MOMENTS_SQUARES * channels + i] +
+                           apart * apart * (left * right / all));
+        *mean = left == 0 ? (float)other : (float)((double)*mean + apart * (right / all));
+        *count = (float)all;
+    }
+}
+
 static void combine(const bel_combining *c, void *a, const void *b)
 {
+    if ((int)c->op == BEL_REDUCE_MOMENTS) {
+        combine_moments(a, b, c->elements / BEL_MOMENTS_ROWS);
+        return;
+    }
     bool ordered = c->op == BEL_REDUCE_MIN || c->op == BEL_REDUCE_MAX;
     switch (c->dtype) {
     case BEL_DTYPE_F32: combine_f32(c->op, a, b, c->elements); break;

@@ -9,7 +9,8 @@
 #include "belfry/collective.h"
 #include "ps/layout/assignment.h"
 
-// What is combined. Types: F32, F64, I32, I64; MEAN of floats alone.
+// What is combined. Types: F32, F64, I32, I64; MEAN of floats alone; BEL_REDUCE_MOMENTS
+// (tensor/moments.h) of F32 [3, c] alone.
 typedef struct bel_combining {
     bel_reduce_op op;
     bel_dtype dtype;

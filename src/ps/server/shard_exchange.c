@@ -16,6 +16,7 @@
 #include "ps/layout/combine.h"
 #include "ps/layout/exchange.h"
 #include "ps/server/shard_inner.h"
+#include "tensor/moments.h"
 
 // What one worker has said for a record.
 typedef struct voice {
@@ -235,8 +236,10 @@ static const char *find_fault(const bel_shard *shard, const bel_frame *frame, in
     if (head->kind < 0 || head->kind >= BEL_EXCHANGE_KIND_COUNT || head->dtype < 0 ||
         head->dtype > BEL_DTYPE_BF16 || head->dtype == BEL_DTYPE_STRING)
         return "no such collective";
-    if (reduces && (!number || head->reduce < 0 || head->reduce > BEL_REDUCE_PRODUCT))
-        return "no such reduction";
+    bool moments = head->kind == BEL_EXCHANGE_REDUCE && head->reduce == BEL_REDUCE_MOMENTS &&
+                   head->dtype == BEL_DTYPE_F32 && head->elements % BEL_MOMENTS_ROWS == 0;
+    bool known = head->reduce >= 0 && head->reduce <= BEL_REDUCE_PRODUCT;
+    if (reduces && !(number && known) && !moments) return "no such reduction";
     if (head->source < 0 || head->source >= assignment->replica_count) return "no such replica";
     if (head->elements < 0 || head->elements > BEL_EXCHANGE_ROOM || head->total < head->elements ||
         head->slots < 0 || head->slots > bel_assignment_replicas(assignment, worker))
