@@ -27,8 +27,8 @@
      BEL_VERB_JOBS_REMOVE | BEL_VERB_JOBS_SCALE | BEL_VERB_JOBS_LOGS | BEL_VERB_JOBS_TOP |         \
      BEL_VERB_SUPERVISE)
 #define REPORTING                                                                                  \
-    (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | BEL_VERB_NEW | LOCAL |      \
-     JOBS) // all
+    (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | BEL_VERB_NEW |              \
+     BEL_VERB_EXPERIMENT | LOCAL | JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
 
 #define DATA BEL_FLAG_GROUP_DATA
@@ -198,6 +198,7 @@ static const bel_option table[] = {
      "End well when training has taken so long in this run; 0: no limit.", NULL},
     {"seed", INT, TRAINING, "1", "[0, inf)", NULL, RUN,
      "Initial values, order of the data and dropout depend on it and on nothing else.", NULL},
+    {"seed", INT, BEL_VERB_EXPERIMENT, "1", "[0, inf)", NULL, RUN, "The numbers depend on it.", NULL},
     {"num_gpus", INT, TRAINING, "0", "[0, 256]", "towers", RUN,
      "Towers of each worker; where there is no GPU they share the processor's cores. 0: one "
      "tower.", NULL},

@@ -25,6 +25,7 @@ enum {
     BEL_VERB_GRAPH = 1 << 16,
     BEL_VERB_JOBS_REMOVE = 1 << 17,
     BEL_VERB_NEW = 1 << 18,
+    BEL_VERB_EXPERIMENT = 1 << 19,
 };
 
 // All flags at their defaults, for the verb of that bit. Free with bel_options_destroy.

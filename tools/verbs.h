@@ -16,6 +16,7 @@ bel_verb_fn bel_verb_graph;
 bel_verb_fn bel_verb_new;
 bel_verb_fn bel_verb_doctor;
 bel_verb_fn bel_verb_version;
+bel_verb_fn bel_verb_experiment_batch_norm;
 
 bel_verb_fn bel_verb_local_train;
 bel_verb_fn bel_verb_jobs_submit;
