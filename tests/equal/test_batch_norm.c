@@ -16,12 +16,13 @@ enum { PIXELS = SIDE * SIDE, WIDTH = CHANNELS * PIXELS };
 
 // --- Running -------------------------------------------------------------------------------------
 
-// towers × turns replicas with `batch` examples each.
+// workers × towers replicas, or as many as `turns` says, with `batch` examples each.
 typedef struct deal {
     int towers, turns, batch;
+    int workers; // 0: one
 } deal;
 
-static const deal one = {1, 1, MOST}, four = {REPLICAS, 1, BATCH};
+static const deal one = {1, 1, MOST, 1}, four = {REPLICAS, 1, BATCH, 1};
 
 // What a run is about: its model, and where it begins.
 typedef struct job {
@@ -74,6 +75,7 @@ static run train(const job *j, deal d, int64_t steps)
     bel_run_config_init(&config);
     run r = {.folder = bel_strf("%s/%d", bel_test_own_folder(), count++)};
     config.model_dir = r.folder;
+    config.worker_count = d.workers > 0 ? d.workers : 1;
     config.tower_count = d.towers;
     config.replicas_to_aggregate = d.turns > 1 ? d.turns : 0;
     config.report = false;
@@ -236,12 +238,14 @@ static void test_alone(void **state)
 static void test_deals(void **state)
 {
     (void)state;
-    static const deal deals[] = {{4, 1, BATCH}, {2, 2, BATCH}, {1, 4, BATCH}};
+    enum { DEALS = 5 };
+    static const deal deals[DEALS] = {
+        {4, 1, BATCH, 1}, {2, 2, BATCH, 1}, {1, 4, BATCH, 1}, {2, 1, BATCH, 2}, {1, 1, BATCH, 4}};
     fill(0);
     for (int k = 0; k < 3; k++)
         for (int count = 13; count <= MOST; count += 3) {
             char digest[BEL_RESULT_TEXT] = "";
-            for (int d = 0; d < 3; d++) {
+            for (int d = 0; d < DEALS; d++) {
                 job j = {net_model, .examples = count, .sum_formula = k == 2};
                 j.statistics = k == 0 ? BEL_STATISTICS_MERGED : BEL_STATISTICS_SYNC;
                 run r = train(&j, deals[d], 5);
@@ -250,6 +254,34 @@ static void test_deals(void **state)
                 bel_free(r.folder);
             }
         }
+}
+
+// So many channels that moments go in pieces between workers.
+static bel_status *wide_model(bel_model_context *context, bel_estimator_spec *spec)
+{
+    enum { WIDE = 5000 };
+    bel_graph *g = bel_context_graph(context);
+    bel_value *x = bel_flatten(g, bel_context_feature(context, "x"), 1);
+    bel_value *h = norm(context, bel_dense(g, x, WIDE, "wide"), "norm");
+    bel_value *error =
+        bel_sub(g, bel_dense(g, bel_tanh(g, h), 1, "out"), bel_context_feature(context, "target"));
+    finish(spec, bel_mean(g, bel_mul(g, error, error)), 1e-4);
+    return NULL;
+}
+
+static void test_wide(void **state)
+{
+    (void)state;
+    static const deal deals[] = {{4, 1, BATCH, 1}, {2, 1, BATCH, 2}, {1, 1, BATCH, 4}};
+    char digest[BEL_RESULT_TEXT] = "";
+    fill(0);
+    for (int d = 0; d < 3; d++) {
+        const job j = {wide_model, .examples = 13, .statistics = BEL_STATISTICS_SYNC};
+        run r = train(&j, deals[d], 3);
+        if (d == 0) (void)bel_snprintf(digest, sizeof digest, "%s", r.result.digest);
+        assert_string_equal(r.result.digest, digest);
+        bel_free(r.folder);
+    }
 }
 
 // --- Gradients -----------------------------------------------------------------------------------
@@ -408,10 +440,11 @@ static void test_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_like_one), BEL_TEST_IN_FOLDER(test_alone),
-        BEL_TEST_IN_FOLDER(test_deals),    BEL_TEST_IN_FOLDER(test_gradients),
-        BEL_TEST_IN_FOLDER(test_moving),   BEL_TEST_IN_FOLDER(test_offset),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_size),
+        BEL_TEST_IN_FOLDER(test_like_one),  BEL_TEST_IN_FOLDER(test_alone),
+        BEL_TEST_IN_FOLDER(test_deals),     BEL_TEST_IN_FOLDER(test_wide),
+        BEL_TEST_IN_FOLDER(test_gradients), BEL_TEST_IN_FOLDER(test_moving),
+        BEL_TEST_IN_FOLDER(test_offset),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
