@@ -48,6 +48,11 @@ for kind in merged sync; do
     four=$(loss)
     run_ok train "$kind-turns" "${norms[@]}" --batch_norm "$kind" --train_batch_size 16 --replicas_to_aggregate 4
     equal "batch norm $kind: a tower in four turns" "$(digest "$kind-turns")" "$(digest "$kind-four")"
+    run_ok train "$kind-two" "${norms[@]}" --batch_norm "$kind" --train_batch_size 16 --num_workers 2 --num_gpus 2
+    equal "batch norm $kind: two workers" "$(digest "$kind-two")" "$(digest "$kind-four")"
+    run_ok belfry local train --distributed --worker_count 2 --parameter_server_count 2 --job_dir "$kind-cluster" -- \
+        "${digits[@]}" "${norms[@]}" --batch_norm "$kind" --train_batch_size 16 --num_gpus 2
+    equal "batch norm $kind: a cluster" "$(digest "$kind-cluster")" "$(digest "$kind-four")"
     run_ok train "$kind-half" "${norms[@]}" --batch_norm "$kind" --train_batch_size 16 --num_gpus 2 \
         --replicas_to_aggregate 2 --precision bf16 --activation_memory 1
     check "batch norm $kind: a loss of ${four:-?}, with halves $(loss)" \
