@@ -102,9 +102,9 @@ static giving give(bel_meeting *m)
 {
     bel_worker *worker = m->worker;
     const bel_tensor *like = &m->parts[m->first].input;
-    giving g = {.head = {.kind = kind_of(m->what->op),
-                         .reduce = m->what->reduce,
-                         .dtype = like->dtype,
+    giving g = {.head = {.kind = (int32_t)kind_of(m->what->op),
+                         .reduce = (int32_t)m->what->reduce,
+                         .dtype = (int32_t)like->dtype,
                          .source = m->what->source,
                          .total = bel_shape_elements(&like->shape)},
                 .slots = worker->exchange.given,
