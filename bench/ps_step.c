@@ -140,10 +140,11 @@ static bel_status *serve(const char *path)
     float *const buffers[2] = {(float *)(void *)memory, (float *)(void *)(memory + space_bytes)};
     bel_space *space = bel_space_over(layout, buffers);
     bel_doorbell *bell = bel_doorbell_create();
+    const bel_optimizers optimizers = {.main = optimizer};
     const bel_shard_config config = {.layout = layout,
                                      .assignment = assignment,
                                      .space = space,
-                                     .settings = {.optimizers = {.main = optimizer}},
+                                     .settings = {.optimizers = &optimizers, .function_count = 1},
                                      .worker_lanes = s.lanes};
     BEL_TRY(bel_shard_create(&config, &s.shard));
     bel_team *team;

@@ -13,6 +13,7 @@
 #include "belfry/ops.h"
 #include "belfry/optimizer.h"
 #include "belfry/package.h"
+#include "belfry/replica.h"
 #include "belfry/run.h"
 #include "belfry/status.h"
 #include "belfry/tensor.h"

@@ -110,6 +110,9 @@ typedef struct bel_train_spec {
     bel_warm_start warm_start;         ///< zero: none
     bel_init_fn *init_fn;              ///< behind the warm start; NULL: none
     void *init_user;                   ///< `user` of its calls
+    /// The program's own loop of steps (replica.h), in place of steps of the model function, which
+    /// then serves evaluation and prediction alone; NULL: none.
+    const struct bel_loop *loop;
 } bel_train_spec;
 
 /// A digest of 32 hex digits, and its closing 0.

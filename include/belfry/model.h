@@ -113,13 +113,27 @@ typedef struct bel_metric {
     void *user;            ///< of `result`
 } bel_metric;
 
-enum { BEL_MAX_METRICS = 16, BEL_MAX_SUMMARIES = 48, BEL_MAX_OUTPUTS = 16 };
+enum { BEL_MAX_METRICS = 16, BEL_MAX_SUMMARIES = 48, BEL_MAX_OUTPUTS = 16, BEL_MAX_RETURNS = 16 };
 
 /// A prediction with a name of its own (bel_output_add).
 typedef struct bel_output {
     const char *name; ///< Not copied: it outlives the estimator's call.
     bel_value *value; ///< [batch, …] of any type, a row for each example
 } bel_output;
+
+/// How a value of all replicas becomes one.
+typedef enum bel_return_kind {
+    BEL_RETURN_MEAN,     ///< by the replicas' examples
+    BEL_RETURN_SUM,
+    BEL_RETURN_REPLICAS, ///< of each replica, one behind the other; of one without examples zeros
+} bel_return_kind;
+
+/// What a step function returns to the loop that runs it (bel_return_add).
+typedef struct bel_return {
+    const char *name; ///< Not copied: it outlives the estimator's call.
+    bel_value *value; ///< F32 of a closed shape
+    bel_return_kind kind;
+} bel_return;
 
 typedef enum bel_summary_kind {
     BEL_SUMMARY_SCALAR,
@@ -157,6 +171,8 @@ typedef struct bel_estimator_spec {
     bel_output outputs[BEL_MAX_OUTPUTS]; ///< PREDICT
     int output_count;
     bel_value *confusion; ///< EVAL: F32 [classes, classes], what a batch adds; NULL: none
+    bel_return returns[BEL_MAX_RETURNS]; ///< TRAIN, of a step function (replica.h)
+    int return_count;
 } bel_estimator_spec;
 
 /// Builds the graph of the context's mode and fills in `spec`. NULL; or an error, for mistakes that
@@ -177,6 +193,13 @@ BEL_API void bel_loss_add(bel_model_context *context, bel_estimator_spec *spec, 
 /// of spec->predictions; more than BEL_MAX_OUTPUTS.
 BEL_API void bel_output_add(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                             bel_value *value);
+
+/// Returns `value` (F32 of a closed shape) to the loop that runs the step (replica.h), for all
+/// replicas as `kind` says. Numbers travel with the step statistics, so this is for losses, counts,
+/// rewards, some samples, and not for parameters: 65,536 numbers a step at most. Has no effect but
+/// in a step function. Errors: the name is empty or taken; another type or an open shape; too many.
+BEL_API void bel_return_add(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                            bel_value *value, bel_return_kind kind);
 
 /// --- Metrics ------------------------------------------------------------------------------------
 ///

@@ -56,7 +56,7 @@ static void find_shapes(bench *b)
     const bel_graph *graph = b->trainable.built->graph;
     b->shapes = bel_xcalloc(graph->input_count, sizeof *b->shapes);
     for (size_t i = 0; i < graph->input_count; i++) {
-        int field = b->trainable.model.fields[i];
+        int field = b->trainable.models->fields[i];
         if (field >= 0) b->shapes[i] = b->batch->fields[field].shape;
     }
     for (size_t l = 0; l < graph->lookup_count; l++) {
@@ -73,7 +73,7 @@ static bel_status *build(bench *b, const bel_estimator *estimator, const bel_tra
     b->batch = bel_batch_create(b->trainable.input);
     BEL_TRY_CTX(bel_input_read(b->trainable.input, 0, b->batch), "training input");
     find_shapes(b);
-    b->outputs = bel_worker_list_outputs(b->trainable.layout, &b->trainable.model, &b->report_count,
+    b->outputs = bel_worker_list_outputs(b->trainable.layout, b->trainable.models, &b->report_count,
                                          &b->output_count);
     return NULL;
 }
@@ -105,7 +105,7 @@ static bel_status *bind(bench *b)
         bel_instance_bind_variable(b->instance, (int)v, b->values + variable->offset);
     }
     for (size_t i = 0; i < graph->input_count; i++) {
-        int field = b->trainable.model.fields[i];
+        int field = b->trainable.models->fields[i];
         if (field >= 0) {
             bel_instance_bind_input(b->instance, (int)i, b->batch->fields[field].data);
         }

@@ -51,6 +51,21 @@ void bel_output_add(bel_model_context *context, bel_estimator_spec *spec, const 
                    name, BEL_MAX_OUTPUTS);
 }
 
+void bel_return_add(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                    bel_value *value, bel_return_kind kind)
+{
+    bool taken = name[0] == '\0';
+    for (int i = 0; i < spec->return_count; i++)
+        taken = taken || strcmp(spec->returns[i].name, name) == 0;
+    if (!taken && spec->return_count < BEL_MAX_RETURNS) {
+        spec->returns[spec->return_count++] = (bel_return){name, value, kind};
+        return;
+    }
+    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                   "returned value \"%s\": the name is taken or empty, or there are more than %d",
+                   name, BEL_MAX_RETURNS);
+}
+
 int bel_spec_outputs(const bel_estimator_spec *spec, bel_output out_list[BEL_MAX_OUTPUTS + 1])
 {
     int count = 0;

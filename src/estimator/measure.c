@@ -23,7 +23,7 @@ static bel_status *measure_activations(const bel_trainable *t, int64_t *out_byte
             if (shapes[i].dims[d] < 0) shapes[i].dims[d] = bel_input_batch_size(t->input);
     }
     int reports, count;
-    bel_program_output *outputs = bel_worker_list_outputs(t->layout, &t->model, &reports, &count);
+    bel_program_output *outputs = bel_worker_list_outputs(t->layout, t->models, &reports, &count);
     bel_program *program = NULL;
     const bel_program_options options = bel_estimator_program_options(t->estimator);
     bel_status *status = bel_program_compile(graph, shapes, outputs, count, &options, &program);
@@ -40,7 +40,7 @@ static bel_status *measure(const bel_trainable *t, bel_plan_sizes *sizes, int64_
     const bel_layout *layout = t->layout;
     BEL_TRY(measure_activations(t, &sizes->activation_bytes));
     sizes->parameters = layout->parameters;
-    sizes->slot_elements = layout->parameters * bel_optimizers_kept(&t->built->optimizers);
+    sizes->slot_elements = layout->parameters * bel_optimizers_kept(t->built->optimizers);
     if (layout->table_count > 0) {
         BEL_TRY(bel_row_buffer_check(layout, t->estimator->replica_count));
         bel_assignment *assignment =

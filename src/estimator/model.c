@@ -9,6 +9,7 @@
 // tables.
 #include "estimator/model.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -380,14 +381,39 @@ static bel_status *check_spec(const bel_estimator_spec *spec, bel_mode mode)
     return NULL;
 }
 
-static bel_status *take_optimizers(bel_built *built)
+static bel_status *take_optimizers(bel_built *built, int function)
 {
-    const bel_estimator_spec *spec = &built->spec;
-    bel_optimizers *optimizers = &built->optimizers;
+    const bel_estimator_spec *spec = &built->functions[function].spec;
+    bel_optimizers *optimizers = &built->optimizers[function];
     *optimizers =
         (bel_optimizers){.main = spec->optimizer, .part_count = spec->optimizer_part_count};
     memcpy(optimizers->parts, spec->optimizer_parts, sizeof optimizers->parts);
-    return bel_optimizers_check(optimizers);
+    BEL_TRY(bel_optimizers_check(optimizers));
+    if (optimizers->main.moving_average_decay == built->optimizers->main.moving_average_decay &&
+        optimizers->main.moving_average_ramp == built->optimizers->main.moving_average_ramp)
+        return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "moving averages are those of all parameters: all step functions must set them "
+                   "alike");
+}
+
+static bel_status *check_returns(const bel_estimator_spec *spec, bool in_loop)
+{
+    for (int i = 0; i < spec->return_count && in_loop; i++) {
+        const bel_return *returned = &spec->returns[i];
+        bel_shape shape = bel_value_shape(returned->value);
+        if (returned->value != NULL && bel_value_dtype(returned->value) == BEL_DTYPE_F32 &&
+            bel_shape_elements(&shape) >= 0)
+            continue;
+        char text[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "returned value \"%s\" must be f32 of a closed shape, got %s %s",
+                       returned->name,
+                       returned->value == NULL ? "nothing"
+                                               : bel_dtype_name(bel_value_dtype(returned->value)),
+                       returned->value == NULL ? "" : bel_shape_text(&shape, text));
+    }
+    return NULL;
 }
 
 // Replicas of a step that can exchange values within it (belfry/collective.h): all there are, or
@@ -400,12 +426,88 @@ static int exchanging_replicas(const bel_estimator *estimator, bel_mode mode,
                                               : estimator->replica_count;
 }
 
+// What the function that was just called has assigned to state variables becomes its own, so that
+// the next one can assign them, too.
+static void take_assigned(bel_graph *graph, bel_built_function *function)
+{
+    function->assigned_count = graph->variable_count;
+    function->assigned = bel_xcalloc(graph->variable_count, sizeof(bel_value *));
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        function->assigned[v] = graph->variables[v].assigned;
+        graph->variables[v].assigned = NULL;
+    }
+}
+
 // The function's own error first, then what stuck to the graph, then what the spec lacks.
-bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const bel_input *input,
-                            bel_built **out_built)
+static bel_status *call_function(bel_model_context *context, bel_model_fn *fn,
+                                 bel_estimator_spec *spec)
+{
+    BEL_TRY(fn(context, spec));
+    BEL_TRY(bel_graph_check(context->graph));
+    return check_spec(spec, context->mode);
+}
+
+static bel_status *call_step_function(bel_model_context *context, bel_built *built, int f,
+                                      const bel_step_function *from, bool in_loop)
+{
+    bel_built_function *function = &built->functions[f];
+    *function = (bel_built_function){.name = from->name, .variables = from->variables};
+    if (from->name != NULL) function->loss_name = bel_strf("%s/loss", from->name);
+    bel_status *status = call_function(context, from->fn, &function->spec);
+    if (status == NULL) status = check_returns(&function->spec, in_loop);
+    if (status == NULL) status = take_optimizers(built, f);
+    take_assigned(built->graph, function);
+    if (status == NULL || from->name == NULL) return status;
+    return bel_status_wrap(status, __FILE__, __LINE__, "step function \"%s\"", from->name);
+}
+
+static bel_status *check_loop(const bel_loop *loop)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    if (loop->function_count < 1 || loop->function_count > BEL_MAX_LOOP_FUNCTIONS ||
+        loop->functions == NULL || loop->run == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "a loop must have `run`, and from 1 to %d step functions, got %d",
+                       BEL_MAX_LOOP_FUNCTIONS, loop->function_count);
+    }
+    if (loop->state_bytes > 0 && loop->state == NULL)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "the loop's state_bytes is set, but state is not");
+    for (int f = 0; f < loop->function_count; f++) {
+        const char *name = loop->functions[f].name;
+        bool good = name != NULL && name[0] != '\0' && name[strspn(name, plain)] == '\0' &&
+                    loop->functions[f].fn != NULL;
+        for (int other = 0; other < f && good; other++)
+            good = strcmp(name, loop->functions[other].name) != 0;
+        if (good) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "step function %d must have a function, and a name of its own of letters, "
+                       "digits, _ and -, got \"%s\"",
+                       f, name != NULL ? name : "");
+    }
+    return NULL;
+}
+
+// The model function, or the step functions one after the other into the same graph.
+static bel_status *build_steps(bel_model_context *context, bel_built *built, const bel_loop *loop)
+{
+    const bel_step_function only = {.fn = context->estimator->model_fn};
+    const bel_step_function *functions = loop != NULL ? loop->functions : &only;
+    built->function_count = loop != NULL ? loop->function_count : 1;
+    size_t count = (size_t)built->function_count;
+    built->functions = bel_xcalloc(count, sizeof *built->functions);
+    built->optimizers = bel_xcalloc(count, sizeof *built->optimizers);
+    for (int f = 0; f < built->function_count; f++)
+        BEL_TRY(call_step_function(context, built, f, &functions[f], loop != NULL));
+    built->spec = built->functions->spec;
+    return NULL;
+}
+
+bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const bel_loop *loop,
+                            const bel_input *input, bel_built **out_built)
 {
     bel_counting counting;
     BEL_TRY(bel_estimator_counting(estimator, &counting));
+    if (loop != NULL) BEL_TRY(check_loop(loop));
     bel_built *built = bel_xcalloc(1, sizeof *built);
     built->mode = mode;
     built->graph = bel_graph_create();
@@ -414,11 +516,10 @@ bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const
     bel_model_context context = {
         .graph = built->graph, .mode = mode, .estimator = estimator, .input = input};
     size_t batch_inputs = add_inputs(&context, input, built->fields);
-    bel_status *status = estimator->model_fn(&context, &built->spec);
-    if (status == NULL) status = bel_graph_check(built->graph);
+    bel_status *status = mode == BEL_MODE_TRAIN
+                             ? build_steps(&context, built, loop)
+                             : call_function(&context, estimator->model_fn, &built->spec);
     if (status == NULL) status = add_lookups(built, batch_inputs);
-    if (status == NULL) status = check_spec(&built->spec, mode);
-    if (status == NULL && mode == BEL_MODE_TRAIN) status = take_optimizers(built);
     if (status != NULL) {
         bel_built_destroy(built);
         return bel_status_wrap(status, __FILE__, __LINE__, "model function in %s",
@@ -428,9 +529,30 @@ bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const
     return NULL;
 }
 
+// As fnmatch has it; spaces around a pattern are its own.
+bool bel_step_function_names(const char *patterns, const char *name)
+{
+    for (const char *rest = patterns; rest != NULL;) {
+        const char *comma = strchr(rest, ',');
+        char *pattern =
+            bel_xstrndup(rest, comma != NULL ? (size_t)(comma - rest) : strlen(rest));
+        bool matches = fnmatch(pattern, name, FNM_NOESCAPE) == 0;
+        bel_free(pattern);
+        if (matches) return true;
+        rest = comma != NULL ? comma + 1 : NULL;
+    }
+    return patterns == NULL;
+}
+
 void bel_built_destroy(bel_built *built)
 {
     if (built == NULL) return;
+    for (int f = 0; f < built->function_count; f++) {
+        bel_free(built->functions[f].loss_name);
+        bel_free(built->functions[f].assigned);
+    }
+    bel_free(built->functions);
+    bel_free(built->optimizers);
     bel_graph_destroy(built->graph);
     bel_free(built->fields);
     bel_free(built);

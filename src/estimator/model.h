@@ -2,18 +2,31 @@
 #ifndef BELFRY_ESTIMATOR_MODEL_H
 #define BELFRY_ESTIMATOR_MODEL_H
 
-#include "belfry/estimator.h"
+#include "belfry/replica.h"
 #include "graph/graph.h"
 #include "input/input.h"
 #include "optim/optimizers.h"
+
+// TRAIN: what a step function has built (belfry/replica.h); the model function is the only one of
+// most jobs.
+typedef struct bel_built_function {
+    const char *name;       // NULL: the model function
+    char *loss_name;        // "<name>/loss"; NULL: the model function
+    const char *variables;  // bel_step_function's
+    bel_estimator_spec spec; // checked
+    bel_value **assigned;   // by graph variable, up to assigned_count: what a state variable becomes
+    size_t assigned_count;
+} bel_built_function;
 
 // A graph with its meaning, for one mode. Immutable once built.
 typedef struct bel_built {
     bel_mode mode;
     bel_graph *graph;
-    bel_estimator_spec spec;   // checked for the mode
-    bel_optimizers optimizers; // TRAIN: the spec's, checked
-    int *fields;               // by graph input: the batch's field, -1: rows of a table
+    bel_estimator_spec spec;       // checked for the mode; TRAIN: that of the first function
+    bel_built_function *functions; // TRAIN: they share the graph
+    bel_optimizers *optimizers;    // TRAIN, by function: the specs', checked
+    int function_count;
+    int *fields; // by graph input: the batch's field, -1: rows of a table
 } bel_built;
 
 // The predictions of a checked spec, that of spec.predictions first, if there is one. Returns how
@@ -23,11 +36,14 @@ int bel_spec_outputs(const bel_estimator_spec *spec, bel_output out_list[BEL_MAX
 // INVALID_ARGUMENT: a summary with a name is not what its kind must be.
 bel_status *bel_summary_check(const bel_summary *summary) BEL_MUST_USE;
 
-// Calls the estimator's model function with an input for each field of `input` (labels left out in
+// Whether a step function may update a variable: its patterns match the name. NULL: all do.
+bool bel_step_function_names(const char *patterns, const char *name);
+
+// Calls the estimator's model function, or in TRAIN the step functions of `loop` (NULL: none), with an input for each field of `input` (labels left out in
 // PREDICT). Errors: what the function returned or what stuck to the graph; a missing part of the
 // spec (INVALID_ARGUMENT, names it); metrics or loss of a wrong shape.
-bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const bel_input *input,
-                            bel_built **out_built) BEL_MUST_USE;
+bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const bel_loop *loop,
+                            const bel_input *input, bel_built **out_built) BEL_MUST_USE;
 void bel_built_destroy(bel_built *built);
 
 #endif

@@ -67,7 +67,7 @@ static bel_status *begin(use *u, bel_mode mode, bel_input_fn *input_fn, void *in
         BEL_TRY(
             bel_input_fn_open_like(input_fn, input_user, u->estimator, mode, columns, &u->input));
     }
-    BEL_TRY(bel_model_build(u->estimator, mode, u->input, &u->built));
+    BEL_TRY(bel_model_build(u->estimator, mode, NULL, u->input, &u->built));
     return load_values(u);
 }
 

@@ -42,9 +42,18 @@ static void add(bel_settings *settings, const char *name, const char *format, ..
     add_text(settings, name, text);
 }
 
-static void take_setting(void *settings, const char *name, const char *text)
+typedef struct function_settings {
+    bel_settings *settings;
+    const char *function; // of a loop; NULL: the model function
+} function_settings;
+
+// "optimizer", or "generator.optimizer" of a step function.
+static void take_setting(void *context, const char *name, const char *text)
 {
-    add_text(settings, name, text);
+    const function_settings *of = context;
+    char *full = of->function != NULL ? bel_strf("%s.%s", of->function, name) : bel_xstrdup(name);
+    add_text(of->settings, full, text);
+    bel_free(full);
 }
 
 void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
@@ -73,7 +82,10 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
         add_text(settings, "products", bel_openblas_text());
     }
     add(settings, "train_batch_size", "%lld", (long long)bel_input_batch_size(input));
-    bel_optimizers_describe(&built->optimizers, take_setting, settings);
+    for (int f = 0; f < built->function_count; f++) {
+        function_settings of = {.settings = settings, .function = built->functions[f].name};
+        bel_optimizers_describe(&built->optimizers[f], take_setting, &of);
+    }
     for (int i = 0; i < estimator->param_count; i++) {
         // "param.": a parameter may have the name of another setting. Whole, however long: what is
         // cut would compare as equal.

@@ -4,6 +4,7 @@
 #include "estimator/trainable.h"
 
 #include <math.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "autodiff/autodiff.h"
@@ -22,28 +23,79 @@ static bel_status *open_training_input(bel_trainable *t, const bel_train_spec *s
     return status;
 }
 
-// Adds gradients of the trainable variables to the graph; state variables report what they are
-// assigned.
-static bel_status *add_reports(bel_trainable *t)
+// By step function: for each variable what it reports, then the gradients of rows.
+static bel_value **reports_of(const bel_trainable *t, int function)
+{
+    const bel_graph *graph = t->built->graph;
+    return t->reports + (size_t)function * (graph->variable_count + graph->lookup_count);
+}
+
+// What a state variable is assigned in a step of the function; NULL: nothing.
+static bel_value *assigned_in(const bel_trainable *t, int function, size_t variable)
+{
+    const bel_built_function *f = &t->built->functions[function];
+    return variable < f->assigned_count ? f->assigned[variable] : NULL;
+}
+
+// Adds the gradients of a function's loss by the trainable variables that it names to the graph;
+// state variables report what they are assigned.
+static void add_reports_of(bel_trainable *t, int function)
 {
     bel_graph *graph = t->built->graph;
+    const bel_built_function *f = &t->built->functions[function];
     size_t count = graph->variable_count, lookups = graph->lookup_count;
     bel_value **values = bel_xcalloc(count + lookups, sizeof *values);
-    t->reports = bel_xcalloc(count + lookups, sizeof *t->reports);
-    t->row_gradients = t->reports + count;
+    bel_value **reports = reports_of(t, function);
     for (size_t v = 0; v < count; v++) {
-        bool trainable = graph->variables[v].kind == BEL_VARIABLE_TRAINABLE;
-        values[v] = trainable ? graph->variables[v].value : NULL;
+        const bel_graph_variable *variable = &graph->variables[v];
+        bool named = bel_step_function_names(f->variables, variable->name);
+        bool trainable = variable->kind == BEL_VARIABLE_TRAINABLE && named;
+        values[v] = trainable ? variable->value : NULL;
     }
     for (size_t l = 0; l < lookups; l++)
         values[count + l] = graph->inputs[graph->lookups[l].rows].value;
     bool halves = t->estimator->config.precision == BEL_PRECISION_BF16;
-    bel_gradients_keeping(graph, halves ? BEL_DTYPE_BF16 : BEL_DTYPE_F32, t->built->spec.loss,
-                          values, (int)(count + lookups), t->reports);
+    bel_gradients_keeping(graph, halves ? BEL_DTYPE_BF16 : BEL_DTYPE_F32, f->spec.loss, values,
+                          (int)(count + lookups), reports);
     for (size_t v = 0; v < count; v++)
-        if (values[v] == NULL) t->reports[v] = graph->variables[v].assigned;
+        if (values[v] == NULL) reports[v] = assigned_in(t, function, v);
     bel_free(values);
+}
+
+static bel_status *add_reports(bel_trainable *t)
+{
+    const bel_graph *graph = t->built->graph;
+    size_t functions = (size_t)t->built->function_count;
+    size_t each = graph->variable_count + graph->lookup_count;
+    t->reports = bel_xcalloc(functions * each, sizeof *t->reports);
+    for (int f = 0; f < t->built->function_count; f++)
+        add_reports_of(t, f);
     return bel_graph_check(graph);
+}
+
+// Of several step functions each must update something, and none can share what is one for all.
+static bel_status *check_functions(const bel_trainable *t)
+{
+    const bel_built *built = t->built;
+    const bel_graph *graph = built->graph;
+    if (built->function_count == 1) return NULL;
+    if (graph->table_count > 0 || bel_counting_has_ledger(&t->counting)) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "%s with several step functions",
+                       graph->table_count > 0 ? "tables of rows"
+                                              : "backups and asynchronous training");
+    }
+    for (int f = 0; f < built->function_count; f++) {
+        bool updates = false;
+        for (size_t v = 0; v < graph->variable_count; v++)
+            updates = updates || reports_of(t, f)[v] != NULL;
+        if (updates) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "step function \"%s\": its loss depends on no trainable variable that "
+                       "\"%s\" names",
+                       built->functions[f].name,
+                       built->functions[f].variables != NULL ? built->functions[f].variables : "*");
+    }
+    return NULL;
 }
 
 // Parameters take, beside each other: two buffers, a snapshot, slots and averages with their
@@ -55,7 +107,11 @@ static bel_status *check_memory(const bel_trainable *t)
     double parameters = 0;
     for (size_t v = 0; v < graph->variable_count; v++)
         parameters += (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
-    int kept = bel_optimizers_kept(&t->built->optimizers);
+    int kept = 0; // by the function that keeps most
+    for (int f = 0; f < t->built->function_count; f++) {
+        int own = bel_optimizers_kept(&t->built->optimizers[f]);
+        if (own > kept) kept = own;
+    }
     double copies = 3 + 2 * kept + t->estimator->replica_count;
     if (bel_counting_has_ledger(&t->counting)) copies += t->estimator->config.worker_count;
     double needed = parameters * copies * sizeof(float);
@@ -67,8 +123,8 @@ static bel_status *check_memory(const bel_trainable *t)
                    parameters, needed * 0x1p-30, copies, available * 0x1p-30);
 }
 
-// Every pattern of the optimizers must meet a trainable variable or a table.
-static bel_status *check_patterns(const bel_trainable *t)
+// Every pattern of a function's optimizers must meet a trainable variable or a table.
+static bel_status *check_patterns_of(const bel_trainable *t, int function)
 {
     const bel_graph *graph = t->built->graph;
     size_t most = graph->variable_count + graph->table_count;
@@ -76,13 +132,22 @@ static bel_status *check_patterns(const bel_trainable *t)
     size_t count = 0;
     for (size_t v = 0; v < graph->variable_count; v++) {
         const bel_graph_variable *variable = &graph->variables[v];
-        if (variable->kind == BEL_VARIABLE_TRAINABLE) names[count++] = variable->name;
+        if (variable->kind == BEL_VARIABLE_TRAINABLE &&
+            bel_step_function_names(t->built->functions[function].variables, variable->name))
+            names[count++] = variable->name;
     }
     for (size_t i = 0; i < graph->table_count; i++)
         names[count++] = graph->tables[i].name;
-    bel_status *status = bel_optimizers_check_names(&t->built->optimizers, names, count);
+    bel_status *status = bel_optimizers_check_names(&t->built->optimizers[function], names, count);
     bel_free(names);
     return status;
+}
+
+static bel_status *check_patterns(const bel_trainable *t)
+{
+    for (int f = 0; f < t->built->function_count; f++)
+        BEL_TRY(check_patterns_of(t, f));
+    return NULL;
 }
 
 // `ids`: of all lookups in the table, for a full batch.
@@ -93,11 +158,32 @@ static void add_table(bel_trainable *t, int index)
     bel_layout_table table = {.name = from->name,
                               .width = from->width,
                               .initializer = from->initializer,
-                              .counts_replicas = t->built->optimizers.main.mean_by_contributors};
+                              .counts_replicas = t->built->optimizers->main.mean_by_contributors};
     for (int l = from->first_lookup; l >= 0; l = graph->lookups[l].next)
         table.ids +=
             bel_graph_lookup_ids(graph, &graph->lookups[l]) * bel_input_batch_size(t->input);
     bel_layout_add_table(t->layout, &table);
+}
+
+// By bit: the step functions that leave a variable as it is. The only one of a job updates all.
+static uint32_t kept_by(const bel_trainable *t, size_t variable)
+{
+    uint32_t kept = 0;
+    for (int f = 0; f < t->built->function_count && t->built->function_count > 1; f++)
+        if (reports_of(t, f)[variable] == NULL) kept |= (uint32_t)1 << f;
+    return kept;
+}
+
+// True for what no step changes: a state variable that is never assigned, or with several step
+// functions what none of them updates.
+static bool stays(const bel_trainable *t, size_t variable)
+{
+    const bel_graph_variable *v = &t->built->graph->variables[variable];
+    bool state = v->kind == BEL_VARIABLE_STATE_MEAN || v->kind == BEL_VARIABLE_STATE_SUM;
+    if (!state && t->built->function_count == 1) return false;
+    for (int f = 0; f < t->built->function_count; f++)
+        if (reports_of(t, f)[variable] != NULL) return false;
+    return true;
 }
 
 // Variables keep their order, so graph and layout number them alike.
@@ -109,13 +195,12 @@ static void make_layout(bel_trainable *t)
     t->variables = bel_xcalloc(count, sizeof *t->variables);
     for (size_t v = 0; v < count; v++) {
         const bel_graph_variable *from = &graph->variables[v];
-        bool state = from->kind == BEL_VARIABLE_STATE_MEAN || from->kind == BEL_VARIABLE_STATE_SUM;
         variables[v] = (bel_layout_variable){
             .name = from->name,
             .shape = from->value->spec.shape,
             .initializer = from->initializer,
-            // A state variable that this model never assigns keeps its value.
-            .kind = state && from->assigned == NULL ? BEL_VARIABLE_FROZEN : from->kind};
+            .kind = stays(t, v) ? BEL_VARIABLE_FROZEN : from->kind,
+            .kept_by = stays(t, v) ? 0 : kept_by(t, v)};
         t->variables[v] = (int)v;
     }
     t->layout = bel_layout_create(variables, (int)count, t->estimator->config.shard_count);
@@ -158,12 +243,26 @@ static bool is_exchanged(const bel_graph *graph, bel_value *value)
     return exchanges > 0;
 }
 
+static bel_status *check_observed(const bel_trainable *t, const bel_estimator_spec *spec,
+                                  const char *first)
+{
+    for (int i = 0; i < spec->summary_count; i++) {
+        const bel_summary *summary = &spec->summaries[i];
+        if (summary->kind == BEL_SUMMARY_SCALAR) continue;
+        if (!is_exchanged(t->built->graph, summary->value)) continue;
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "summary \"%s\": histograms and images are computed by a replica alone, but "
+                       "this one is made of what replicas exchange (%s)",
+                       summary->name, first);
+    }
+    return NULL;
+}
+
 // Who can exchange values within a step is known before anything is laid out; where a replica is
 // alone, its graph has no collectives.
 static bel_status *check_collectives(const bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
-    const bel_estimator_spec *spec = &t->built->spec;
     if (graph->collective_count == 0) return NULL;
     char first[BEL_COLLECTIVE_TEXT];
     const char *why = NULL;
@@ -179,14 +278,8 @@ static bel_status *check_collectives(const bel_trainable *t)
         return BEL_ERR(BEL_UNIMPLEMENTED, "%s: replicas exchange values within a step: %s", first,
                        why);
     }
-    for (int i = 0; i < spec->summary_count; i++) {
-        const bel_summary *summary = &spec->summaries[i];
-        if (summary->kind == BEL_SUMMARY_SCALAR || !is_exchanged(graph, summary->value)) continue;
-        return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "summary \"%s\": histograms and images are computed by a replica alone, but "
-                       "this one is made of what replicas exchange (%s)",
-                       summary->name, first);
-    }
+    for (int f = 0; f < t->built->function_count; f++)
+        BEL_TRY(check_observed(t, &t->built->functions[f].spec, first));
     return NULL;
 }
 
@@ -196,33 +289,63 @@ void bel_trainable_series_values(const bel_trainable *t, const double *sums,
     for (int i = 0; i < t->series_count; i++) {
         double weight = sums[2 * i + 1], mean = weight != 0 ? sums[2 * i] / weight : 0;
         bool root = t->series[i].kind == BEL_METRIC_ROOT_MEAN;
-        out_values[i] = (bel_step_value){t->series[i].name, root ? sqrt(mean) : mean};
+        bool others = weight == 0 && t->built->function_count > 1; // not of this step's function
+        out_values[i] =
+            (bel_step_value){t->series[i].name, others ? NAN : root ? sqrt(mean) : mean};
     }
 }
 
-static void add_series(bel_trainable *t, const char *name, bel_metric_kind kind, bel_value *sum,
-                       bel_value *weight)
+static void add_series(bel_trainable *t, int function, const char *name, bel_metric_kind kind,
+                       bel_value *sum, bel_value *weight)
 {
     int i = t->series_count++;
     t->series[i] = (bel_series){.name = name, .kind = kind};
-    t->series_values[2 * i] = sum;
-    t->series_values[2 * i + 1] = weight;
+    t->series_values[function][2 * i] = sum;
+    t->series_values[function][2 * i + 1] = weight;
+}
+
+static bel_status *check_series_room(const bel_trainable *t)
+{
+    if (t->series_count < BEL_MAX_SERIES) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "all step functions together have more than %d summaries",
+                   BEL_MAX_SERIES);
 }
 
 // Summaries, and metrics where they are asked for in training. An area under a curve, or a metric
 // of the program's own, has no sum of two numbers and is one of evaluations.
-static void list_series(bel_trainable *t)
+static bel_status *list_series(bel_trainable *t, int function)
 {
-    const bel_estimator_spec *spec = &t->built->spec;
+    const bel_estimator_spec *spec = &t->built->functions[function].spec;
+    const char *loss_name = t->built->functions[function].loss_name;
+    if (t->built->function_count > 1) { // the loss of a step is now one function's, now another's
+        BEL_TRY(check_series_room(t));
+        add_series(t, function, loss_name, BEL_METRIC_MEAN, spec->loss, NULL);
+    }
     for (int i = 0; i < spec->summary_count; i++) {
-        if (spec->summaries[i].kind != BEL_SUMMARY_SCALAR) continue;
-        add_series(t, spec->summaries[i].name, BEL_METRIC_MEAN, spec->summaries[i].value, NULL);
+        const bel_summary *summary = &spec->summaries[i];
+        if (summary->kind != BEL_SUMMARY_SCALAR) continue;
+        BEL_TRY(check_series_room(t));
+        add_series(t, function, summary->name, BEL_METRIC_MEAN, summary->value, NULL);
     }
     for (int i = 0; i < spec->metric_count && t->estimator->config.train_metrics; i++) {
         const bel_metric *metric = &spec->metrics[i];
         if (metric->kind == BEL_METRIC_AUC || metric->kind == BEL_METRIC_OWN) continue;
-        add_series(t, metric->name, metric->kind, metric->sum, metric->weight);
+        BEL_TRY(check_series_room(t));
+        add_series(t, function, metric->name, metric->kind, metric->sum, metric->weight);
     }
+    return NULL;
+}
+
+static bel_status *check_series_names(const bel_trainable *t)
+{
+    for (int i = 0; i < t->series_count; i++)
+        for (int other = 0; other < i; other++)
+            if (strcmp(t->series[i].name, t->series[other].name) == 0) {
+                return BEL_ERR(BEL_INVALID_ARGUMENT,
+                               "two step functions have a summary or metric \"%s\"",
+                               t->series[i].name);
+            }
+    return NULL;
 }
 
 static void take_observed(void *context, int64_t step, const bel_tensor *values)
@@ -230,24 +353,33 @@ static void take_observed(void *context, int64_t step, const bel_tensor *values)
     bel_observer_take(context, step, values);
 }
 
-static void list_observed(bel_trainable *t)
+// Of all step functions: they are computed beside the step, whichever it is.
+static bel_status *list_observed(bel_trainable *t)
 {
-    const bel_estimator_spec *spec = &t->built->spec;
     const bel_run_config *config = &t->estimator->config;
     const bel_summary *summaries[BEL_MAX_SUMMARIES];
     int count = 0;
-    for (int i = 0; i < spec->summary_count && config->save_summary_steps > 0; i++) {
-        if (spec->summaries[i].kind == BEL_SUMMARY_SCALAR) continue;
-        summaries[count] = &spec->summaries[i];
-        t->observed[count++] = spec->summaries[i].value;
+    for (int f = 0; f < t->built->function_count && config->save_summary_steps > 0; f++) {
+        const bel_estimator_spec *spec = &t->built->functions[f].spec;
+        for (int i = 0; i < spec->summary_count; i++) {
+            if (spec->summaries[i].kind == BEL_SUMMARY_SCALAR) continue;
+            if (count == BEL_MAX_SUMMARIES) {
+                return BEL_ERR(BEL_INVALID_ARGUMENT,
+                               "all step functions together have more than %d summaries",
+                               BEL_MAX_SUMMARIES);
+            }
+            summaries[count] = &spec->summaries[i];
+            t->observed[count++] = spec->summaries[i].value;
+        }
     }
-    if (count == 0) return;
+    if (count == 0) return NULL;
     t->observer = bel_observer_create(config->model_dir, summaries, count);
     t->observation = (bel_worker_observation){.values = t->observed,
                                               .count = count,
                                               .every_steps = config->save_summary_steps,
                                               .context = t->observer,
                                               .take = take_observed};
+    return NULL;
 }
 
 static bel_status *before_step(void *context, int64_t step)
@@ -273,6 +405,52 @@ static bel_status *after_step(void *context, int64_t step, const double *stats)
     return bel_hooks_after_worker(&t->hooks, &hook, &report);
 }
 
+// Where the values that a function returns lie among the returned numbers. Functions use the same
+// places, as each step is one function's.
+static bel_status *place_returns(bel_trainable *t, int function)
+{
+    const bel_estimator_spec *spec = &t->built->functions[function].spec;
+    int64_t first = 0;
+    for (int i = 0; i < spec->return_count; i++) {
+        const bel_return *from = &spec->returns[i];
+        bel_shape shape = bel_value_shape(from->value);
+        int64_t elements = bel_shape_elements(&shape);
+        int64_t copies = from->kind == BEL_RETURN_REPLICAS ? t->estimator->replica_count : 1;
+        if (elements > BEL_MAX_RETURNED || first + elements * copies > BEL_MAX_RETURNED) {
+            return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                           "step function \"%s\" returns more than %d numbers",
+                           t->built->functions[function].name, BEL_MAX_RETURNED);
+        }
+        t->returns[function][i] = (bel_worker_return){.value = from->value,
+                                                      .kind = from->kind,
+                                                      .elements = (int)elements,
+                                                      .first = (int)first};
+        first += elements * copies;
+    }
+    if (first > t->stats.returned) t->stats.returned = (int)first;
+    return NULL;
+}
+
+static void make_models(bel_trainable *t)
+{
+    const bel_built *built = t->built;
+    t->stats.series = t->series_count;
+    t->models = bel_xcalloc((size_t)built->function_count, sizeof *t->models);
+    for (int f = 0; f < built->function_count; f++) {
+        bel_value **reports = reports_of(t, f);
+        t->models[f] = (bel_worker_model){.graph = built->graph,
+                                          .loss = built->functions[f].spec.loss,
+                                          .reports = reports,
+                                          .variables = t->variables,
+                                          .fields = built->fields,
+                                          .row_gradients = reports + built->graph->variable_count,
+                                          .series = t->series_values[f],
+                                          .series_count = t->series_count,
+                                          .returns = t->returns[f],
+                                          .return_count = t->loop ? built->functions[f].spec.return_count : 0};
+    }
+}
+
 // The steps from settings to a trainable; what was made before an error stays for
 // bel_trainable_deinit.
 static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
@@ -281,29 +459,27 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
     BEL_TRY(bel_hooks_init(&t->hooks, spec));
     BEL_TRY(bel_estimator_counting(estimator, &t->counting));
     BEL_TRY(open_training_input(t, spec));
-    BEL_TRY(bel_model_build(estimator, BEL_MODE_TRAIN, t->input, &t->built));
+    BEL_TRY(bel_model_build(estimator, BEL_MODE_TRAIN, spec->loop, t->input, &t->built));
     if (t->built->graph->variable_count == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "the model has no variables: nothing can be trained");
     }
     BEL_TRY(check_tables(t));
     BEL_TRY_CTX(add_reports(t), "gradients");
+    BEL_TRY(check_functions(t));
     BEL_TRY(check_collectives(t));
     BEL_TRY(check_patterns(t));
     BEL_TRY(check_memory(t));
     make_layout(t);
     BEL_TRY(bel_row_buffer_check(t->layout, estimator->replica_count));
-    list_series(t);
-    list_observed(t);
+    for (int f = 0; f < t->built->function_count; f++)
+        BEL_TRY(list_series(t, f));
+    BEL_TRY(check_series_names(t));
+    BEL_TRY(list_observed(t));
     t->events =
         (bel_worker_events){.context = t, .before_step = before_step, .after_step = after_step};
-    t->model = (bel_worker_model){.graph = t->built->graph,
-                                  .loss = t->built->spec.loss,
-                                  .reports = t->reports,
-                                  .variables = t->variables,
-                                  .fields = t->built->fields,
-                                  .row_gradients = t->row_gradients,
-                                  .series = t->series_values,
-                                  .series_count = t->series_count};
+    for (int f = 0; f < t->built->function_count && t->loop; f++)
+        BEL_TRY(place_returns(t, f));
+    make_models(t);
     bel_settings_gather(&t->settings, estimator, t->built, t->input, t->layout);
     return NULL;
 }
@@ -311,7 +487,7 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
 bel_status *bel_trainable_init(bel_trainable *trainable, const bel_estimator *estimator,
                                const bel_train_spec *spec)
 {
-    *trainable = (bel_trainable){.estimator = estimator};
+    *trainable = (bel_trainable){.estimator = estimator, .loop = spec->loop != NULL};
     return build(trainable, spec);
 }
 
@@ -322,7 +498,9 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
                                .events = bel_hooks_for_workers(&t->hooks) ? &t->events : NULL,
                                .observation = t->observer != NULL ? &t->observation : NULL,
                                .layout = t->layout,
-                               .model = &t->model,
+                               .models = t->models,
+                               .model_count = t->built->function_count,
+                               .stats = t->stats,
                                .input = t->input,
                                .tower_count = bel_estimator_towers(t->estimator, worker),
                                .program = bel_estimator_program_options(t->estimator),
@@ -336,9 +514,10 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
 bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
 {
     return (bel_shard_settings){.optimizers = t->built->optimizers,
+                                .function_count = t->built->function_count,
                                 .counting = t->counting,
                                 .seed = t->estimator->config.seed,
-                                .series_count = t->series_count,
+                                .stats = t->stats,
                                 .sums = t->estimator->config.average == BEL_AVERAGE_SUM};
 }
 
@@ -347,6 +526,7 @@ void bel_trainable_deinit(bel_trainable *t)
     bel_observer_destroy(t->observer);
     bel_settings_deinit(&t->settings);
     bel_layout_destroy(t->layout);
+    bel_free(t->models);
     bel_free(t->reports);
     bel_free(t->variables);
     bel_built_destroy(t->built);

@@ -23,19 +23,22 @@ typedef struct bel_series {
 
 typedef struct bel_trainable {
     const bel_estimator *estimator; // borrowed
+    bool loop;                      // steps are those of a loop of the program's own
     bel_input *input;               // opened, with the columns of the newest checkpoint if any
     bel_built *built;               // TRAIN, with gradients added
-    bel_value **reports;            // by layout variable: its gradient, or its next state
-    bel_value **row_gradients;      // by lookup
     int *variables;                 // by graph variable: its index in the layout
-    bel_worker_model model;         // the same for a worker; points into what is above
+    bel_value **reports;   // by step function and layout variable: its gradient, or its next state;
+                           // then the gradients of rows by lookup
+    bel_worker_model *models; // by step function, for workers; they point into what is here
+    bel_worker_return returns[BEL_MAX_STEP_FUNCTIONS][BEL_MAX_RETURNS];
+    bel_stats_shape stats;
     bel_hooks hooks;
     bel_worker_events events; // of the hooks, for workers
     bel_observer *observer;   // of histograms and images; NULL: there are none
     bel_value *observed[BEL_MAX_SUMMARIES];
     bel_worker_observation observation;
     bel_series series[BEL_MAX_SERIES];
-    bel_value *series_values[2 * BEL_MAX_SERIES]; // bel_worker_model.series
+    bel_value *series_values[BEL_MAX_STEP_FUNCTIONS][2 * BEL_MAX_SERIES]; // bel_worker_model.series
     int series_count;
     bel_layout *layout;    // parameter space, cut for the job's shards
     bel_counting counting; // whose reports make a step

@@ -242,7 +242,10 @@ bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_c
     }
     BEL_TRY(bel_reporter_create(job->estimator, job->task, &job->reporter));
     BEL_TRY(bel_trainable_init(&job->trainable, job->estimator, job->spec));
-    job->optimizers = job->trainable.built->optimizers;
+    const bel_built *built = job->trainable.built;
+    size_t functions = (size_t)built->function_count;
+    job->optimizers = bel_xcalloc(functions, sizeof *job->optimizers);
+    memcpy(job->optimizers, built->optimizers, functions * sizeof *job->optimizers);
     BEL_TRY(start_watchdog(job));
     BEL_TRY(make_backend(job));
     BEL_TRY(bel_job_build_evals(job, evals, eval_count));

@@ -239,7 +239,7 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
                                 .lanes = m->lanes,
                                 .row_buffer = m->row_buffer,
                                 .ledger = bel_counting_has_ledger(&trainable->counting),
-                                .series_count = trainable->series_count,
+                                .stats = trainable->stats,
                                 .bell = m->bell,
                                 .help = help_shards,
                                 .help_context = m,
@@ -478,7 +478,7 @@ bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **ou
     bel_status *status = bel_space_create(trainable->layout, buffers, &embedded->space);
     if (status == NULL)
         status = bel_space_array(trainable->layout, "snapshot", &embedded->backend.values);
-    if (status == NULL && trainable->built->optimizers.main.moving_average_decay > 0) {
+    if (status == NULL && trainable->built->optimizers->main.moving_average_decay > 0) {
         status =
             bel_space_array(trainable->layout, "snapshot of averages", &embedded->backend.averages);
     }

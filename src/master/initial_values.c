@@ -158,7 +158,7 @@ static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layo
 // FTRL makes a variable, or a row, anew from its slots in each step, and they begin at nothing.
 static bel_status *check_rule(const bel_job *job, const char *name)
 {
-    const bel_optimizers *optimizers = &job->trainable.built->optimizers;
+    const bel_optimizers *optimizers = job->trainable.built->optimizers;
     if (bel_optimizers_find(optimizers, name)->kind != BEL_OPTIMIZER_FTRL) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "ftrl would replace the values of \"%s\" in its first step; leave "

@@ -48,7 +48,7 @@ typedef struct bel_job {
     bel_trainable trainable;
     bel_input_segment *segments;
     int segment_count;
-    bel_optimizers optimizers; // before elastic_rescale changed the trainable's
+    bel_optimizers *optimizers; // by step function, before elastic_rescale changed the trainable's
     bel_backend *backend;
     bel_control_state state; // the newest
     bel_run_log *log;

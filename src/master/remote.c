@@ -102,7 +102,7 @@ static bel_status *load(bel_backend *backend, const bel_ckpt_reader *reader)
     r->checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
     r->begins_anew = backend->lost || backend->paused;
     backend->lost = backend->paused = r->over = r->started = false;
-    bool averaged = r->config.trainable->built->optimizers.main.moving_average_decay > 0;
+    bool averaged = r->config.trainable->built->optimizers->main.moving_average_decay > 0;
     bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
                         int64_t, int64_t, void *) =
         averaged ? bel_ckpt_read_average : bel_ckpt_read;

@@ -70,6 +70,7 @@ static void describe_variables(const bel_layout *layout, setup *s)
         to->kind = (int32_t)from->kind;
         to->dims = from->shape.dims;
         to->n_dims = (size_t)from->shape.rank;
+        to->kept_by = from->kept_by;
     }
 }
 
@@ -106,7 +107,10 @@ static void add_setting(void *context, const char *name, const char *text)
 static void describe_settings(const remote *r, setup *s)
 {
     bel_shard_settings settings = bel_trainable_shard_settings(r->config.trainable);
-    bel_optimizers_list(&settings.optimizers, add_setting, s);
+    for (int f = 0; f < settings.function_count; f++) {
+        if (f > 0) add_setting(s, BEL_FUNCTION_SETTING, "");
+        bel_optimizers_list(&settings.optimizers[f], add_setting, s);
+    }
     size_t count = s->message.n_optimizer;
     s->message.optimizer = bel_xcalloc(count + 1, sizeof *s->message.optimizer);
     for (size_t i = 0; i < count; i++) // the list does not move any more
@@ -118,7 +122,8 @@ static void describe_settings(const remote *r, setup *s)
     s->counting.block_end = r->block_end;
     s->message.counting = &s->counting;
     s->message.seed = settings.seed;
-    s->message.series = settings.series_count;
+    s->message.series = settings.stats.series;
+    s->message.returned = settings.stats.returned;
     s->message.sums = settings.sums;
     s->message.exchanges = r->config.trainable->layout->exchanges;
 }

@@ -160,8 +160,11 @@ void bel_job_rescale(bel_job *job)
     bool changes = job->segments[job->segment_count - 1].replica_count != replicas;
     if (changes) add_segment(job, job->first_step, replicas);
     double factor = (double)replicas / (double)job->segments[0].replica_count;
-    job->trainable.built->optimizers = job->optimizers;
-    bel_optimizers_scale(&job->trainable.built->optimizers, factor);
+    bel_built *built = job->trainable.built;
+    for (int f = 0; f < built->function_count; f++) {
+        built->optimizers[f] = job->optimizers[f];
+        bel_optimizers_scale(&built->optimizers[f], factor);
+    }
     if (!changes) return;
     bel_log_write(BEL_LOG_INFO,
                   "%lld replica%s from step %lld on: %g times the learning rate of %lld",

@@ -28,12 +28,13 @@ static void write_point(bel_job *job, const bel_control_point *point, const bel_
     const bel_run_point said = {.step = point->step,
                                 .loss = point->loss,
                                 .learning_rate =
-                                    bel_optimizer_rate(&t->built->optimizers.main, point->step - 1),
+                                    bel_optimizer_rate(&t->built->optimizers->main, point->step - 1),
                                 .examples_per_second = point->examples_per_second,
                                 .steps_per_second = point->steps_per_second};
     bel_run_log_step(job->log, &said);
     for (int k = 0; k < t->series_count; k++)
-        bel_run_log_scalar(job->log, point->step, values[k].name, values[k].value);
+        if (t->built->function_count == 1 || !isnan(values[k].value))
+            bel_run_log_scalar(job->log, point->step, values[k].name, values[k].value);
 }
 
 static bel_status *take_point(bel_job *job, const bel_control_point *point)
@@ -287,7 +288,7 @@ static bel_status *run(bel_job *job)
                                   .eval_steps = eval_steps,
                                   .series_steps = config->save_summary_steps,
                                   .hook_steps = bel_hooks_period(&job->trainable.hooks),
-                                  .series_count = job->trainable.series_count,
+                                  .stats = job->trainable.stats,
                                   .worker_count = job->backend->worker_count};
     bel_job_describe(job);
     job->started_at = bel_clock_wall();
@@ -462,6 +463,7 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     bel_job_forget_hooks(job);
     bel_trainable_deinit(&job->trainable);
     bel_free(job->segments);
+    bel_free(job->optimizers);
     bel_linux_unlock(job->lock);
     return status;
 }

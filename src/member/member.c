@@ -10,6 +10,7 @@
 #include "member/member.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -91,7 +92,7 @@ static bel_status *add_tables(member *m, const Bel__Setup *setup)
                 .name = from->name,
                 .width = from->width,
                 .ids = from->ids,
-                .counts_replicas = m->settings.optimizers.main.mean_by_contributors,
+                .counts_replicas = m->optimizers->main.mean_by_contributors,
                 .initializer = {.kind = (bel_init_kind)from->start, .value = from->start_value}});
     }
     return NULL;
@@ -134,7 +135,10 @@ static bel_status *make_layout(member *m, const Bel__Setup *setup)
         }
         all += bel_shape_elements(&shape);
         variables[v] = (bel_layout_variable){
-            .name = from->name, .shape = shape, .kind = (bel_variable_kind)from->kind};
+            .name = from->name,
+            .shape = shape,
+            .kind = (bel_variable_kind)from->kind,
+            .kept_by = from->kept_by};
     }
     if (status == NULL) {
         m->layout = bel_layout_create(variables, (int)count, (int)setup->n_shards);
@@ -198,13 +202,16 @@ static bel_status *start_trace(member *m, const Bel__Setup *setup)
     return NULL;
 }
 
-// What every setup has, and the settings in it.
-static bel_status *read_settings(const Bel__Setup *setup, bel_shard_settings *out_settings)
+// What every setup has, and the settings in it; optimizers go into an array of
+// BEL_MAX_STEP_FUNCTIONS.
+static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimizers,
+                                 bel_shard_settings *out_settings)
 {
     const Bel__Counting *counting = setup->counting;
     bool good = setup->schedule != NULL && setup->segment != NULL && counting != NULL &&
                 counting->kind >= 0 && counting->kind < BEL_COUNTING_KIND_COUNT &&
-                counting->workers > 0 && setup->series >= 0 && setup->series <= BEL_MAX_SERIES;
+                counting->workers > 0 && setup->series >= 0 && setup->series <= BEL_MAX_SERIES &&
+                setup->returned >= 0 && setup->returned <= BEL_MAX_RETURNED;
     // Only where everybody counts may there be more reports than workers, which then take
     // turns.
     if (good && counting->kind != BEL_COUNTING_ALL)
@@ -212,21 +219,36 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_shard_settings *ou
     if (!good)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "malformed setup: schedule, segment, counting or series");
+    optimizers[0] = (bel_optimizers){.main = bel_optimizer_default()};
     *out_settings = (bel_shard_settings){
-        .optimizers = {.main = bel_optimizer_default()},
+        .optimizers = optimizers,
+        .function_count = 1,
         .counting = {.kind = (bel_counting_kind)counting->kind,
                      .workers = counting->workers,
                      .max_lead = counting->max_lead},
         .seed = setup->seed,
-        .series_count = setup->series,
+        .stats = {.series = setup->series, .returned = setup->returned},
         .sums = setup->sums,
     };
     for (size_t i = 0; i < setup->n_optimizer; i++) {
         const Bel__Setting *setting = setup->optimizer[i];
-        BEL_TRY_CTX(bel_optimizers_set(&out_settings->optimizers, setting->name, setting->value),
+        int function = out_settings->function_count - 1;
+        if (strcmp(setting->name, BEL_FUNCTION_SETTING) == 0) {
+            if (function + 1 == BEL_MAX_STEP_FUNCTIONS) {
+                return BEL_ERR(BEL_INVALID_ARGUMENT,
+                               "malformed setup: more than %d step functions",
+                               BEL_MAX_STEP_FUNCTIONS);
+            }
+            optimizers[++function] = (bel_optimizers){.main = bel_optimizer_default()};
+            out_settings->function_count++;
+            continue;
+        }
+        BEL_TRY_CTX(bel_optimizers_set(&optimizers[function], setting->name, setting->value),
                     "malformed setup: optimizer");
     }
-    return bel_optimizers_check(&out_settings->optimizers);
+    for (int f = 0; f < out_settings->function_count; f++)
+        BEL_TRY(bel_optimizers_check(&optimizers[f]));
+    return NULL;
 }
 
 // Begins, or begins anew with another generation.
@@ -240,7 +262,9 @@ static bel_status *start_parts(member *m, uint32_t generation, const Bel__Setup 
     m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
     if (m->evaluates) return NULL;
     bool first = m->assignment == NULL;
-    BEL_TRY(read_settings(setup, &m->settings));
+    if (m->optimizers == NULL)
+        m->optimizers = bel_xcalloc(BEL_MAX_STEP_FUNCTIONS, sizeof *m->optimizers);
+    BEL_TRY(read_settings(setup, m->optimizers, &m->settings));
     BEL_TRY(take_assignment(m, setup));
     if (first && !m->worker.here) BEL_TRY(make_layout(m, setup));
     BEL_TRY(check_setup(m, setup));
@@ -431,6 +455,7 @@ static void release(member *m)
     bel_assignment_destroy(m->assignment);
     bel_layout_destroy(m->layout);
     bel_doorbell_destroy(m->bell);
+    bel_free(m->optimizers);
     bel_free(m->token);
     bel_free(m->evaluated);
 }

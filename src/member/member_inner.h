@@ -95,6 +95,7 @@ typedef struct member {
     bel_shm_region *parameters, *gradients; // with a hub
     bel_assignment *assignment;
     bel_shard_settings settings; // of this generation
+    bel_optimizers *optimizers; // the settings'; BEL_MAX_STEP_FUNCTIONS of them
     bel_layout *layout;          // a parameter server's own, from the master's description
     uint32_t generation;         // of the state here; 0: none
     char *token;                 // that it has joined with

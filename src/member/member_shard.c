@@ -39,7 +39,7 @@ static void send_progress(member *m, const bel_control_state *state)
             list[i].steps_per_second = points[i].steps_per_second;
             list[i].for_hooks_alone = points[i].for_hooks_alone;
             list[i].snapshot = points[i].snapshot;
-            list[i].n_series = 2 * (size_t)m->settings.series_count;
+            list[i].n_series = 2 * (size_t)m->settings.stats.series;
             list[i].series = points[i].series;
         }
         bel_shard_staleness staleness = bel_shard_stale(m->shard.shard, NULL);
@@ -137,7 +137,7 @@ static bel_status *make_shard(member *m)
     s->shard_lanes = bel_xcalloc(shards, sizeof(bel_lane *));
     s->incarnations = bel_xcalloc(workers, sizeof *s->incarnations);
     s->replacing = bel_xcalloc(workers, sizeof *s->replacing);
-    if (s->team == NULL) BEL_TRY(make_buffers(s, &m->settings.optimizers.main));
+    if (s->team == NULL) BEL_TRY(make_buffers(s, &m->optimizers->main));
     const bel_shard_config config = {.layout = s->layout,
                                      .shard = s->index,
                                      .assignment = s->assignment,
@@ -170,7 +170,7 @@ static bel_status *load_checkpoint(member_shard *s, const char *folder)
 
 // One shard, this one: the master puts snapshots of all shards together.
 static bel_control *make_control(const member_shard *s, const Bel__Schedule *schedule,
-                                 int series_count)
+                                 bel_stats_shape stats)
 {
     const bel_control_config config = {.shard_count = 1,
                                        .first_step = schedule->first_step,
@@ -180,7 +180,7 @@ static bel_control *make_control(const member_shard *s, const Bel__Schedule *sch
                                        .eval_steps = schedule->eval_steps,
                                        .series_steps = schedule->series_steps,
                                        .hook_steps = schedule->hook_steps,
-                                       .series_count = series_count,
+                                       .stats = stats,
                                        .worker_count = s->assignment->worker_count};
     return bel_control_create(&config);
 }
@@ -201,7 +201,7 @@ bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
     bel_shard_restart(s->shard, m->generation);
     BEL_TRY_CTX(load_checkpoint(s, setup->checkpoint), "shard %d", s->index);
     bel_member_make_lanes(m, setup);
-    if (s->index == 0) s->control = make_control(s, setup->schedule, m->settings.series_count);
+    if (s->index == 0) s->control = make_control(s, setup->schedule, m->settings.stats);
     bel_shard_lease_from(s->shard, setup->segment->first_block, setup->counting->block_end);
     atomic_store(&s->snapshot_ready, -1);
     atomic_store(&s->resuming, true);

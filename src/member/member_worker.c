@@ -123,7 +123,7 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
                                 .row_buffer = w->row_buffer,
                                 .answer_room = w->answer_room,
                                 .ledger = bel_member_has_ledger(m),
-                                .series_count = w->trainable.series_count,
+                                .stats = w->trainable.stats,
                                 .bell = w->bell,
                                 .cancelled = is_cancelled,
                                 .cancelled_context = w,

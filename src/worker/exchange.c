@@ -44,7 +44,7 @@ static bel_status *check_shapes(const bel_meeting *m)
             BEL_INVALID_ARGUMENT,
             "step %lld: %s: replica %d has %s and replica %d has %s: all must have the same shape",
             (long long)worker->step,
-            bel_graph_collective_text(worker->config.model->graph, m->what->index, place),
+            bel_graph_collective_text(worker->config.models->graph, m->what->index, place),
             worker->first_replica + m->first, bel_shape_text(shape, one), worker->first_replica + r,
             bel_shape_text(&m->parts[r].input.shape, other));
     }

@@ -91,7 +91,7 @@ static bel_exchange_kind kind_of(bel_op op)
 static void name_place(const bel_meeting *m, bel_exchange_head *head)
 {
     const bel_graph_collective *place =
-        &m->worker->config.model->graph->collectives[m->what->index];
+        &m->worker->config.models->graph->collectives[m->what->index];
     size_t length = strlen(place->file), most = sizeof head->file - 1;
     size_t told = length > most ? most : length;
     memcpy(head->file, place->file + (length - told), told);

@@ -58,6 +58,6 @@ bel_status *bel_meeting_lacks(const bel_meeting *m, int replica)
     return BEL_ERR(BEL_FAILED_PRECONDITION,
                    "step %lld: %s: %s has no examples in this step, but its value is needed",
                    (long long)worker->step,
-                   bel_graph_collective_text(worker->config.model->graph, m->what->index, place),
+                   bel_graph_collective_text(worker->config.models->graph, m->what->index, place),
                    who);
 }

@@ -14,7 +14,7 @@
 
 static const bel_graph *graph_of(const bel_worker *worker)
 {
-    return worker->config.model->graph;
+    return worker->config.models->graph;
 }
 
 // --- Life ----------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ void bel_tower_gather_ids(bel_tower *tower)
         int first = tower->run->batch != NULL ? graph->tables[t].first_lookup : -1;
         for (int l = first; l >= 0; l = graph->lookups[l].next) {
             const bel_graph_lookup *lookup = &graph->lookups[l];
-            int field = worker->config.model->fields[lookup->ids];
+            int field = worker->config.models->fields[lookup->ids];
             int64_t n = ids_of(tower, lookup);
             memcpy(rows->ids + count, tower->run->batch->fields[field].data,
                    (size_t)n * sizeof *rows->ids);
@@ -204,8 +204,8 @@ void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
             int64_t n = ids_of(tower, lookup);
             bel_instance_bind_input(instance, lookup->rows, to);
             float *gradients = rows->gradients + (size_t)position * width;
-            if (worker->lookup_outputs[l] >= 0) {
-                bel_instance_bind_output(instance, worker->lookup_outputs[l], gradients);
+            if (worker->function->lookup_outputs[l] >= 0) {
+                bel_instance_bind_output(instance, worker->function->lookup_outputs[l], gradients);
             } else { // a batch before may have left other lookups' there
                 memset(gradients, 0, (size_t)n * width * sizeof *gradients);
             }

@@ -48,7 +48,7 @@ static int64_t next_block(void *context, int64_t index)
 
 static bel_replica_run *run_of(const bel_tower *tower, int replica)
 {
-    bool all = tower->worker->exchange_count > 0;
+    bool all = tower->worker->exchanges;
     return &tower->runs[all ? replica / tower->worker->config.tower_count : 0];
 }
 
@@ -72,10 +72,14 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
     int runs = bel_tower_runs(worker);
     for (int r = 0; r < runs; r++)
         tower->runs[r].input_shapes =
-            bel_xcalloc(config->model->graph->input_count, sizeof(bel_shape));
+            bel_xcalloc(config->models->graph->input_count, sizeof(bel_shape));
     BEL_TRY(bel_team_create(config->program.threads, &tower->team));
-    tower->runner = bel_runner_create(config->model->graph, worker->outputs, worker->output_count,
-                                      &config->program, runs);
+    tower->runners = bel_xcalloc((size_t)config->model_count, sizeof(bel_runner *));
+    for (int f = 0; f < config->model_count; f++) {
+        const bel_worker_function *function = &worker->functions[f];
+        tower->runners[f] = bel_runner_create(config->models->graph, function->outputs,
+                                              function->output_count, &config->program, runs);
+    }
     if (rounds_of(tower) == 0) return NULL;
     return bel_prefetch_start(config->input, next_block, tower, runs, &tower->prefetch);
 }
@@ -83,7 +87,9 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
 void bel_tower_deinit(bel_tower *tower)
 {
     if (tower->prefetch != NULL) bel_prefetch_stop(tower->prefetch);
-    bel_runner_destroy(tower->runner);
+    for (int f = 0; tower->runners != NULL && f < tower->worker->config.model_count; f++)
+        bel_runner_destroy(tower->runners[f]);
+    bel_free(tower->runners);
     if (tower->observer != NULL) bel_runner_destroy(tower->observer);
     bel_free(tower->observed);
     bel_team_destroy(tower->team);
@@ -99,8 +105,10 @@ static void publish(void *context, int output, int64_t first, int64_t count)
 {
     bel_tower *tower = context;
     bel_worker *worker = tower->worker;
-    if (output >= worker->report_count) return; // of rows: reported when all replicas have run
-    bel_status *status = bel_worker_finish(worker, worker->output_variables[output], first, count);
+    const bel_worker_function *function = worker->function;
+    if (output >= function->report_count) return; // of rows: reported when all replicas have run
+    bel_status *status =
+        bel_worker_finish(worker, function->output_variables[output], first, count);
     if (status == NULL) return;
     pthread_mutex_lock(&tower->mutex);
     if (tower->status == NULL) {
@@ -117,7 +125,7 @@ static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batc
 {
     const bel_worker *worker = tower->worker;
     const bel_worker_config *config = &worker->config;
-    const bel_worker_model *model = config->model;
+    const bel_worker_model *model = config->models; // what functions share
     for (size_t i = 0; i < model->graph->input_count; i++)
         if (model->fields[i] >= 0)
             bel_instance_bind_input(instance, (int)i, batch->fields[model->fields[i]].data);
@@ -132,9 +140,10 @@ static void bind_reports(bel_tower *tower, bel_instance *instance)
     const bel_worker *worker = tower->worker;
     const bel_worker_config *config = &worker->config;
     float *range = worker->config.ranges[tower->replica];
-    for (int r = 0; r < worker->report_count; r++) {
+    const bel_worker_function *function = worker->function;
+    for (int r = 0; r < function->report_count; r++) {
         const bel_layout_variable *variable =
-            &config->layout->variables[worker->output_variables[r]];
+            &config->layout->variables[function->output_variables[r]];
         bel_instance_bind_output(instance, r, range + variable->offset);
     }
 }
@@ -150,12 +159,31 @@ static double scalar_of(const bel_instance *instance, int output)
     return (double)*(const float *)bel_instance_output(instance, output).data;
 }
 
+// What the step returns, from the program's `output` on. Numbers of a replica of its own have a
+// place for each replica, of which the others stay 0, so that a sum over replicas keeps all.
+static void fill_returns(bel_tower *tower, const bel_instance *instance, int output, double *stats)
+{
+    const bel_worker *worker = tower->worker;
+    const bel_worker_model *model = worker->function->model;
+    for (int i = 0; i < model->return_count; i++) {
+        const bel_worker_return *returned = &model->returns[i];
+        const float *values = bel_instance_output(instance, output + i).data;
+        double factor = returned->kind == BEL_RETURN_MEAN ? stats[BEL_STATS_EXAMPLES] : 1;
+        double *place = stats + bel_stats_returned(worker->config.stats) + returned->first;
+        if (returned->kind == BEL_RETURN_REPLICAS)
+            place += (worker->first_replica + tower->replica) * returned->elements;
+        for (int e = 0; e < returned->elements; e++)
+            place[e] = (double)values[e] * factor;
+    }
+}
+
 // A series without a weight is a mean over the replica's examples.
 static void fill_series(bel_tower *tower, const bel_instance *instance, double *stats)
 {
-    const bel_worker_model *model = tower->worker->config.model;
-    int output = tower->worker->first_series_output;
+    const bel_worker_model *model = tower->worker->function->model;
+    int output = tower->worker->function->first_series_output;
     for (int i = 0; i < model->series_count; i++) {
+        if (model->series[2 * i] == NULL) continue; // another function's
         double *place = stats + bel_stats_series(i);
         place[0] = scalar_of(instance, output++);
         if (model->series[2 * i + 1] != NULL) {
@@ -165,13 +193,14 @@ static void fill_series(bel_tower *tower, const bel_instance *instance, double *
             place[0] *= place[1];
         }
     }
+    fill_returns(tower, instance, output, stats);
 }
 
 // The loss follows the reports among the outputs.
 static void fill_stats(bel_tower *tower, const bel_instance *instance)
 {
     double *stats = stats_of(tower);
-    double value = scalar_of(instance, tower->worker->report_count);
+    double value = scalar_of(instance, tower->worker->function->report_count);
     stats[BEL_STATS_LOSS_SUM] = value * stats[BEL_STATS_EXAMPLES];
     stats[BEL_STATS_NONFINITE] = isfinite(value) ? 0 : 1;
     fill_series(tower, instance, stats);
@@ -206,7 +235,7 @@ static void trace(const bel_tower *tower, bel_trace_span span, int64_t begun, in
 static bel_status *take_batch(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
-    const bel_worker_model *model = worker->config.model;
+    const bel_worker_model *model = worker->config.models; // what functions share
     int64_t begun = bel_clock_ns();
     BEL_TRY(bel_prefetch_take(tower->prefetch, &tower->run->batch));
     int64_t ready = bel_clock_ns();
@@ -260,7 +289,7 @@ static bel_status *observe(bel_tower *tower)
         tower->observed = bel_xcalloc((size_t)observation->count, sizeof *tower->observed);
         for (int i = 0; i < observation->count; i++)
             tower->observed[i].value = observation->values[i];
-        tower->observer = bel_runner_create(config->model->graph, tower->observed,
+        tower->observer = bel_runner_create(config->models->graph, tower->observed,
                                             observation->count, &config->program, 1);
     }
     BEL_TRY(bel_runner_get(tower->observer, 0, tower->run->input_shapes, &instance));
@@ -286,7 +315,8 @@ static bel_status *begin_batch(bel_tower *tower)
     run->context.replica = worker->first_replica + tower->replica;
     if (is_observed(tower)) BEL_TRY_CTX(observe(tower), "summaries");
     int slot = (int)(run - tower->runs);
-    BEL_TRY(bel_runner_get(tower->runner, slot, run->input_shapes, &run->instance));
+    bel_runner *runner = tower->runners[worker->function - worker->functions];
+    BEL_TRY(bel_runner_get(runner, slot, run->input_shapes, &run->instance));
     bind(tower, run->instance, run->batch);
     bind_reports(tower, run->instance);
     bel_tower_bind_rows(tower, run->instance);
@@ -300,13 +330,14 @@ static bel_status *run_part(bel_tower *tower, int part)
     bel_replica_run *run = tower->run;
     int64_t begun = bel_clock_ns();
     if (part == 0) BEL_TRY(begin_batch(tower));
-    if (worker->exchange_count == 0) {
+    int exchanges = worker->function->exchange_count;
+    if (exchanges == 0) {
         BEL_TRY(bel_instance_run(run->instance, tower->team, &run->context, publish, tower));
     } else {
         BEL_TRY(
             bel_instance_run_part(run->instance, part, tower->team, &run->context, publish, tower));
     }
-    if (part == worker->exchange_count) {
+    if (part == exchanges) {
         fill_stats(tower, run->instance);
         bel_tower_sum_rows(tower);
     }
@@ -321,8 +352,9 @@ static void pass_over(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
     const bel_layout *layout = worker->config.layout;
-    for (int r = 0; r < worker->report_count; r++)
-        publish(tower, r, 0, layout->variables[worker->output_variables[r]].elements);
+    const bel_worker_function *function = worker->function;
+    for (int r = 0; r < function->report_count; r++)
+        publish(tower, r, 0, layout->variables[function->output_variables[r]].elements);
 }
 
 // On the tower's own thread, when no thread publishes.

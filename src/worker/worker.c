@@ -25,7 +25,9 @@ bel_program_output *bel_worker_list_outputs(const bel_layout *layout, const bel_
 {
     size_t variables = (size_t)layout->variable_count, lookups = model->graph->lookup_count;
     bel_program_output *outputs =
-        bel_xcalloc(variables + 1 + lookups + 2 * (size_t)model->series_count, sizeof *outputs);
+        bel_xcalloc(variables + 1 + lookups + 2 * (size_t)model->series_count +
+                        (size_t)model->return_count,
+                    sizeof *outputs);
     int count = 0;
     for (int v = 0; v < layout->variable_count; v++)
         if (model->reports[v] != NULL) {
@@ -42,60 +44,89 @@ bel_program_output *bel_worker_list_outputs(const bel_layout *layout, const bel_
         if (model->series[i] != NULL) {
             outputs[count++] = (bel_program_output){.value = model->series[i]};
         }
+    for (int i = 0; i < model->return_count; i++)
+        outputs[count++] = (bel_program_output){.value = model->returns[i].value};
     *out_count = count;
     return outputs;
 }
 
 // The outputs, to which variable or lookup each belongs, and how many reported elements each chunk
 // holds.
-static void list_outputs(bel_worker *worker)
+static void list_outputs(const bel_worker *worker, bel_worker_function *function)
 {
     const bel_layout *layout = worker->config.layout;
-    const bel_worker_model *model = worker->config.model;
+    const bel_worker_model *model = function->model;
     size_t lookups = model->graph->lookup_count;
-    worker->outputs =
-        bel_worker_list_outputs(layout, model, &worker->report_count, &worker->output_count);
-    worker->lookup_outputs = bel_xcalloc(lookups, sizeof *worker->lookup_outputs);
-    worker->output_variables =
-        bel_xcalloc((size_t)layout->variable_count, sizeof *worker->output_variables);
+    function->outputs =
+        bel_worker_list_outputs(layout, model, &function->report_count, &function->output_count);
+    function->lookup_outputs = bel_xcalloc(lookups, sizeof *function->lookup_outputs);
+    function->output_variables =
+        bel_xcalloc((size_t)layout->variable_count, sizeof *function->output_variables);
+    function->chunk_reports =
+        bel_xcalloc((size_t)layout->chunk_count, sizeof *function->chunk_reports);
     int next = 0;
     for (int v = 0; v < layout->variable_count; v++)
-        if (model->reports[v] != NULL) worker->output_variables[next++] = v;
-    next = worker->report_count + 1; // behind the loss
+        if (model->reports[v] != NULL) function->output_variables[next++] = v;
+    next = function->report_count + 1; // behind the loss
     for (size_t l = 0; l < lookups; l++)
-        worker->lookup_outputs[l] = model->row_gradients[l] != NULL ? next++ : -1;
-    worker->first_series_output = next;
-    worker->stats_size = bel_stats_size(model->series_count);
+        function->lookup_outputs[l] = model->row_gradients[l] != NULL ? next++ : -1;
+    function->first_series_output = next;
     for (int c = 0; c < layout->chunk_count; c++) {
         const bel_chunk *chunk = &layout->chunks[c];
         for (int s = 0; s < chunk->segment_count; s++) {
             int variable = layout->segments[chunk->first_segment + s].variable;
             if (model->reports[variable] == NULL) continue;
             const bel_layout_variable *v = &layout->variables[variable];
-            worker->chunk_reports[c] += bel_worker_overlap(chunk, v, 0, v->elements);
+            function->chunk_reports[c] += bel_worker_overlap(chunk, v, 0, v->elements);
         }
     }
 }
 
 // Exchanges are among all replicas of a step, or in modes with a ledger among those of this worker,
 // which are averaged before anything is reported. The model knows how many they are.
-static bel_status *count_exchanges(bel_worker *worker)
+static bel_status *count_exchanges(const bel_worker *worker, bel_worker_function *function)
 {
-    const bel_graph *graph = worker->config.model->graph;
-    bel_value **values = bel_xcalloc((size_t)worker->output_count, sizeof(bel_value *));
+    const bel_graph *graph = function->model->graph;
+    bel_value **values = bel_xcalloc((size_t)function->output_count, sizeof(bel_value *));
     int *exchange_of = bel_xcalloc(graph->collective_count, sizeof *exchange_of);
-    for (int i = 0; i < worker->output_count; i++)
-        values[i] = worker->outputs[i].value;
-    worker->exchange_count = bel_graph_exchanges(graph, values, worker->output_count, exchange_of);
-    worker->round_size =
-        worker->exchange_count > 0 ? worker->replica_count : worker->config.tower_count;
+    for (int i = 0; i < function->output_count; i++)
+        values[i] = function->outputs[i].value;
+    function->exchange_count =
+        bel_graph_exchanges(graph, values, function->output_count, exchange_of);
     bel_free(exchange_of);
     bel_free(values);
     int replicas =
         worker->config.ledger ? worker->replica_count : worker->config.assignment->replica_count;
-    if (worker->exchange_count == 0 || bel_replica_count(graph) == replicas) return NULL;
+    if (function->exchange_count == 0 || bel_replica_count(graph) == replicas) return NULL;
     return BEL_ERR(BEL_INTERNAL, "worker %d: the model exchanges among %d replicas of %d",
                    worker->config.worker, bel_replica_count(graph), replicas);
+}
+
+static bel_status *make_functions(bel_worker *worker)
+{
+    const bel_worker_config *config = &worker->config;
+    worker->functions = bel_xcalloc((size_t)config->model_count, sizeof *worker->functions);
+    worker->function = worker->functions;
+    for (int f = 0; f < config->model_count; f++) {
+        bel_worker_function *function = &worker->functions[f];
+        function->model = &config->models[f];
+        list_outputs(worker, function);
+        BEL_TRY(count_exchanges(worker, function));
+        worker->exchanges = worker->exchanges || function->exchange_count > 0;
+    }
+    worker->round_size = worker->exchanges ? worker->replica_count : config->tower_count;
+    return NULL;
+}
+
+static void free_functions(bel_worker *worker)
+{
+    for (int f = 0; f < worker->config.model_count; f++) {
+        bel_free(worker->functions[f].outputs);
+        bel_free(worker->functions[f].output_variables);
+        bel_free(worker->functions[f].lookup_outputs);
+        bel_free(worker->functions[f].chunk_reports);
+    }
+    bel_free(worker->functions);
 }
 
 static bel_status *open_audit(bel_worker *worker)
@@ -119,11 +150,10 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->weights = bel_xcalloc(2 * replicas, sizeof *worker->weights);
     worker->plain_weights = worker->weights + replicas;
     worker->chunk_left = bel_xcalloc(chunks, sizeof *worker->chunk_left);
-    worker->chunk_reports = bel_xcalloc(chunks, sizeof *worker->chunk_reports);
     worker->towers = bel_xcalloc((size_t)config->tower_count, sizeof *worker->towers);
-    list_outputs(worker);
+    worker->stats_size = bel_stats_size(config->stats);
     bel_exchange_init(&worker->exchange, worker->replica_count);
-    bel_status *status = count_exchanges(worker);
+    bel_status *status = make_functions(worker);
     size_t runs = (size_t)bel_tower_runs(worker);
     for (int t = 0; t < config->tower_count; t++) {
         worker->towers[t].runs = bel_xcalloc(runs, sizeof(bel_replica_run));
@@ -162,10 +192,7 @@ void bel_worker_destroy(bel_worker *worker)
     bel_free(worker->own_stats);
     bel_free(worker->weights);
     bel_free(worker->chunk_left);
-    bel_free(worker->chunk_reports);
-    bel_free(worker->lookup_outputs);
-    bel_free(worker->outputs);
-    bel_free(worker->output_variables);
+    free_functions(worker);
     bel_free(worker);
 }
 
@@ -176,7 +203,7 @@ static void begin_reports(bel_worker *worker)
 {
     for (int c = 0; c < worker->config.layout->chunk_count; c++) {
         atomic_store_explicit(&worker->chunk_left[c],
-                              worker->chunk_reports[c] * worker->replica_count,
+                              worker->function->chunk_reports[c] * worker->replica_count,
                               memory_order_relaxed);
     }
 }
@@ -186,8 +213,10 @@ static bel_status *report_zeros(bel_worker *worker)
 {
     const bel_layout *layout = worker->config.layout;
     for (int c = 0; c < layout->chunk_count; c++) {
-        bool frozen = layout->chunks[c].kind == BEL_VARIABLE_FROZEN;
-        if (worker->chunk_reports[c] == 0 && !frozen) BEL_TRY(bel_worker_report_chunk(worker, c));
+        bool changes =
+            bel_chunk_changes(&layout->chunks[c], bel_decision_function(worker->decision));
+        if (worker->function->chunk_reports[c] == 0 && changes)
+            BEL_TRY(bel_worker_report_chunk(worker, c));
     }
     return NULL;
 }
@@ -264,10 +293,11 @@ static bel_status *run_round(bel_worker *worker)
     bel_team_run(worker->dispatch, take_in_tower, worker, towers);
     BEL_TRY(take_errors(worker));
     if (worker->config.layout->table_count > 0) BEL_TRY(bel_worker_pull_rows(worker));
-    for (worker->part = 0; worker->part <= worker->exchange_count; worker->part++) {
+    int exchanges = worker->function->exchange_count;
+    for (worker->part = 0; worker->part <= exchanges; worker->part++) {
         bel_team_run(worker->dispatch, run_in_tower, worker, towers);
         BEL_TRY(take_errors(worker));
-        if (worker->part < worker->exchange_count)
+        if (worker->part < exchanges)
             BEL_TRY(bel_worker_exchange(worker, worker->part));
     }
     return NULL;
@@ -287,7 +317,7 @@ static bel_status *run_step(bel_worker *worker)
     const bel_worker_events *events = worker->config.events;
     begin_reports(worker);
     if (events != NULL) BEL_TRY(events->before_step(events->context, worker->step));
-    if (worker->config.layout->table_count > 0 || worker->exchange_count > 0) {
+    if (worker->config.layout->table_count > 0 || worker->exchanges) {
         BEL_TRY(run_rounds(worker));
     } else {
         bel_team_run(worker->dispatch, run_tower, worker, worker->config.tower_count);
@@ -315,6 +345,18 @@ static bel_status *next_version(bel_worker *worker)
         BEL_TRY(bel_client_wait_next(client, &worker->step, &worker->decision));
     } while ((worker->decision & BEL_DECIDE_STOP) == 0 &&
              bel_client_lease(client, worker->times.steps) < 0);
+    return NULL;
+}
+
+// The step function that shard 0 has decided on.
+static bel_status *choose_function(bel_worker *worker)
+{
+    int function = bel_decision_function(worker->decision);
+    if (function >= worker->config.model_count) {
+        return BEL_ERR(BEL_INTERNAL, "worker %d, step %lld: there is no step function %d",
+                       worker->config.worker, (long long)worker->step, function);
+    }
+    worker->function = &worker->functions[function];
     return NULL;
 }
 
@@ -369,6 +411,7 @@ bel_status *bel_worker_run(bel_worker *worker)
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, false);
         if ((worker->decision & BEL_DECIDE_STOP) != 0) break;
+        BEL_TRY(choose_function(worker));
         bel_crash_set_step(worker->step);
         BEL_TRY(run_step(worker));
         worker->times.steps++;

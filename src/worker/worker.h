@@ -9,13 +9,24 @@
 #define BELFRY_WORKER_WORKER_H
 
 #include "base/input_segment.h"
+#include "belfry/model.h"
 #include "graph/graph.h"
 #include "input/input.h"
 #include "ps/client/client.h"
 #include "ps/layout/space.h"
+#include "ps/layout/step_stats.h"
 #include "runtime/program.h"
 
-// The training graph, seen by the layout. Values belong to the graph.
+// What a step returns to the loop that runs it; it travels with the step statistics.
+typedef struct bel_worker_return {
+    bel_value *value; // F32 of a closed shape
+    bel_return_kind kind;
+    int elements; // of it
+    int first;    // place of its first number among the returned ones
+} bel_worker_return;
+
+// What a step function computes, seen by the layout. Values belong to the graph, which all step
+// functions of a job share.
 typedef struct bel_worker_model {
     const bel_graph *graph;
     bel_value *loss;
@@ -25,9 +36,12 @@ typedef struct bel_worker_model {
     const int *fields;         // by graph input: the batch's field; -1: rows of a table
     bel_value *const *row_gradients; // by lookup of the graph; NULL: the loss does not depend on it
     // Two scalars F32 for each series of the step statistics: its sum and its weight. Without a
-    // weight (NULL) the first is a mean over the replica's examples.
+    // weight (NULL) the first is a mean over the replica's examples; without both it is a series of
+    // another step function.
     bel_value *const *series;
     int series_count;
+    const bel_worker_return *returns;
+    int return_count;
 } bel_worker_model;
 
 // Called on the worker's thread, in the middle of training. An error ends it.
@@ -56,7 +70,9 @@ typedef struct bel_worker_config {
     const bel_assignment *assignment;
     const bel_layout *layout;
     const bel_space *space;
-    const bel_worker_model *model;
+    const bel_worker_model *models; // by step function
+    int model_count;
+    bel_stats_shape stats;
     const bel_input *input;
     bel_client *client;
     float *const *ranges; // by replica of the worker: its gradients, laid out as the space; zeroed
@@ -83,8 +99,8 @@ typedef struct bel_worker_times {
 } bel_worker_times;
 
 // What a replica's program computes: the reports in layout order (*out_reports of them), the loss,
-// then gradients of rows by lookup, where there are any, then the values of the series. Free with
-// bel_free.
+// then gradients of rows by lookup, where there are any, then the values of the series, then those
+// that are returned. Free with bel_free.
 bel_program_output *bel_worker_list_outputs(const bel_layout *layout, const bel_worker_model *model,
                                             int *out_reports, int *out_count);
 

@@ -61,11 +61,23 @@ typedef struct bel_exchange {
     size_t room_bytes;
 } bel_exchange;
 
+// A step function as the worker runs it: a program of the shared graph.
+typedef struct bel_worker_function {
+    const bel_worker_model *model;
+    bel_program_output *outputs; // bel_worker_list_outputs
+    int report_count, output_count;
+    int *output_variables;   // by report: the layout variable
+    int *lookup_outputs;     // by lookup: its output, -1: none
+    int first_series_output; // among the outputs
+    int64_t *chunk_reports;  // by chunk: elements of it that are reported
+    int exchange_count;      // at which its program stops
+} bel_worker_function;
+
 typedef struct bel_tower {
     bel_worker *worker;
     int index;
     bel_team *team; // the threads that run its tiles
-    bel_runner *runner;
+    bel_runner **runners; // by step function
     bel_program_output *observed; // values of the observation; made with the first
     bel_runner *observer;
     int64_t observable; // the last version that replica 0 took part in here; 0: none
@@ -85,24 +97,20 @@ struct bel_worker {
     // Without tables and exchanges each tower runs its replicas by itself. Else they run in rounds
     // [round, round + round_size): one of each tower, or with exchanges all of them.
     int round, round_size;
-    int exchange_count; // of its programs
-    int part;           // that the towers run now, 0 to exchange_count
+    bel_worker_function *functions;
+    const bel_worker_function *function; // of this step
+    bool exchanges;                      // some function does
+    int part; // that the towers run now, 0 to function->exchange_count
     bel_tower *towers;
     bel_audit *audit;            // NULL: nothing is noted
     bel_team *dispatch;          // runs towers side by side
-    bel_program_output *outputs; // reports, then the loss
-    int *output_variables;       // by report: the layout variable
-    int report_count, output_count;
-    int *lookup_outputs;       // by lookup: its output, -1: none
     bel_worker_table *tables;  // by table of the layout
     double *stats_list;        // by replica, stats_size each
     double *own_stats;         // of all of them, for events
     int stats_size;            // bel_stats_size
-    int first_series_output;   // among the outputs
     bel_weight *weights;       // by replica: how its gradients count in this step
     bel_weight *plain_weights; // the same where each replica with examples counts once
     atomic_llong *chunk_left;  // by chunk: elements until all replicas have finished it
-    int64_t *chunk_reports;    // by chunk: elements of it that are reported
     bel_exchange exchange;     // scratch of exchanges
     int64_t step;
     uint32_t decision;
@@ -126,7 +134,7 @@ static inline int bel_worker_round_end(const bel_worker *worker)
 static inline int bel_tower_runs(const bel_worker *worker)
 {
     int towers = worker->config.tower_count;
-    return worker->exchange_count > 0 ? (worker->replica_count + towers - 1) / towers : 1;
+    return worker->exchanges ? (worker->replica_count + towers - 1) / towers : 1;
 }
 
 // tower.c

@@ -420,7 +420,7 @@ bel_status *bel_client_stats(bel_client *client, int64_t step, uint32_t decision
                              const double *stats)
 {
     bel_stats_frame said = {.version = step, .decision = decision, .node = node};
-    size_t bytes = (size_t)bel_stats_size(client->config.series_count) * sizeof(double);
+    size_t bytes = (size_t)bel_stats_size(client->config.stats) * sizeof(double);
     for (int k = 0; k < client->config.layout->shard_count; k++) {
         BEL_TRY(bel_client_send(client, k, bel_stats_frame_write(said, stats, bytes)));
         bel_fault_point("worker_sent_stats");

@@ -10,6 +10,7 @@
 #include "ps/layout/assignment.h"
 #include "ps/layout/row_buffer.h"
 #include "ps/layout/space.h"
+#include "ps/layout/step_stats.h"
 #include "transport/lane.h"
 
 typedef struct bel_client bel_client;
@@ -39,7 +40,7 @@ typedef struct bel_client_config {
     bool (*cancelled)(void *context);
     void *cancelled_context;
     double stall_timeout_secs;
-    int series_count; // in the step statistics (step_stats.h)
+    bel_stats_shape stats; // the step statistics
 } bel_client_config;
 
 bel_client *bel_client_create(const bel_client_config *config);

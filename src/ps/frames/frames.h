@@ -19,7 +19,14 @@
 enum {
     BEL_DECIDE_SAVE = 1, // the update of this step also streams into the snapshot
     BEL_DECIDE_STOP = 2, // this step is not run: training ends at this version
+    BEL_DECIDE_FUNCTION = 256, // times the number of the step function that is run
 };
+
+// The step function of a decision, from 0 to 255.
+static inline int bel_decision_function(uint32_t decision)
+{
+    return (int)(decision / BEL_DECIDE_FUNCTION & 255);
+}
 
 // The first block of a lease that says: there are none left.
 enum { BEL_LEASE_NONE = -1 };
@@ -53,7 +60,7 @@ enum { BEL_LEASE_NONE = -1 };
 // FIELD(type, name, meaning)
 #define BEL_FIELDS_report(FIELD)                                                                   \
     FIELD(int64_t, version, "that the sums were computed on")                                      \
-    FIELD(uint32_t, decision, "of the step: 1 save, 2 stop")                                       \
+    FIELD(uint32_t, decision, "of the step: 1 save, 2 stop, 256 · its function")                   \
     FIELD(int32_t, chunk, "of the layout")                                                         \
     FIELD(int32_t, node, "of the assignment")                                                      \
     FIELD(int32_t, replicas, "in the sums that had examples")                                      \

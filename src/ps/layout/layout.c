@@ -1,7 +1,8 @@
 // Lays out, cuts, assigns, in this order: the limit of a chunk follows from the size of the whole,
 // variables are placed and cut in forward order, and chunks go to shards when all are known. The
 // result is a function of variables and shard count alone, so that every process computes it by
-// itself and only names, shapes and kinds travel. A chunk has variables of one kind, and small ones
+// itself and only names, shapes and kinds travel. A chunk has variables of one kind
+// that the same step functions update, and small ones
 // share a chunk, each from a border of 64 bytes on.
 #include "ps/layout/layout.h"
 
@@ -49,13 +50,16 @@ typedef struct cutter {
 } cutter;
 
 // The chunk that segments are added to from now on.
-static void open_chunk(cutter *c, int64_t offset, bel_variable_kind kind)
+static void open_chunk(cutter *c, int64_t offset, const bel_layout_variable *variable)
 {
     bel_layout *layout = c->layout;
     layout->chunks = bel_xgrow(layout->chunks, &c->chunk_capacity, (size_t)layout->chunk_count + 1,
                                sizeof *layout->chunks);
     layout->chunks[layout->chunk_count++] =
-        (bel_chunk){.offset = offset, .first_segment = layout->segment_count, .kind = kind};
+        (bel_chunk){.offset = offset,
+                    .first_segment = layout->segment_count,
+                    .kind = variable->kind,
+                    .kept_by = variable->kept_by};
 }
 
 // The chunk ends with the segment; padding between two segments of a chunk belongs to it.
@@ -70,13 +74,14 @@ static void add_segment(cutter *c, bel_chunk *chunk, int variable, int64_t first
     chunk->count = offset + count - chunk->offset;
 }
 
-// How many of `left` elements of a variable of that kind go into the open chunk from `offset` on;
+// How many of `left` elements of the variable go into the open chunk from `offset` on;
 // 0: a new chunk begins. A part of a variable is whole grains, so that the cut is a grain's border.
-static int64_t room_for(const cutter *c, bel_variable_kind kind, int64_t offset, int64_t left)
+static int64_t room_for(const cutter *c, const bel_layout_variable *variable, int64_t offset,
+                        int64_t left)
 {
     if (c->layout->chunk_count == 0) return 0;
     const bel_chunk *chunk = &c->layout->chunks[c->layout->chunk_count - 1];
-    if (chunk->kind != kind) return 0;
+    if (chunk->kind != variable->kind || chunk->kept_by != variable->kept_by) return 0;
     int64_t free = c->limit - (offset - chunk->offset);
     if (left <= free) return left;
     return free > 0 ? free / BEL_GRAIN * BEL_GRAIN : 0;
@@ -88,16 +93,16 @@ static void place_variable(cutter *c, int v)
     bel_layout *layout = c->layout;
     bel_layout_variable *variable = &layout->variables[v];
     int64_t elements = variable->elements, unit = BEL_LAYOUT_ALIGN;
-    bool opens = room_for(c, variable->kind, align(layout->size, BEL_LAYOUT_PAGE), elements) == 0;
+    bool opens = room_for(c, variable, align(layout->size, BEL_LAYOUT_PAGE), elements) == 0;
     if (opens || elements >= BEL_GRAIN) unit = BEL_LAYOUT_PAGE;
     variable->offset = align(layout->size, unit);
     layout->size = variable->offset + align(elements, BEL_LAYOUT_ALIGN);
     for (int64_t first = 0, count; first < elements; first += count) {
         int64_t offset = variable->offset + first;
-        count = room_for(c, variable->kind, offset, elements - first);
+        count = room_for(c, variable, offset, elements - first);
         if (count == 0) {
-            open_chunk(c, offset, variable->kind);
-            count = room_for(c, variable->kind, offset, elements - first);
+            open_chunk(c, offset, variable);
+            count = room_for(c, variable, offset, elements - first);
         }
         if (first == 0) variable->first_chunk = layout->chunk_count - 1;
         add_segment(c, &layout->chunks[layout->chunk_count - 1], v, first, count);
@@ -190,6 +195,8 @@ uint64_t bel_layout_fingerprint(const bel_layout *layout)
         bel_hasher_update(hasher, numbers, sizeof numbers);
         bel_hasher_update(hasher, variable->shape.dims,
                           (size_t)variable->shape.rank * sizeof variable->shape.dims[0]);
+        if (variable->kept_by != 0) // only where there are several step functions
+            bel_hasher_update(hasher, &variable->kept_by, sizeof variable->kept_by);
     }
     for (int t = 0; t < layout->table_count; t++) {
         const bel_layout_table *table = &layout->tables[t];

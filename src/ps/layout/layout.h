@@ -18,11 +18,15 @@
 
 enum { BEL_LAYOUT_ALIGN = 16 /* elements */, BEL_LAYOUT_PAGE = 1024 /* elements */ };
 
+// A job may have several step functions (belfry/replica.h), of which each updates some variables.
+enum { BEL_MAX_STEP_FUNCTIONS = 8 };
+
 typedef struct bel_layout_variable {
     char *name;
     bel_shape shape;
     bel_variable_kind kind;
     bel_initializer initializer;
+    uint32_t kept_by; // bit f: step function f leaves it as it is
     int64_t elements;
     int64_t offset;      // first element in the space
     int64_t first_grain; // number of its first grain among all grains
@@ -41,7 +45,14 @@ typedef struct bel_chunk {
     int first_segment, segment_count;
     int shard;
     bel_variable_kind kind; // of all its variables
+    uint32_t kept_by;       // the same
 } bel_chunk;
+
+// Whether a step of that function brings the chunk new values; else it keeps those that it has.
+static inline bool bel_chunk_changes(const bel_chunk *chunk, int function)
+{
+    return chunk->kind != BEL_VARIABLE_FROZEN && (chunk->kept_by >> function & 1) == 0;
+}
 
 // A variable of rows: it lies in no chunk. Rows are spread over the shards by their keys.
 typedef struct bel_layout_table {
@@ -75,7 +86,8 @@ typedef struct bel_layout {
     int64_t parameters;  // elements without padding
 } bel_layout;
 
-// Lays out the variables (name, shape, kind and initializer are read and copied) for `shard_count`
+// Lays out the variables (name, shape, kind, kept_by and
+// initializer are read and copied) for `shard_count`
 // shards: chunks of min(1 Mi, max(16 Ki, size / (8 shards))) elements, assigned largest first to
 // the least loaded shard. A shard may own none.
 bel_layout *bel_layout_create(const bel_layout_variable *variables, int variable_count,
@@ -87,7 +99,7 @@ void bel_layout_add_table(bel_layout *layout, const bel_layout_table *table);
 
 int bel_layout_find(const bel_layout *layout, const char *name); // -1: not there
 
-// Hash of names, shapes and kinds in their order, and of tables: what two processes must agree on.
+// Hash of names, shapes, kinds and what step functions keep, in their order, and of tables: what two processes must agree on.
 // Shards do not enter.
 uint64_t bel_layout_fingerprint(const bel_layout *layout);
 

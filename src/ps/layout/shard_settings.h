@@ -7,12 +7,20 @@
 
 #include "optim/optimizers.h"
 #include "ps/layout/counting.h"
+#include "ps/layout/step_stats.h"
+
+// In the list of settings of a setup: those of the next step function follow.
+#define BEL_FUNCTION_SETTING "step_function"
+
+// A checkpoint's setting where there are several: how often each has run, "120,40".
+#define BEL_SETTING_RUNS "step_function_runs"
 
 typedef struct bel_shard_settings {
-    bel_optimizers optimizers; // checked
+    const bel_optimizers *optimizers; // by step function; checked; borrowed
+    int function_count;
     bel_counting counting;
     uint64_t seed;    // of the job: rows that do not exist yet
-    int series_count; // in the step statistics (step_stats.h)
+    bel_stats_shape stats; // the step statistics
     bool sums;        // gradients of replicas are added, not averaged
 } bel_shard_settings;
 

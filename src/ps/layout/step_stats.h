@@ -1,6 +1,7 @@
 // The step statistics: what a replica says about a step besides its gradients. All entries are
 // doubles, summed over replicas by the same tree as the gradients. Behind those that every job has
-// come two for each series of the job: metrics in training and summaries, a sum and its weight.
+// come two for each series of the job: metrics in training and summaries, a sum and its weight; and
+// then the numbers that a step function returns to the loop that runs it (belfry/replica.h).
 #ifndef BELFRY_PS_LAYOUT_STEP_STATS_H
 #define BELFRY_PS_LAYOUT_STEP_STATS_H
 
@@ -13,15 +14,29 @@ enum {
 
 enum { BEL_MAX_SERIES = 32 }; // metrics and summaries of a model
 
-// Entries of a job with so many series, and where the sum of one lies; its weight follows.
-static inline int bel_stats_size(int series_count)
+// How many numbers follow in a job.
+typedef struct bel_stats_shape {
+    int series;
+    int returned;
+} bel_stats_shape;
+
+enum { BEL_MAX_RETURNED = 1 << 16 }; // numbers of a step function
+
+// Entries in all, where the sum of a series lies, whose weight follows, and the first that is
+// returned.
+static inline int bel_stats_size(bel_stats_shape shape)
 {
-    return BEL_STATS_COUNT + 2 * series_count;
+    return BEL_STATS_COUNT + 2 * shape.series + shape.returned;
 }
 
 static inline int bel_stats_series(int series)
 {
     return BEL_STATS_COUNT + 2 * series;
+}
+
+static inline int bel_stats_returned(bel_stats_shape shape)
+{
+    return BEL_STATS_COUNT + 2 * shape.series;
 }
 
 #endif

@@ -36,6 +36,12 @@ struct bel_control {
     pthread_cond_t cond;
     bel_control_state state;
     bool snapshot_busy;       // ordered, and not yet released
+    int64_t decided;          // the last version on which a step was decided; -1: none
+    struct {
+        int function;
+        bool wanted;
+    } asked[BEL_CONTROL_MOST_ASKED]; // by version modulo the size
+    int64_t asked_end;               // behind the last version that a step was asked for
     int64_t snapshot_ordered; // its version, and that of the last one from then on; -1: none
     int snapshot_shards;      // that have finished it
     int running;
@@ -67,7 +73,7 @@ void bel_control_reset_stop_request(void)
 
 static size_t series_size(const bel_control *control)
 {
-    return 2 * (size_t)control->config.series_count;
+    return 2 * (size_t)control->config.stats.series;
 }
 
 bel_control *bel_control_create(const bel_control_config *config)
@@ -76,6 +82,8 @@ bel_control *bel_control_create(const bel_control_config *config)
     control->config = *config;
     control->state.step = config->first_step;
     control->snapshot_ordered = -1;
+    control->decided = -1;
+    control->asked_end = config->first_step;
     control->state.loss = NAN;
     control->running = config->worker_count;
     control->last_save_ns = bel_clock_ns();
@@ -215,16 +223,22 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bool over)
     control->interrupted = stop_requested != 0 || control->stop_wanted;
     control->paused = control->pause_wanted && !control->interrupted;
     if (control->interrupted || control->paused) return BEL_DECIDE_STOP;
+    if (control->config.asks && version >= control->asked_end) return BEL_DECIDE_LATER;
+    uint32_t decision = 0;
+    if (control->config.asks) {
+        int function = control->asked[version % BEL_CONTROL_MOST_ASKED].function;
+        decision = (uint32_t)function * BEL_DECIDE_FUNCTION;
+    }
     bool save, eval, by_time;
-    if (!due_locked(control, version + 1, &save, &eval, &by_time)) return 0;
-    if (control->snapshot_busy) return by_time && !eval ? 0 : BEL_DECIDE_LATER;
+    if (!due_locked(control, version + 1, &save, &eval, &by_time)) return decision;
+    if (control->snapshot_busy) return by_time && !eval ? decision : BEL_DECIDE_LATER;
     control->snapshot_busy = true;
     control->snapshot_ordered = version + 1;
     control->snapshot_shards = 0;
     control->state.save = save;
     control->state.eval = eval;
     if (save) control->last_save_ns = bel_clock_ns();
-    return BEL_DECIDE_SAVE;
+    return decision | BEL_DECIDE_SAVE;
 }
 
 uint32_t bel_control_decide(void *context, int64_t version, const double *stats, bool over)
@@ -234,7 +248,16 @@ uint32_t bel_control_decide(void *context, int64_t version, const double *stats,
     bool repeated = stats != NULL && control->state.step == version; // asked again after "later"
     if (stats != NULL && !repeated) take_stats_locked(control, version, stats, over);
     uint32_t decision = decide_locked(control, version, over);
+    if ((decision & (BEL_DECIDE_STOP | BEL_DECIDE_LATER)) == 0) control->decided = version;
+    const bel_control_made made = {
+        .version = version,
+        .wanted = control->asked[(version + BEL_CONTROL_MOST_ASKED - 1) % BEL_CONTROL_MOST_ASKED]
+                      .wanted,
+        .snapshot = version == control->snapshot_ordered,
+        .stats = stats};
+    bool tells = control->config.asks && stats != NULL && !repeated && control->error == NULL;
     pthread_mutex_unlock(&control->mutex);
+    if (tells) control->config.made(control->config.made_context, &made);
     return decision;
 }
 
@@ -307,11 +330,25 @@ bool bel_control_was_interrupted(bel_control *control)
     return interrupted;
 }
 
+bool bel_control_ask(bel_control *control, int64_t version, int function, bool wanted)
+{
+    pthread_mutex_lock(&control->mutex);
+    bool next = version == control->asked_end &&
+                version - control->state.step < BEL_CONTROL_MOST_ASKED - 1;
+    if (next) {
+        control->asked[version % BEL_CONTROL_MOST_ASKED].function = function;
+        control->asked[version % BEL_CONTROL_MOST_ASKED].wanted = wanted;
+        control->asked_end++;
+    }
+    pthread_mutex_unlock(&control->mutex);
+    return next;
+}
+
 // A version that is computed now is finished first.
 void bel_control_stop_at(bel_control *control, int64_t step)
 {
     pthread_mutex_lock(&control->mutex);
-    int64_t soonest = control->state.step + 1;
+    int64_t soonest = control->decided + 1;
     int64_t last = step > soonest ? step : soonest;
     if (last < control->config.last_step) control->config.last_step = last;
     pthread_mutex_unlock(&control->mutex);

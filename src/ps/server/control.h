@@ -1,13 +1,22 @@
 // The master's hand on a running job: what each step does, snapshots, progress, the end.
 //
 // Workers' threads ask `decide` at every version; the master's thread waits for snapshots and says
-// when it is done with them. Thread-safe.
+// when it is done with them. Which step function a step runs (belfry/replica.h) is said by a loop
+// of the program's own, step by step, or it is the only one up to the last step. Thread-safe.
 #ifndef BELFRY_PS_SERVER_CONTROL_H
 #define BELFRY_PS_SERVER_CONTROL_H
 
 #include "ps/server/shard.h"
 
 typedef struct bel_control bel_control;
+
+// A step that was made, for whoever asks for steps.
+typedef struct bel_control_made {
+    int64_t version;     // that it made
+    bool wanted;         // as it was asked for
+    bool snapshot;       // one is made of the version
+    const double *stats; // the step statistics; during the call
+} bel_control_made;
 
 typedef struct bel_control_config {
     int shard_count;
@@ -18,8 +27,12 @@ typedef struct bel_control_config {
     int64_t eval_steps;   // 0: off; a multiple of each evaluation's period
     int64_t series_steps; // every how many steps the loss is handed to the master; 0: never
     int64_t hook_steps;   // every how many steps a hook wants to hear of one; 0: never
-    int series_count;     // in the step statistics (step_stats.h)
+    bel_stats_shape stats; // the step statistics
     int worker_count;
+    // Steps are made as they are asked for (bel_control_ask), at most up to last_step.
+    bool asks;
+    void (*made)(void *context, const bel_control_made *made); // on whichever thread; not NULL then
+    void *made_context;
 } bel_control_config;
 
 // A step that the master writes down.
@@ -50,6 +63,13 @@ void bel_control_destroy(bel_control *control);
 uint32_t bel_control_decide(void *control, int64_t version, const double *stats, bool over);
 void bel_control_snapshot_ready(void *control, int shard, int64_t version);
 
+enum { BEL_CONTROL_MOST_ASKED = 256 }; // steps that are asked for and not made, at most
+
+// Asks for the step on `version`, by a step function; steps are asked for in order. False, and
+// nothing is asked for: `version` is not the next one, or there are too many. Whoever asks wakes
+// shard 0.
+bool bel_control_ask(bel_control *control, int64_t version, int function, bool wanted);
+
 // A worker has ended, with an error or NULL (owned by the control from now on). An error ends the
 // job: the first one that is not CANCELLED is kept.
 void bel_control_worker_ended(bel_control *control, bel_status *status);
@@ -60,7 +80,7 @@ void bel_control_cancel(bel_control *control, bel_status *status);
 // or `secs` have passed.
 void bel_control_wait(bel_control *control, double secs, bel_control_state *out_state);
 
-// Training ends well at version `step`, or at the next one where that has come already.
+// Training ends well at version `step`, or behind the step that is made where that has gone further.
 void bel_control_stop_at(bel_control *control, int64_t step);
 
 // Training ends at the next version, as after bel_request_stop.

@@ -22,7 +22,7 @@ bel_status *bel_shard_reserve(bel_shard *shard, int worker)
     size_t rows = bel_row_buffer_bytes(shard->config.layout, assignment, worker);
     if (rows > 0) BEL_TRY(bel_pages_create(rows, false, "reports", &shard->row_inboxes[worker]));
     if (shard->stats_inbox != NULL) return NULL;
-    size_t stats = (size_t)bel_stats_size(shard->config.settings.series_count);
+    size_t stats = (size_t)bel_stats_size(shard->config.settings.stats);
     shard->stats_inbox = bel_xcalloc((size_t)assignment->node_count * stats, sizeof(double));
     return NULL;
 }
@@ -76,7 +76,7 @@ static void *place_rows(const bel_shard *shard, int worker, int32_t table, int32
 
 static void *place_stats(const bel_shard *shard, int32_t node, size_t bytes)
 {
-    size_t size = (size_t)bel_stats_size(shard->config.settings.series_count);
+    size_t size = (size_t)bel_stats_size(shard->config.settings.stats);
     if (shard->stats_inbox == NULL || bytes != size * sizeof(double)) return NULL;
     return shard->stats_inbox + (size_t)node * size;
 }

@@ -34,14 +34,15 @@ typedef struct pass {
     float *new_values;
     float scale;       // 1 / replicas that count; 0: none has examples, and nothing changes
     float of_gradient; // what a gradient's sum is multiplied by: that, or 1
+    int layer;         // of the slots of the segment in work
 } pass;
 
 // Where a rule's slots of the elements from `offset` on lie: slots are laid out as the space.
-static void find_slots(const bel_shard *shard, const bel_rule *rule, int64_t offset,
+static void find_slots(const pass *p, const bel_rule *rule, int64_t offset,
                        float *slots[BEL_RULE_MAX_SLOTS])
 {
     for (int k = 0; k < rule->slot_count; k++)
-        slots[k] = shard->slots[k] + offset;
+        slots[k] = p->shard->slots[p->layer][k] + offset;
 }
 
 // The rule, from the current buffer into the other one, and the moving average of the result.
@@ -50,7 +51,7 @@ static void update_piece(pass *p, const bel_shard_group *group, int64_t offset, 
 {
     bel_shard *shard = p->shard;
     float *slots[BEL_RULE_MAX_SLOTS] = {NULL};
-    find_slots(shard, group->rule, offset, slots);
+    find_slots(p, group->rule, offset, slots);
     float *new_values = p->new_values + offset;
     bel_rule_apply(&group->numbers, gradient, factor, p->values + offset, new_values, slots, n);
     if (shard->averages != NULL) {
@@ -66,7 +67,7 @@ static void direct_piece(pass *p, const bel_shard_group *group, int64_t offset, 
     float *direction = shard->sums + offset, *slots[BEL_RULE_MAX_SLOTS] = {NULL};
     bel_rule_scale(&group->numbers, sum, p->of_gradient, direction, n);
     if (!group->rule->prepares) return;
-    find_slots(shard, group->rule, offset, slots);
+    find_slots(p, group->rule, offset, slots);
     bel_rule_prepare(&group->numbers, direction, p->values + offset, direction, slots, n);
 }
 
@@ -80,7 +81,8 @@ static void state_piece(pass *p, bel_variable_kind kind, int64_t offset, int64_t
     }
 }
 
-// A step without examples: values and slots stay as they are.
+// A step without examples, or of a function that does not update them: values and slots stay as
+// they are.
 static void keep_piece(pass *p, bel_job_kind job, int64_t offset, int64_t n)
 {
     size_t bytes = (size_t)n * sizeof(float);
@@ -147,8 +149,12 @@ void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const 
 {
     size_t bytes = (size_t)chunk->count * sizeof(float);
     memcpy(shard->config.snapshot + chunk->offset, values + chunk->offset, bytes);
-    for (int k = 0; k < shard->slot_count; k++)
-        memcpy(shard->snapshot_slots[k] + chunk->offset, shard->slots[k] + chunk->offset, bytes);
+    for (int layer = 0; layer < BEL_MAX_STEP_FUNCTIONS; layer++) {
+        for (int k = 0; k < shard->slot_counts[layer]; k++) {
+            memcpy(shard->snapshot_slots[layer][k] + chunk->offset,
+                   shard->slots[layer][k] + chunk->offset, bytes);
+        }
+    }
     if (shard->averages == NULL) return;
     // What has no average stands for itself: evaluation finds the array complete.
     bool averaged = chunk->kind == BEL_VARIABLE_TRAINABLE;
@@ -162,6 +168,7 @@ static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
     const bel_layout *layout = p->shard->config.layout;
     for (int s = 0; s < chunk->segment_count; s++) {
         const bel_segment *segment = &layout->segments[chunk->first_segment + s];
+        p->layer = bel_shard_layer(p->shard, bel_shard_function(p->shard), segment->variable);
         for (int64_t at = 0; at < segment->count; at += PIECE) {
             int64_t left = segment->count - at;
             run_piece(p, kind, segment, at, left < PIECE ? left : PIECE);
@@ -176,6 +183,7 @@ static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
 static void take_reports(const bel_shard *shard, bel_shard_chunk *chunk)
 {
     chunk->replicas = 0;
+    if (!bel_shard_changes(shard, (int)(chunk - shard->chunks))) return; // nobody reports it
     for (int k = 0; k < shard->config.assignment->node_count; k++) {
         // Others' reports may still come in meanwhile, so they are not looked at.
         bool taken = bel_shard_counts(shard, k) && chunk->weights[k].replicas > 0;
@@ -313,14 +321,15 @@ static void combine_trust(bel_shard *shard, int v, double direction_square)
 void bel_shard_combine_norms(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
-    double limit = shard->config.settings.optimizers.main.clip_global_norm;
+    int function = bel_shard_function(shard);
+    double limit = shard->config.settings.optimizers[function].main.clip_global_norm;
     gather_squares(shard);
     double disordered = bel_fault_is(BEL_FAULT_CHUNK_ORDER) ? chunk_order_total(shard) : 0;
     double *totals = bel_xcalloc((size_t)layout->variable_count, sizeof *totals);
     int trainable = 0;
     for (int v = 0; v < layout->variable_count; v++) {
         const bel_layout_variable *variable = &layout->variables[v];
-        if (variable->kind != BEL_VARIABLE_TRAINABLE) continue;
+        if (!bel_shard_updates(shard, function, v)) continue;
         double square = add_pairwise(shard->grain_squares + variable->first_grain,
                                      bel_grains_of(variable->elements));
         totals[trainable++] = square;

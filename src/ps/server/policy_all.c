@@ -39,6 +39,10 @@ static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_
         return false;
     }
     if (version < shard->step || bel_shard_is_stopping(shard)) return false;
+    if (bel_decision_function(decision) >= shard->config.settings.function_count) {
+        bel_shard_fail_locked(shard, frame, "there is no such step function");
+        return false;
+    }
     bel_shard_decision_known_locked(shard, decision);
     return true;
 }

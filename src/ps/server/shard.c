@@ -129,7 +129,7 @@ static bool try_publish_locked(bel_shard *shard)
     const bel_shard_events *events = &shard->events;
     if (first) {
         bel_assignment_sum_f64(shard->config.assignment, shard->counting,
-                               bel_stats_size(shard->config.settings.series_count),
+                               bel_stats_size(shard->config.settings.stats),
                                shard->stats_sum);
     }
     bool good = !first || shard->stats_sum[BEL_STATS_NONFINITE] == 0; // a diverged step is not kept
@@ -143,6 +143,7 @@ static bool try_publish_locked(bel_shard *shard)
         return false;
     }
     count_times_locked(shard);
+    shard->runs[bel_shard_function(shard)]++;
     shard->step = version;
     publish_locked(shard, decision);
     bel_trace_end(event_of(shard, BEL_TRACE_PUBLISH, version), begun);

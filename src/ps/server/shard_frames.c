@@ -52,6 +52,10 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame, int wor
         bel_shard_fail_locked(shard, frame, "a report of the wrong size");
         return;
     }
+    if (!bel_shard_changes(shard, local)) {
+        bel_shard_fail_locked(shard, frame, "a chunk that the step does not update");
+        return;
+    }
     bel_shard_chunk *chunk = &shard->chunks[local];
     if (chunk->nodes[report.node] != NULL) {
         shard->counters.repeated++;
@@ -86,7 +90,7 @@ static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int work
             shard->policy->passed_by(shard, worker, stats.version, stats.node);
         return;
     }
-    size_t size = (size_t)bel_stats_size(shard->config.settings.series_count);
+    size_t size = (size_t)bel_stats_size(shard->config.settings.stats);
     if (frame->payload_bytes != size * sizeof(double)) {
         bel_shard_fail_locked(shard, frame, "step statistics of the wrong size");
         return;
@@ -98,7 +102,7 @@ static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int work
     double *copy = shard->stats_values + (size_t)stats.node * size;
     memcpy(copy, frame->payload, frame->payload_bytes);
     shard->stats_list[stats.node] = copy;
-    shard->stats_count++;
+    if (++shard->stats_count == assignment->node_count) bel_shard_push_kept_locked(shard);
     for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++)
         if (shard->stats_list[k] == NULL) return;
     shard->workers[worker].complete = true;

@@ -30,7 +30,8 @@ typedef struct bel_shard_job {
     int worker; // COPY, ROWS
 } bel_shard_job;
 
-typedef struct bel_shard_group {    // variables with the same optimizer and factors
+typedef struct bel_shard_group {    // variables with the same optimizer and factors in a function
+    int function;
     const bel_optimizer *optimizer; // in the shard's configuration
     const bel_rule *rule;
     double lr_factor, decay_factor;
@@ -156,17 +157,19 @@ struct bel_shard {
     bel_shard_config config;
     bel_shard_events events;
     const bel_policy *policy;
-    int slot_count; // the most that a rule has
+    // A variable that several step functions update has the slots of each: the first one's in layer
+    // 0, the next one's in layer 1, …
+    int slot_counts[BEL_MAX_STEP_FUNCTIONS]; // by layer: the most that a rule has
     bool trusts;    // a rule does
     bool needs_norm;
 
     // Memory, laid out as the space; only this shard's chunks are touched.
-    float *slots[BEL_RULE_MAX_SLOTS];
+    float *slots[BEL_MAX_STEP_FUNCTIONS][BEL_RULE_MAX_SLOTS]; // by layer
     float *averages;       // of the values; NULL: not kept
     float *sums;           // needs_norm: scaled gradients between the two passes
     double *grain_squares; // needs_norm: by grain; of rules that trust, then those of the values
     float *factors;        // needs_norm: by variable
-    float *snapshot_slots[BEL_RULE_MAX_SLOTS];
+    float *snapshot_slots[BEL_MAX_STEP_FUNCTIONS][BEL_RULE_MAX_SLOTS];
 
     // What lanes without shared memory bring in.
     float **inboxes;        // by node: the sums of this shard's chunks; NULL: not reserved
@@ -188,7 +191,8 @@ struct bel_shard {
     bel_shard_worker *workers;
     bel_shard_group *groups;
     int group_count;
-    int *group_of;      // by variable, then by table; fixed
+    int *group_of; // by function, each by variable and then by table; fixed
+    int64_t runs[BEL_MAX_STEP_FUNCTIONS]; // steps of each function before this version
     float average_rest; // of this step
     bel_shard_chunk *chunks;
     int chunk_count;
@@ -218,10 +222,49 @@ struct bel_shard {
     bel_shard_exchange_step *exchange_steps;
 };
 
-// That of a variable.
+// That of a variable, or of a table behind the last one, in a step function.
+static inline const bel_shard_group *bel_shard_group_in(const bel_shard *shard, int function,
+                                                        int variable)
+{
+    const bel_layout *layout = shard->config.layout;
+    int count = layout->variable_count + layout->table_count;
+    return &shard->groups[shard->group_of[function * count + variable]];
+}
+
+// The function of this step, once the decision is known.
+static inline int bel_shard_function(const bel_shard *shard)
+{
+    return bel_decision_function(shard->decision);
+}
+
+// A variable's group in this step.
 static inline const bel_shard_group *bel_shard_group_of(const bel_shard *shard, int variable)
 {
-    return &shard->groups[shard->group_of[variable]];
+    return bel_shard_group_in(shard, bel_shard_function(shard), variable);
+}
+
+// Which layer of slots of a variable is a function's: those before it that update it, too.
+static inline int bel_shard_layer(const bel_shard *shard, int function, int variable)
+{
+    uint32_t kept = shard->config.layout->variables[variable].kept_by;
+    int layer = 0;
+    for (int f = 0; f < function; f++)
+        layer += (kept >> f & 1) == 0;
+    return layer;
+}
+
+// Whether a step of the function updates a trainable variable.
+static inline bool bel_shard_updates(const bel_shard *shard, int function, int variable)
+{
+    const bel_layout_variable *v = &shard->config.layout->variables[variable];
+    return v->kind == BEL_VARIABLE_TRAINABLE && (v->kept_by >> function & 1) == 0;
+}
+
+// Whether this step brings a chunk of this shard new values.
+static inline bool bel_shard_changes(const bel_shard *shard, int local)
+{
+    return bel_chunk_changes(&shard->config.layout->chunks[shard->chunks[local].chunk],
+                             bel_shard_function(shard));
 }
 
 // How many sums of squares a shard has: of directions, and of values where a rule trusts.
@@ -245,6 +288,7 @@ void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char 
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job);
 void bel_shard_push_chunk_locked(bel_shard *shard, int local); // the first job of a chunk
 void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
+void bel_shard_push_kept_locked(bel_shard *shard); // the chunks that this step does not update
 bool bel_shard_is_stopping(const bel_shard *shard);      // this step is not run, as far as is known
 bool bel_shard_counts(const bel_shard *shard, int node); // is its worker one of this step's?
 int bel_shard_local_chunk(const bel_shard *shard, int chunk); // its index here, -1: another's

@@ -9,24 +9,27 @@
 #include "ps/server/shard_inner.h"
 
 // What slot k of a segment's variable and its snapshot hold before the first step.
-static void start_segment(bel_shard *shard, const bel_segment *segment, int k)
+static void start_segment(bel_shard *shard, const bel_segment *segment, int function, int k)
 {
-    const bel_shard_group *group = bel_shard_group_of(shard, segment->variable);
+    if (!bel_shard_updates(shard, function, segment->variable)) return;
+    const bel_shard_group *group = bel_shard_group_in(shard, function, segment->variable);
+    int layer = bel_shard_layer(shard, function, segment->variable);
     if (k >= group->rule->slot_count) return;
     float start = bel_rule_slot_start(group->optimizer, k);
     if (start == 0.0f) return; // as they come
     for (int64_t e = segment->offset; e < segment->offset + segment->count; e++)
-        shard->slots[k][e] = shard->snapshot_slots[k][e] = start;
+        shard->slots[layer][k][e] = shard->snapshot_slots[layer][k][e] = start;
 }
 
 // Pages of other shards stay untouched.
-static void start_slot(bel_shard *shard, int k)
+static void start_slots(bel_shard *shard, int function)
 {
     const bel_layout *layout = shard->config.layout;
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
         for (int s = 0; s < chunk->segment_count; s++)
-            start_segment(shard, &layout->segments[chunk->first_segment + s], k);
+            for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++)
+                start_segment(shard, &layout->segments[chunk->first_segment + s], function, k);
     }
 }
 
@@ -34,12 +37,15 @@ static void start_slot(bel_shard *shard, int k)
 static bel_status *allocate(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
-    for (int k = 0; k < shard->slot_count; k++) {
-        BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->slots[k]));
-        BEL_TRY(bel_space_array(layout, "snapshot of slots", &shard->snapshot_slots[k]));
-        start_slot(shard, k);
+    for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS; l++) {
+        for (int k = 0; k < shard->slot_counts[l]; k++) {
+            BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->slots[l][k]));
+            BEL_TRY(bel_space_array(layout, "snapshot of slots", &shard->snapshot_slots[l][k]));
+        }
     }
-    if (shard->config.settings.optimizers.main.moving_average_decay > 0) {
+    for (int f = 0; f < shard->config.settings.function_count; f++)
+        start_slots(shard, f);
+    if (shard->config.settings.optimizers->main.moving_average_decay > 0) {
         BEL_CHECK(shard->config.snapshot_averages != NULL);
         BEL_TRY(bel_space_array(layout, "moving averages", &shard->averages));
     }
@@ -83,7 +89,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     size_t tables = (size_t)layout->table_count * (1 + (size_t)config->assignment->worker_count);
     shard->ready =
         bel_xcalloc((size_t)shard->chunk_count * (1 + copies) + tables, sizeof *shard->ready);
-    size_t stats = (size_t)bel_stats_size(shard->config.settings.series_count);
+    size_t stats = (size_t)bel_stats_size(shard->config.settings.stats);
     shard->stats_values = bel_xcalloc(nodes * stats, sizeof(double));
     shard->stats_list = bel_xcalloc(nodes, sizeof *shard->stats_list);
     shard->counting = bel_xcalloc(nodes, sizeof *shard->counting);
@@ -108,9 +114,11 @@ void bel_shard_destroy(bel_shard *shard)
 {
     if (shard == NULL) return;
     const bel_layout *layout = shard->config.layout;
-    for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++) {
-        bel_space_free_array(layout, shard->slots[k]);
-        bel_space_free_array(layout, shard->snapshot_slots[k]);
+    for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS; l++) {
+        for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++) {
+            bel_space_free_array(layout, shard->slots[l][k]);
+            bel_space_free_array(layout, shard->snapshot_slots[l][k]);
+        }
     }
     bel_space_free_array(layout, shard->averages);
     bel_space_free_array(layout, shard->sums);

@@ -65,7 +65,7 @@ static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, 
     forget_frames(shard, table);
     const bel_layout_table *from = &shard->config.layout->tables[t];
     const bel_optimizer *optimizer =
-        bel_shard_group_of(shard, shard->config.layout->variable_count + t)->optimizer;
+        bel_shard_group_in(shard, 0, shard->config.layout->variable_count + t)->optimizer;
     bel_table_config config = bel_table_describe(from->name, from->width, from->initializer,
                                                  shard->config.settings.seed, optimizer);
     config.memory_limit = shard->config.table_memory;

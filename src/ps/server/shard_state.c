@@ -12,6 +12,35 @@
 #include "base/str.h"
 #include "ps/server/shard_inner.h"
 
+enum { SLOT_TEXT = 40 }; // room for "/adam/m", "/adam/7/m" and the like
+
+// The name of a slot in a checkpoint. One of a layer behind the first has the layer in it.
+static int name_slot(char *out, size_t room, const char *variable, const bel_rule *rule, int layer,
+                     int k)
+{
+    if (layer == 0) return bel_snprintf(out, room, "%s/%s/%s", variable, rule->name, rule->slots[k]);
+    return bel_snprintf(out, room, "%s/%s/%d/%s", variable, rule->name, layer, rule->slots[k]);
+}
+
+// The slots that a function's rule has of a segment.
+static bel_status *load_slots(bel_shard *shard, const bel_ckpt_reader *reader,
+                              const bel_segment *segment, int function)
+{
+    const bel_layout_variable *variable = &shard->config.layout->variables[segment->variable];
+    const bel_rule *rule = bel_shard_group_in(shard, function, segment->variable)->rule;
+    int layer = bel_shard_layer(shard, function, segment->variable);
+    size_t room = strlen(variable->name) + SLOT_TEXT;
+    char *name = bel_xmalloc(room);
+    bel_status *status = NULL;
+    for (int k = 0; k < rule->slot_count && status == NULL; k++) {
+        (void)name_slot(name, room, variable->name, rule, layer, k);
+        status = bel_ckpt_read(reader, name, BEL_DTYPE_F32, &variable->shape, segment->first,
+                               segment->count, shard->slots[layer][k] + segment->offset);
+    }
+    bel_free(name);
+    return status;
+}
+
 // Into buffer 0, which bel_shard_load makes current; slots and averages beside it.
 static bel_status *load_segment(bel_shard *shard, const bel_ckpt_reader *reader,
                                 const bel_segment *segment)
@@ -21,18 +50,34 @@ static bel_status *load_segment(bel_shard *shard, const bel_ckpt_reader *reader,
     BEL_TRY(bel_ckpt_read(reader, variable->name, BEL_DTYPE_F32, &variable->shape, segment->first,
                           segment->count, values));
     if (variable->kind != BEL_VARIABLE_TRAINABLE) return NULL;
-    const bel_rule *rule = bel_shard_group_of(shard, segment->variable)->rule;
-    for (int k = 0; k < rule->slot_count; k++) {
-        char *name = bel_strf("%s/%s/%s", variable->name, rule->name, rule->slots[k]);
-        bel_status *status =
-            bel_ckpt_read(reader, name, BEL_DTYPE_F32, &variable->shape, segment->first,
-                          segment->count, shard->slots[k] + segment->offset);
-        bel_free(name);
-        if (status != NULL) return status;
-    }
+    for (int f = 0; f < shard->config.settings.function_count; f++)
+        if (bel_shard_updates(shard, f, segment->variable))
+            BEL_TRY(load_slots(shard, reader, segment, f));
     if (shard->averages == NULL) return NULL;
     return bel_ckpt_read_average(reader, variable->name, BEL_DTYPE_F32, &variable->shape,
                                  segment->first, segment->count, shard->averages + segment->offset);
+}
+
+// How often each step function had run: of several, a setting of the checkpoint says it.
+static bel_status *load_runs(bel_shard *shard, const bel_ckpt_reader *reader)
+{
+    int functions = shard->config.settings.function_count;
+    memset(shard->runs, 0, sizeof shard->runs);
+    shard->runs[0] = shard->step;
+    if (functions == 1) return NULL;
+    const char *text = bel_ckpt_setting(reader, BEL_SETTING_RUNS), *rest = text;
+    for (int f = 0; f < functions && rest != NULL; f++) {
+        size_t length = strcspn(rest, ",");
+        bool last = f == functions - 1;
+        if (!bel_parse_i64(rest, length, &shard->runs[f]) || (rest[length] == '\0') != last) {
+            rest = NULL;
+        } else if (!last) {
+            rest += length + 1;
+        }
+    }
+    if (rest != NULL) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s: %s must be %d numbers, got \"%s\"", bel_ckpt_folder(reader),
+                   BEL_SETTING_RUNS, functions, text != NULL ? text : "");
 }
 
 // No step runs. A version's buffer then follows from how many steps were made since (`loaded`).
@@ -51,6 +96,7 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
         }
     }
     shard->step = shard->loaded = bel_ckpt_reader_info(reader)->step;
+    BEL_TRY(load_runs(shard, reader));
     return bel_shard_load_tables(shard, reader);
 }
 
@@ -108,60 +154,73 @@ static bel_ckpt_piece piece_of(const bel_layout_variable *variable, const bel_se
                             .data = array + segment->offset};
 }
 
-enum { SLOT_TEXT = 32 }; // room for "/adam/m" and the like
+// Pieces of a checkpoint, with their names behind them in one allocation.
+typedef struct piece_list {
+    bel_ckpt_piece *list;
+    int count;
+    char *names; // the next one's
+} piece_list;
 
-// Arrays of a trainable variable in a checkpoint: its values, -1, slots of its rule, and the
-// average behind them. Writes the name into `room` bytes; returns its length.
-static int name_array(const bel_rule *rule, const char *variable, int k, char *name, size_t room)
+static void add_piece(piece_list *to, const bel_layout_variable *variable, const bel_segment *segment,
+                      int length, const float *array)
 {
-    if (k < 0) return bel_snprintf(name, room, "%s", variable);
-    if (k == rule->slot_count) return bel_snprintf(name, room, "%s/" BEL_CKPT_AVERAGE, variable);
-    return bel_snprintf(name, room, "%s/%s/%s", variable, rule->name, rule->slots[k]);
+    to->list[to->count++] = piece_of(variable, segment, to->names, array);
+    to->names += length + 1;
 }
 
-// The snapshot's array that name_array names with the same k.
-static const float *find_array(const bel_shard *shard, const bel_rule *rule, int k)
+// A segment's values, the slots of every function that updates it, and its average.
+static void add_segment(const bel_shard *shard, const bel_segment *segment, piece_list *to)
 {
-    if (k < 0) return shard->config.snapshot;
-    return k < rule->slot_count ? shard->snapshot_slots[k] : shard->config.snapshot_averages;
+    const bel_layout_variable *variable = &shard->config.layout->variables[segment->variable];
+    size_t room = strlen(variable->name) + SLOT_TEXT;
+    int length = bel_snprintf(to->names, room, "%s", variable->name);
+    add_piece(to, variable, segment, length, shard->config.snapshot);
+    if (variable->kind != BEL_VARIABLE_TRAINABLE) return;
+    for (int f = 0; f < shard->config.settings.function_count; f++) {
+        if (!bel_shard_updates(shard, f, segment->variable)) continue;
+        const bel_rule *rule = bel_shard_group_in(shard, f, segment->variable)->rule;
+        int layer = bel_shard_layer(shard, f, segment->variable);
+        for (int k = 0; k < rule->slot_count; k++) {
+            length = name_slot(to->names, room, variable->name, rule, layer, k);
+            add_piece(to, variable, segment, length, shard->snapshot_slots[layer][k]);
+        }
+    }
+    if (shard->averages == NULL) return;
+    length = bel_snprintf(to->names, room, "%s/" BEL_CKPT_AVERAGE, variable->name);
+    add_piece(to, variable, segment, length, shard->config.snapshot_averages);
 }
 
-// One piece for each array of each segment. Names lie behind the pieces in one allocation; the
-// first walk measures it.
+// Arrays that a variable can have in a checkpoint beside its values, at most.
+static size_t most_kept(const bel_shard *shard)
+{
+    size_t kept = 1; // an average
+    for (int f = 0; f < shard->config.settings.function_count; f++)
+        kept += (size_t)bel_optimizers_kept(&shard->config.settings.optimizers[f]);
+    return kept;
+}
+
+// One piece for each array of each segment; the first walk measures them.
 static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
 {
     const bel_layout *layout = shard->config.layout;
-    int kept = bel_optimizers_kept(&shard->config.settings.optimizers), count = 0;
-    size_t most = 0, text = 0;
+    size_t kept = most_kept(shard), most = 0, text = 0;
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
         for (int s = 0; s < chunk->segment_count; s++) {
             int variable = layout->segments[chunk->first_segment + s].variable;
-            most += (size_t)kept + 1;
-            text += ((size_t)kept + 1) * (strlen(layout->variables[variable].name) + SLOT_TEXT);
+            most += kept + 1;
+            text += (kept + 1) * (strlen(layout->variables[variable].name) + SLOT_TEXT);
         }
     }
-    bel_ckpt_piece *pieces = bel_xmalloc(most * sizeof *pieces + text);
-    char *names = (char *)(pieces + most);
+    piece_list all = {.list = bel_xmalloc(most * sizeof *all.list + text)};
+    all.names = (char *)(all.list + most);
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
-        for (int s = 0; s < chunk->segment_count; s++) {
-            const bel_segment *segment = &layout->segments[chunk->first_segment + s];
-            const bel_layout_variable *variable = &layout->variables[segment->variable];
-            const bel_shard_group *group = bel_shard_group_of(shard, segment->variable);
-            bool trainable = variable->kind == BEL_VARIABLE_TRAINABLE;
-            int own = trainable ? bel_rule_kept(group->optimizer) : 0;
-            for (int k = -1; k < own; k++) {
-                int length = name_array(group->rule, variable->name, k, names,
-                                        strlen(variable->name) + SLOT_TEXT);
-                pieces[count++] =
-                    piece_of(variable, segment, names, find_array(shard, group->rule, k));
-                names += length + 1;
-            }
-        }
+        for (int s = 0; s < chunk->segment_count; s++)
+            add_segment(shard, &layout->segments[chunk->first_segment + s], &all);
     }
-    *out_count = count;
-    return pieces;
+    *out_count = all.count;
+    return all.list;
 }
 
 // Values, slots and averages: a slot that has overflowed leaves its parameter as it is from then

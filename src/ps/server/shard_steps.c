@@ -46,6 +46,19 @@ void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision)
     }
 }
 
+// What other step functions update is brought into the next version's buffer. All have reported by
+// then, so nobody reads the version before this one any more, which lies in that buffer.
+void bel_shard_push_kept_locked(bel_shard *shard)
+{
+    for (int i = 0; i < shard->chunk_count; i++) {
+        const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
+        bool changes = chunk->kind == BEL_VARIABLE_FROZEN || bel_shard_changes(shard, i);
+        if (changes || shard->chunks[i].queued) continue; // a worker may say all of it again
+        shard->chunks[i].queued = true;
+        bel_shard_push_chunk_locked(shard, i);
+    }
+}
+
 bool bel_shard_is_stopping(const bel_shard *shard)
 {
     return shard->decision_known && (shard->decision & BEL_DECIDE_STOP) != 0;

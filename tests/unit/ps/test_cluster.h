@@ -23,6 +23,7 @@ typedef struct cluster {
     bel_lane *inner_ends[MAX_SHARDS][MAX_SHARDS];   // between shards
     bel_shard *shards[MAX_SHARDS];
     bel_counting counting;
+    bel_optimizers optimizers;
     float *outboxes[MAX_WORKERS]; // with a ledger
     bel_client *clients[MAX_WORKERS];
     bel_client_config client_configs[MAX_WORKERS];
@@ -109,6 +110,7 @@ static void make_lanes(cluster *c)
 static void make_shards(cluster *c, bel_optimizer optimizer)
 {
     BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
+    c->optimizers = (bel_optimizers){.main = optimizer};
     for (int k = 0; k < c->layout->shard_count; k++) {
         bel_shard_config config = {
             .layout = c->layout,
@@ -117,7 +119,7 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
             .space = c->space,
             .snapshot = c->snapshot,
             .snapshot_averages = c->averages,
-            .settings = {.optimizers = {.main = optimizer}, .counting = c->counting},
+            .settings = {.optimizers = &c->optimizers, .function_count = 1, .counting = c->counting},
             .generation = 1,
             .worker_lanes = c->shard_ends[k],
             .shard_lanes = c->inner_ends[k],
