@@ -40,7 +40,8 @@
 /// **Again.** When a member is lost, training may go back to a checkpoint; and a process that was
 /// killed goes on from one. Then the loop begins anew: bel_replicator_run returns an error that the
 /// loop passes on, and `run` is called once more, with `state` as it was when the step that follows
-/// the checkpoint was asked for, and bel_replicator_step saying at which version it stands.
+/// the checkpoint was asked for, and bel_replicator_step saying at which version it stands. So a
+/// loop keeps in `state` all that decides what it does next.
 #ifndef BELFRY_REPLICA_H
 #define BELFRY_REPLICA_H
 

@@ -13,7 +13,7 @@ struct bel_hook_context {
 };
 
 typedef struct bel_hooks {
-    bel_hook items[BEL_MAX_HOOKS];
+    bel_hook items[BEL_MAX_HOOKS + 1]; // the last one: the memory of a loop (master/replicator.h)
     int count;
 } bel_hooks;
 

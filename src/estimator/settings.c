@@ -16,6 +16,7 @@
 #include "base/openblas.h"
 #include "base/str.h"
 #include "optim/settings.h"
+#include "ps/layout/shard_settings.h"
 
 // One more whenever a version of Belfry computes other bits than the one before.
 enum { ARITHMETIC = 5 };
@@ -195,6 +196,7 @@ bel_status *bel_settings_compare(const bel_settings *settings, const bel_ckpt_re
     }
     const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
     for (int i = 0; i < info->setting_count; i++) {
+        if (strcmp(info->setting_names[i], BEL_SETTING_RUNS) == 0) continue; // no setting of a run
         if (value_of(settings, info->setting_names[i]) == NULL) {
             note(&list, info->setting_names[i], info->setting_values[i], NULL);
         }

@@ -42,6 +42,9 @@ typedef struct bel_backend_ops {
     // Ends training well at version `step`, or at the next one where that has come already. Before
     // a snapshot is released it is in time for the one that follows.
     void (*stop_at)(bel_backend *backend, int64_t step);
+    // Asks shard 0 for a step, where the schedule says that steps are asked for; in order. Any
+    // thread, from start until the workers have ended.
+    void (*ask)(bel_backend *backend, int64_t version, int function, bool wanted);
     // Ends training at once.
     void (*cancel)(bel_backend *backend);
     // After the workers have ended: the error that ended them, or NULL.

@@ -41,12 +41,13 @@ bel_status *bel_job_find_last_step(bel_job *job)
         int64_t left = end - segment->first_block, together = segment->replica_count;
         by_input = segment->first_step + (left > 0 ? (left - 1) / together + 1 : 0);
     }
-    if (max_steps <= 0 && by_input == INT64_MAX) {
+    if (max_steps <= 0 && by_input == INT64_MAX && job->replicator == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "training would never end: the input repeats forever and max_steps is not "
                        "set; hint: --train_steps or --num_epochs");
     }
     job->last_step = max_steps > 0 && max_steps < by_input ? max_steps : by_input;
+    if (job->loop_end >= 0 && job->loop_end < job->last_step) job->last_step = job->loop_end;
     int64_t stop = job->stopping.stop_at;
     if (stop >= 0 && stop < job->last_step) { // somebody has asked for an end before it
         job->last_step = stop > job->first_step ? stop : job->first_step;
@@ -90,8 +91,12 @@ void bel_job_describe(const bel_job *job)
                   config->shard_count == 1 ? "" : "s", estimator->thread_count,
                   estimator->thread_count == 1 ? "" : "s", config->model_dir);
     bel_str plan = {0};
-    bel_str_printf(&plan, "steps %lld to %lld; checkpoints ", (long long)job->first_step,
-                   (long long)job->last_step);
+    bel_str_printf(&plan, "steps %lld to ", (long long)job->first_step);
+    if (job->last_step < INT64_MAX) {
+        bel_str_printf(&plan, "%lld; checkpoints ", (long long)job->last_step);
+    } else {
+        bel_str_puts(&plan, "where the loop ends; checkpoints ");
+    }
     if (config->save_checkpoints_steps > 0) {
         bel_str_printf(&plan, "every %lld steps", (long long)config->save_checkpoints_steps);
     } else if (config->save_checkpoints_secs > 0) {
@@ -242,6 +247,12 @@ bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_c
     }
     BEL_TRY(bel_reporter_create(job->estimator, job->task, &job->reporter));
     BEL_TRY(bel_trainable_init(&job->trainable, job->estimator, job->spec));
+    if (job->spec->loop != NULL) {
+        bel_hooks *hooks = &job->trainable.hooks;
+        job->replicator = bel_replicator_create(&job->trainable, job->spec);
+        hooks->items[hooks->count] = bel_replicator_hook(job->replicator);
+        hooks->count += hooks->items[hooks->count].state_bytes > 0;
+    }
     const bel_built *built = job->trainable.built;
     size_t functions = (size_t)built->function_count;
     job->optimizers = bel_xcalloc(functions, sizeof *job->optimizers);

@@ -309,6 +309,15 @@ static void stop_at(bel_backend *backend, int64_t step)
     bel_control_stop_at(((bel_embedded *)backend)->control, step);
 }
 
+// A worker that waits finds the step when it next works for the shards.
+static void ask(bel_backend *backend, int64_t version, int function, bool wanted)
+{
+    bel_embedded *embedded = (bel_embedded *)backend;
+    (void)bel_control_ask(embedded->control, version, function, wanted); // there is always room
+    for (int w = 0; w < embedded->worker_count; w++)
+        bel_doorbell_ring(embedded->workers[w].bell);
+}
+
 static int take_points(bel_backend *backend, bel_control_point *out_points, int capacity)
 {
     return bel_control_take_points(((bel_embedded *)backend)->control, out_points, capacity);
@@ -443,6 +452,7 @@ static const bel_backend_ops embedded_ops = {
     .wait = wait_for_news,
     .take_points = take_points,
     .stop_at = stop_at,
+    .ask = ask,
     .read_values = read_values,
     .read_rows = read_rows,
     .write_shards = write_shards,

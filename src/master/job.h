@@ -11,6 +11,7 @@
 #include "estimator/trainable.h"
 #include "master/master.h"
 #include "master/remote.h"
+#include "master/replicator.h"
 #include "master/status_reporter.h"
 
 // One evaluation: its input and graph are kept for the whole job.
@@ -67,6 +68,9 @@ typedef struct bel_job {
     double started_at, seconds; // of training: of this assignment, and in all of them
     int64_t examples;           // that it read in them
     bel_stopping stopping;
+    bel_replicator *replicator; // of a loop of the program's own; NULL: there is none
+    int64_t loop_end;           // the version at which it has returned; -1: it has not
+    char runs[BEL_RUNS_TEXT];   // of step functions by the version that is saved
     uint8_t *hook_beginning; // the hooks' memory as the program has begun it; NULL: they have none
     int64_t awaited;         // the snapshot before which no later point is told; -1: none
     int64_t used_snapshot;   // the last one; -1: none
@@ -131,6 +135,15 @@ void bel_job_stop_behind_evaluation(bel_job *job, int64_t step);
 void bel_job_look_at_clock(bel_job *job, double seconds);
 void bel_job_settle_stop(bel_job *job);
 void bel_job_stop_if_wanted(bel_job *job);
+
+// loop.c: a loop of the program's own. Begins it, or lets it go on; says whether what a checkpoint
+// of `step` has of it is known yet; looks whether it has returned; waits until it has, as training
+// has ended with `status`, which is taken over, and returned or replaced by the loop's own.
+bel_status *bel_job_start_loop(bel_job *job) BEL_MUST_USE;
+bool bel_job_knows_loop(bel_job *job, int64_t step);
+bel_status *bel_job_await_loop(bel_job *job, int64_t step) BEL_MUST_USE;
+bel_status *bel_job_look_at_loop(bel_job *job) BEL_MUST_USE;
+bel_status *bel_job_end_loop(bel_job *job, bel_status *status) BEL_MUST_USE;
 
 // exporters.c: copies and checks those of all evaluations; what an evaluation's exporters make of
 // it; `over`: those of the end alone. The snapshot of its version is in hand, or saved.

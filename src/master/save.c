@@ -45,10 +45,24 @@ static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ck
                           .setting_names = (const char *const *)job->trainable.settings.names,
                           .setting_values = (const char *const *)job->trainable.settings.values,
                           .setting_count = job->trainable.settings.count};
+    const char **names = NULL, **values = NULL;
+    if (job->runs[0] != '\0') { // one setting more
+        size_t count = (size_t)info.setting_count;
+        names = bel_xcalloc(2 * (count + 1), sizeof *names);
+        values = names + count + 1;
+        memcpy(names, info.setting_names, count * sizeof *names);
+        memcpy(values, info.setting_values, count * sizeof *values);
+        names[count] = BEL_SETTING_RUNS;
+        values[count] = job->runs;
+        info.setting_names = names;
+        info.setting_values = values;
+        info.setting_count++;
+    }
     bel_hash128 digest;
     bel_status *status = bel_ckpt_commit(job->estimator->config.model_dir, folder, &info, shards,
                                          job->backend->shard_count, &digest);
     bel_free(segments);
+    bel_free(names);
     if (status != NULL) return status;
     bel_hash128_text(digest, job->result.digest);
     job->saved_step = step;
@@ -71,6 +85,7 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
     const bel_run_config *config = &job->estimator->config;
     char *folder;
     if (job->log != NULL) BEL_TRY(bel_run_log_flush(job->log)); // not told again by whoever goes on
+    BEL_TRY(bel_job_await_loop(job, step));
     int64_t begun = bel_trace_begin();
     int64_t incarnation = job->task != NULL ? job->task->incarnation : 0;
     BEL_TRY(
@@ -184,6 +199,11 @@ static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
     continue_segments(job, info);
     BEL_TRY(job->backend->ops->load(job->backend, reader));
     BEL_TRY(bel_job_read_hooks(job, bel_ckpt_folder(reader)));
+    if (job->replicator != NULL && job->trainable.built->function_count > 1) {
+        BEL_TRY_CTX(bel_replicator_load_runs(job->replicator,
+                                             bel_ckpt_setting(reader, BEL_SETTING_RUNS)),
+                    "%s", bel_ckpt_folder(reader));
+    }
     job->first_step = job->saved_step = job->told_step = job->state.step = info->step;
     bel_hash128_text(bel_ckpt_reader_digest(reader), job->result.digest);
     return NULL;

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -114,11 +115,13 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     double left = (double)(job->last_step - step) * per_step / p->rate;
     char eta[32];
     bel_str text = {0}, json = {0};
-    bel_str_printf(&text, "step %lld/%lld  loss = %.5g  %.0f examples/s", (long long)step,
-                   (long long)job->last_step, state->loss, p->rate);
+    bool knows_end = job->last_step < INT64_MAX; // not with a loop of the program's own
+    bel_str_printf(&text, "step %lld", (long long)step);
+    if (knows_end) bel_str_printf(&text, "/%lld", (long long)job->last_step);
+    bel_str_printf(&text, "  loss = %.5g  %.0f examples/s", state->loss, p->rate);
     int workers = job->backend->worker_count;
     if (workers > 1) bel_str_printf(&text, "  %d workers", workers);
-    bel_str_printf(&text, "  ETA %s", bel_seconds_text(left, eta));
+    if (knows_end) bel_str_printf(&text, "  ETA %s", bel_seconds_text(left, eta));
     bel_str_printf(&json,
                    "{\"time\":%.3f,\"level\":\"info\",\"event\":\"progress\",\"step\":%lld,"
                    "\"last_step\":%lld,\"workers\":%d,\"loss\":",
@@ -218,16 +221,21 @@ static bel_status *watch(bel_job *job)
         bool goes_well = status == NULL;
         if (goes_well) status = look_at_folder(job, false);
         if (status == NULL) status = take_points(job);
-        if (state->has_snapshot && status == NULL) status = use_snapshot(job, state);
+        if (status == NULL) status = bel_job_look_at_loop(job);
+        bool waits = state->has_snapshot && status == NULL &&
+                     !bel_job_knows_loop(job, state->snapshot); // the loop has not come there yet
+        if (waits) (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        if (state->has_snapshot && status == NULL && !waits) status = use_snapshot(job, state);
         bel_job_look_at_clock(job, job->seconds + (double)(bel_clock_ns() - begun) * 1e-9);
         if (status == NULL && state->running) bel_job_stop_if_wanted(job);
         if (goes_well && status != NULL && !backend->lost) backend->ops->cancel(backend);
-        if (state->has_snapshot) backend->ops->release_snapshot(backend);
+        if (state->has_snapshot && !waits) backend->ops->release_snapshot(backend);
         bool ended = !state->running && !backend->lost && !backend->interrupted && !backend->paused;
         bool sooner =
-            bel_counting_has_ledger(&job->trainable.counting) || job->stopping.stop_at >= 0;
+            bel_counting_has_ledger(&job->trainable.counting) || job->stopping.stop_at >= 0 ||
+            job->replicator != NULL;
         if (ended && sooner) job->last_step = state->step;
-        if (status == NULL) report_so_far(job, state->has_snapshot);
+        if (status == NULL) report_so_far(job, state->has_snapshot && !waits);
         show_progress(job, state, &p, !state->running && !backend->lost);
     }
     if (status == NULL) status = take_points_before(job, INT64_MAX); // the last ones
@@ -289,14 +297,19 @@ static bel_status *run(bel_job *job)
                                   .series_steps = config->save_summary_steps,
                                   .hook_steps = bel_hooks_period(&job->trainable.hooks),
                                   .stats = job->trainable.stats,
-                                  .worker_count = job->backend->worker_count};
+                                  .worker_count = job->backend->worker_count,
+                                  .asks = job->replicator != NULL,
+                                  .made = bel_replicator_made,
+                                  .made_context = job->replicator};
     bel_job_describe(job);
     job->started_at = bel_clock_wall();
     int64_t begun = bel_clock_ns();
     BEL_TRY(job->backend->ops->start(job->backend, &control, &job->segments[job->segment_count - 1],
                                      bel_job_block_end(job)));
     if (job->backend->runs) job->stopping.stop_at = -1; // members that go on may not know of it
+    BEL_TRY(bel_job_start_loop(job));
     bel_status *status = watch(job);
+    if (job->replicator != NULL) bel_replicator_pause(job->replicator);
     job->seconds += (double)(bel_clock_ns() - begun) * 1e-9;
     job->examples += job->state.examples;
     return status;
@@ -430,9 +443,11 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
         if (status == NULL) status = bel_job_find_last_step(job); // they may end it
         if (status == NULL && !is_over(job)) status = run(job);
         bool paused = job->backend->paused;
+        if (!paused || job->backend->lost) status = bel_job_end_loop(job, status);
         if (status == NULL) status = paused ? save_pause(job) : finish(job);
         if (!job->backend->lost && (status != NULL || !paused)) return status;
         bel_status_ignore(status); // the loss was said, and is made good
+        if (!paused) job->loop_end = -1;
         BEL_TRY(bel_job_go_back(job));
         BEL_TRY(recall(job));
         job->went_back = true;
@@ -461,6 +476,7 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     bel_reporter_destroy(job->reporter);
     bel_job_free_evals(job);
     bel_job_forget_hooks(job);
+    bel_replicator_destroy(job->replicator);
     bel_trainable_deinit(&job->trainable);
     bel_free(job->segments);
     bel_free(job->optimizers);
@@ -476,6 +492,7 @@ bel_status *bel_master_run(const bel_master_config *config, bel_result *out_resu
                    .evaluator_specs = config->evaluator_evals,
                    .evaluator_count = config->evaluator_count,
                    .saved_step = -1,
+                   .loop_end = -1,
                    .lock = -1,
                    .state = {.loss = NAN}};
     const bel_run_config *settings = &config->estimator->config;

@@ -192,7 +192,7 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation)
 {
     pthread_mutex_lock(&shard->mutex);
     shard->config.generation = generation;
-    shard->started = false;
+    shard->started = shard->starting = false;
     shard->counters.versions = shard->counters.gather_ns = shard->counters.apply_ns = 0;
     bel_status_ignore(shard->error); // it was of a state that is void
     shard->error = NULL;
@@ -212,21 +212,33 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation)
 
 // --- The engine ----------------------------------------------------------------------------------
 
-// The decision is asked for without the lock, as all calls out are; nobody else is in the shard
-// yet.
-void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
+// Begins the step at which the shard stands, once it is decided what that does. As all calls out,
+// the decision is asked for without the lock.
+static bool try_start_locked(bel_shard *shard)
 {
     uint32_t decision = 0;
-    shard->events = *events;
-    if (shard->config.shard == 0) {
-        pthread_mutex_lock(&shard->mutex);
-        bool over = shard->policy->is_over(shard);
-        pthread_mutex_unlock(&shard->mutex);
-        decision = events->decide(events->context, shard->step, NULL, over);
-    }
+    if (shard->publishing) return false;
+    shard->publishing = true;
+    bool over = shard->policy->is_over(shard);
+    int64_t step = shard->step;
+    pthread_mutex_unlock(&shard->mutex);
+    if (shard->config.shard == 0)
+        decision = shard->events.decide(shard->events.context, step, NULL, over);
     pthread_mutex_lock(&shard->mutex);
+    shard->publishing = false;
+    if ((decision & BEL_DECIDE_LATER) != 0) return false;
+    shard->starting = false;
     shard->started = true;
     publish_locked(shard, decision);
+    return true;
+}
+
+void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
+{
+    pthread_mutex_lock(&shard->mutex);
+    shard->events = *events;
+    shard->starting = true;
+    (void)try_start_locked(shard); // else with the work that follows
     pthread_mutex_unlock(&shard->mutex);
 }
 
@@ -291,6 +303,7 @@ static bool run_job_locked(bel_shard *shard)
 // Takes frames and publishes what is finished; true when it did publish.
 static bool poll_locked(bel_shard *shard)
 {
+    if (shard->starting) return try_start_locked(shard);
     bel_shard_drain_locked(shard);
     bel_shard_move_norms_locked(shard);
     return try_publish_locked(shard);

@@ -210,6 +210,7 @@ struct bel_shard {
     int norm_count;
     bool norms_sent, factors_known;
     bool publishing; // some thread is between the last pass and the publication
+    bool starting; // it is not decided yet what the first step does
     bool started;
     bel_status *error;
     bel_shard_counters counters;

@@ -1,0 +1,454 @@
+// A loop of the program's own: steps of several functions by hand, what they return, the same bits
+// however replicas are dealt and from wherever the loop goes on, ends and errors. label: threads
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "belfry/belfry.h"
+#include "support/bel_test.h"
+
+enum { EXAMPLES = 26, BATCH = 2, WIDTH = 3, REPLICAS = 4 };
+
+static float examples[EXAMPLES][WIDTH];
+
+static int fill_examples(void **state)
+{
+    (void)state;
+    for (int i = 0; i < EXAMPLES; i++)
+        for (int j = 0; j < WIDTH; j++)
+            examples[i][j] = sinf((float)(7 * i + 3 * j + 1));
+    return 0;
+}
+
+// `user`: how often the examples are read; 0: without an end.
+static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mode,
+                         bel_dataset **out_dataset)
+{
+    (void)estimator, (void)mode;
+    const bel_memory_field field = {"x", {BEL_DTYPE_F32, BEL_SHAPE(EXAMPLES, WIDTH), examples}};
+    *out_dataset = bel_dataset_from_memory(&field, 1);
+    bel_dataset_repeat(*out_dataset, *(int *)user > 0 ? *(int *)user : BEL_REPEAT_FOREVER);
+    bel_dataset_batch(*out_dataset, BATCH);
+    return NULL;
+}
+
+static void assert_close(double got, double expected, double tolerance)
+{
+    assert_true(fabs(got - expected) <= tolerance);
+}
+
+// --- Functions -----------------------------------------------------------------------------------
+
+static bel_value *variable(bel_graph *g, const char *name)
+{
+    return bel_variable(g, name, &BEL_SHAPE(WIDTH), (bel_initializer){.kind = BEL_INIT_ZEROS},
+                        BEL_VARIABLE_TRAINABLE);
+}
+
+// The loss whose gradient by each element of `name` is `slope`.
+static bel_value *plain(bel_graph *g, const char *name, double slope)
+{
+    return bel_mul(g, bel_reduce_sum(g, variable(g, name), NULL, 0, false),
+                   bel_scalar(g, BEL_DTYPE_F32, slope));
+}
+
+static bel_status *first_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    spec->loss = bel_add(g, plain(g, "a/w", 1), plain(g, "both/w", 2));
+    spec->optimizer = (bel_optimizer){
+        .kind = BEL_OPTIMIZER_MOMENTUM, .learning_rate = 0.5, .momentum = 0.5, .weight_decay = 0.25};
+    return NULL;
+}
+
+static bel_status *second_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *x = bel_context_only_feature(context);
+    bel_value *mean = bel_reduce_mean(g, x, NULL, 0, false);
+    bel_value *loss = bel_add(g, plain(g, "b/w", 3), plain(g, "both/w", 1));
+    spec->loss = bel_add(g, bel_add(g, loss, plain(g, "a/w", 100)), // which it does not name
+                         bel_mul(g, mean, bel_scalar(g, BEL_DTYPE_F32, 0)));
+    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.125};
+    bel_return_add(context, spec, "mean", mean, BEL_RETURN_MEAN);
+    bel_return_add(context, spec, "sum", bel_reduce_sum(g, x, (const int64_t[]){0}, 1, false),
+                   BEL_RETURN_SUM);
+    bel_return_add(context, spec, "each", mean, BEL_RETURN_REPLICAS);
+    return NULL;
+}
+
+enum { FIRST, SECOND };
+static const bel_step_function both[] = {{"first", first_fn, NULL},
+                                         {"second", second_fn, "b/*,both/*"}};
+
+// --- Running -------------------------------------------------------------------------------------
+
+// How the replicas are played.
+typedef struct deal {
+    int workers, shards, towers;
+    int turns; // of all workers together
+    bel_aggregation mode;
+} deal;
+
+static const deal alone = {1, 1, 1, 0, BEL_AGGREGATE_SYNC};
+
+typedef struct run {
+    char *folder;
+    bel_result result;
+} run;
+
+static bel_status *train_in(const char *folder, const bel_loop *loop, deal d, int epochs,
+                            int64_t max_steps, int64_t save_steps, bel_result *out)
+{
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = folder;
+    config.worker_count = d.workers;
+    config.shard_count = d.shards;
+    config.tower_count = d.towers;
+    config.replicas_to_aggregate = d.turns;
+    config.aggregation = d.mode;
+    config.save_checkpoints_steps = save_steps;
+    config.report = false;
+    bel_estimator *estimator;
+    BEL_ASSERT_OK(bel_estimator_create(first_fn, &config, NULL, 0, &estimator));
+    const bel_train_spec spec = {
+        .input_fn = input, .input_user = &epochs, .max_steps = max_steps, .loop = loop};
+    bel_status *status = bel_train(estimator, &spec, out);
+    bel_estimator_destroy(estimator);
+    return status;
+}
+
+static bel_status *train(const bel_loop *loop, deal d, int epochs, int64_t max_steps, run *out)
+{
+    static int count;
+    out->folder = bel_strf("%s/%d", bel_test_own_folder(), count++);
+    return train_in(out->folder, loop, d, epochs, max_steps, 0, &out->result);
+}
+
+static float read_one(const run *r, const char *name)
+{
+    float values[WIDTH];
+    bel_checkpoint *checkpoint;
+    BEL_ASSERT_OK(bel_checkpoint_open(r->folder, &checkpoint));
+    BEL_ASSERT_OK(bel_checkpoint_read(checkpoint, name, values, sizeof values));
+    bel_checkpoint_close(checkpoint);
+    assert_true(values[0] == values[1] && values[1] == values[2]);
+    return values[0];
+}
+
+// --- Steps by hand -------------------------------------------------------------------------------
+
+static bel_status *pattern(void *user, bel_replicator *replicator)
+{
+    for (const char *c = user; *c != '\0'; c++)
+        BEL_TRY(bel_replicator_run(replicator, *c == '1' ? FIRST : SECOND, NULL));
+    return NULL;
+}
+
+// Momentum of `first` with decay; Adam of `second`, whose steps are the learning rate where all
+// gradients are alike. Each has slots and a count of its own, of `both` as well.
+static void test_by_hand(void **state)
+{
+    (void)state;
+    static char steps[] = "1121222111";
+    const bel_loop loop = {.functions = both, .function_count = 2, .run = pattern, .user = steps};
+    run r;
+    BEL_ASSERT_OK(train(&loop, alone, 0, 0, &r));
+    assert_int_equal(r.result.global_step, (int64_t)strlen(steps));
+    double a = 0, b = 0, shared = 0, sum_a = 0, sum_shared = 0;
+    for (const char *c = steps; *c != '\0'; c++) {
+        if (*c == '1') {
+            sum_a = 0.5 * sum_a + (1 + 0.25 * a);
+            sum_shared = 0.5 * sum_shared + (2 + 0.25 * shared);
+            a -= 0.5 * sum_a;
+            shared -= 0.5 * sum_shared;
+        } else {
+            b -= 0.125;
+            shared -= 0.125;
+        }
+    }
+    assert_close(read_one(&r, "a/w"), a, 1e-6);
+    assert_close(read_one(&r, "b/w"), b, 1e-6);
+    assert_close(read_one(&r, "both/w"), shared, 1e-6);
+    bel_free(r.folder);
+}
+
+// --- What steps return ---------------------------------------------------------------------------
+
+typedef struct returned {
+    deal deal;
+    int steps;
+    double means[64], sums[64][WIDTH], each[64][REPLICAS];
+} returned;
+
+static bel_status *take_returned(void *user, bel_replicator *replicator)
+{
+    returned *out = user;
+    for (out->steps = 0;; out->steps++) {
+        bel_step_result result;
+        BEL_TRY(bel_replicator_run(replicator, FIRST, NULL));
+        BEL_TRY(bel_replicator_run(replicator, SECOND, &result));
+        assert_int_equal(result.step, 2 * out->steps + 2);
+        assert_int_equal(bel_replicator_step(replicator), result.step);
+        int64_t count;
+        out->means[out->steps] = *bel_step_result_find(&result, "mean", &count);
+        assert_int_equal(count, 1);
+        memcpy(out->sums[out->steps], bel_step_result_find(&result, "sum", &count),
+               sizeof out->sums[0]);
+        assert_int_equal(count, WIDTH);
+        memcpy(out->each[out->steps], bel_step_result_find(&result, "each", &count),
+               sizeof out->each[0]);
+        assert_int_equal(count, REPLICAS);
+        assert_null(bel_step_result_find(&result, "other", NULL));
+    }
+}
+
+// The last step has 2 of 8 examples: three replicas have none. The input's end ends training.
+static void test_returned_values(void **state)
+{
+    (void)state;
+    static const deal deals[] = {
+        {1, 1, 4, 0, BEL_AGGREGATE_SYNC}, {2, 2, 2, 0, BEL_AGGREGATE_SYNC},
+        {4, 1, 1, 0, BEL_AGGREGATE_SYNC}, {1, 1, 1, REPLICAS, BEL_AGGREGATE_SYNC},
+        {2, 3, 1, REPLICAS, BEL_AGGREGATE_SYNC},
+    };
+    for (size_t d = 0; d < sizeof deals / sizeof deals[0]; d++) {
+        returned got = {.deal = deals[d]};
+        const bel_loop loop = {
+            .functions = both, .function_count = 2, .run = take_returned, .user = &got};
+        run r;
+        BEL_ASSERT_OK(train(&loop, deals[d], 1, 0, &r));
+        assert_int_equal(r.result.global_step, 4);
+        assert_int_equal(got.steps, 2);
+        for (int step = 0; step < 2; step++) {
+            int first = (2 * step + 1) * REPLICAS * BATCH, count = step == 0 ? 8 : 2;
+            double sum = 0;
+            for (int j = 0; j < WIDTH; j++) {
+                double column = 0;
+                for (int i = first; i < first + count; i++)
+                    column += examples[i][j];
+                assert_close(got.sums[step][j], column, 1e-5);
+                sum += column;
+            }
+            assert_close(got.means[step], sum / (count * WIDTH), 1e-5);
+            for (int k = 0; k < REPLICAS; k++) {
+                double own = 0;
+                for (int i = k * BATCH; i < (k + 1) * BATCH && i < count; i++)
+                    for (int j = 0; j < WIDTH; j++)
+                        own += (double)examples[first + i][j] / (BATCH * WIDTH);
+                assert_close(got.each[step][k], own, 1e-5);
+            }
+        }
+        bel_free(r.folder);
+    }
+}
+
+// --- The same bits -------------------------------------------------------------------------------
+
+// What decides which step is next.
+typedef struct memory {
+    int64_t seconds, firsts; // made, and still to be made
+    double means;
+} memory;
+
+typedef struct course {
+    memory memory;
+    int64_t end;
+    int begun; // how often the loop was
+} course;
+
+static bel_status *depend(void *user, bel_replicator *replicator)
+{
+    course *c = user;
+    c->begun++;
+    while (bel_replicator_step(replicator) < c->end) {
+        if (c->memory.firsts > 0) {
+            BEL_TRY(bel_replicator_run(replicator, FIRST, NULL));
+            c->memory.firsts--;
+            continue;
+        }
+        bel_step_result result;
+        BEL_TRY(bel_replicator_run(replicator, SECOND, &result));
+        c->memory.means += *bel_step_result_find(&result, "mean", NULL);
+        c->memory.seconds++;
+        c->memory.firsts = c->memory.seconds % 3 + (c->memory.means > 0);
+    }
+    return NULL;
+}
+
+static bel_loop loop_of(course *c)
+{
+    return (bel_loop){.functions = both,
+                      .function_count = 2,
+                      .run = depend,
+                      .user = c,
+                      .state = &c->memory,
+                      .state_bytes = sizeof c->memory};
+}
+
+static void test_deals(void **state)
+{
+    (void)state;
+    static const deal deals[] = {
+        {1, 1, 4, 0, BEL_AGGREGATE_SYNC},
+        {2, 1, 2, 0, BEL_AGGREGATE_SYNC},
+        {4, 3, 1, 0, BEL_AGGREGATE_SYNC},
+        {1, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC},
+        {2, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC},
+    };
+    run reference = {0};
+    for (size_t d = 0; d < sizeof deals / sizeof deals[0]; d++) {
+        course c = {.end = 40};
+        const bel_loop loop = loop_of(&c);
+        run r;
+        BEL_ASSERT_OK(train(&loop, deals[d], 0, 0, &r));
+        assert_int_equal(r.result.global_step, 40);
+        if (d == 0) reference = r;
+        assert_string_equal(r.result.digest, reference.result.digest);
+        if (d > 0) bel_free(r.folder);
+    }
+    bel_free(reference.folder);
+}
+
+// Checkpoints in the middle of a sequence of steps have the loop's memory of their version.
+static void test_goes_on(void **state)
+{
+    (void)state;
+    course whole = {.end = 60};
+    const bel_loop loop = loop_of(&whole);
+    run reference;
+    BEL_ASSERT_OK(train(&loop, (deal){2, 2, 2, 0, BEL_AGGREGATE_SYNC}, 0, 0, &reference));
+    for (int64_t every = 1; every <= 7; every += 3) {
+        char *folder = bel_strf("%s/every-%lld", bel_test_own_folder(), (long long)every);
+        bel_result result = {0};
+        for (int64_t end = 13; end < 80; end += 16) {
+            course c = {.end = 60, .memory = {.seconds = 77}}; // replaced by the checkpoint's
+            if (end == 13) c.memory = (memory){0};
+            const bel_loop part = loop_of(&c);
+            // max_steps cuts the loop in its middle: it is told, and returns.
+            BEL_ASSERT_OK(train_in(folder, &part, (deal){1, 1, 4, 0, BEL_AGGREGATE_SYNC}, 0,
+                                   end < 60 ? end : 0, every, &result));
+            assert_int_equal(result.global_step, end < 60 ? end : 60);
+            assert_int_equal(c.begun, 1);
+        }
+        assert_string_equal(result.digest, reference.result.digest);
+        bel_free(folder);
+    }
+    bel_free(reference.folder);
+}
+
+// A single function, as bel_train runs it.
+static bel_status *plain_loop(void *user, bel_replicator *replicator)
+{
+    while (bel_replicator_step(replicator) < *(const int64_t *)user)
+        BEL_TRY(bel_replicator_run(replicator, 0, NULL));
+    return NULL;
+}
+
+static void test_like_bel_train(void **state)
+{
+    (void)state;
+    static const bel_aggregation modes[] = {BEL_AGGREGATE_SYNC, BEL_AGGREGATE_ASYNC,
+                                            BEL_AGGREGATE_BOUNDED};
+    for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
+        int64_t end = 25;
+        const bel_step_function only = {"only", first_fn, NULL};
+        const bel_loop loop = {
+            .functions = &only, .function_count = 1, .run = plain_loop, .user = &end};
+        const deal d = {2, 2, 2, 0, modes[m]};
+        run own, built_in;
+        BEL_ASSERT_OK(train(&loop, d, 0, 0, &own));
+        BEL_ASSERT_OK(train(NULL, d, 0, end, &built_in));
+        assert_int_equal(own.result.global_step, end);
+        if (m == 0) assert_string_equal(own.result.digest, built_in.result.digest);
+        bel_free(own.folder);
+        bel_free(built_in.folder);
+    }
+}
+
+// --- Ends and errors -----------------------------------------------------------------------------
+
+static bel_status *fails(void *user, bel_replicator *replicator)
+{
+    BEL_TRY(bel_replicator_run(replicator, FIRST, NULL));
+    bel_status *status = bel_replicator_run(replicator, 2, NULL);
+    BEL_ASSERT_FAILS(status, BEL_INVALID_ARGUMENT, "there is no step function 2");
+    return BEL_ERR(BEL_ABORTED, "%s", (const char *)user);
+}
+
+static bel_status *says_nothing(void *user, bel_replicator *replicator)
+{
+    (void)user, (void)replicator;
+    return NULL;
+}
+
+static void test_ends(void **state)
+{
+    (void)state;
+    run r;
+    static char words[] = "the reward is gone";
+    bel_loop loop = {.functions = both, .function_count = 2, .run = fails, .user = words};
+    BEL_ASSERT_FAILS(train(&loop, alone, 0, 0, &r), BEL_ABORTED, words);
+    bel_free(r.folder);
+    loop.run = says_nothing;
+    BEL_ASSERT_OK(train(&loop, alone, 0, 0, &r));
+    assert_int_equal(r.result.global_step, 0);
+    bel_free(r.folder);
+}
+
+static bel_status *idle_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    spec->loss = plain(g, "other/w", 1);
+    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
+    return NULL;
+}
+
+static bel_status *open_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_return_add(context, spec, "x", bel_context_only_feature(context), BEL_RETURN_SUM);
+    return first_fn(context, spec);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        bel_step_function functions[2];
+        bel_aggregation mode;
+        const char *words;
+    } cases[] = {
+        {{{"a", first_fn, NULL}, {"a", second_fn, NULL}}, 0, "a name of its own"},
+        {{{"a", first_fn, NULL}, {"b c", second_fn, NULL}}, 0, "letters"},
+        {{{"a", first_fn, NULL}, {"b", NULL, NULL}}, 0, "must have a function"},
+        {{{"a", first_fn, NULL}, {"b", idle_fn, "b/*"}}, 0, "depends on no trainable variable"},
+        {{{"a", first_fn, NULL}, {"b", open_fn, NULL}}, 0, "closed shape"},
+        {{{"a", first_fn, NULL}, {"b", second_fn, NULL}}, BEL_AGGREGATE_ASYNC,
+         "several step functions"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static char steps[] = "1";
+        const bel_loop loop = {
+            .functions = cases[i].functions, .function_count = 2, .run = pattern, .user = steps};
+        run r;
+        bel_status *status = train(&loop, (deal){1, 1, 1, 0, cases[i].mode}, 0, 0, &r);
+        assert_non_null(status);
+        assert_non_null(strstr(bel_status_message(status), cases[i].words));
+        bel_status_destroy(status);
+        bel_free(r.folder);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BEL_TEST_IN_FOLDER(test_by_hand),        BEL_TEST_IN_FOLDER(test_returned_values),
+        BEL_TEST_IN_FOLDER(test_deals),          BEL_TEST_IN_FOLDER(test_goes_on),
+        BEL_TEST_IN_FOLDER(test_like_bel_train), BEL_TEST_IN_FOLDER(test_ends),
+        BEL_TEST_IN_FOLDER(test_refused),
+    };
+    return cmocka_run_group_tests(tests, fill_examples, NULL);
+}
