@@ -435,6 +435,7 @@ static void make_models(bel_trainable *t)
 {
     const bel_built *built = t->built;
     t->stats.series = t->series_count;
+    t->layout->stats_bytes = bel_stats_room(t->stats);
     t->models = bel_xcalloc((size_t)built->function_count, sizeof *t->models);
     for (int f = 0; f < built->function_count; f++) {
         bel_value **reports = reports_of(t, f);

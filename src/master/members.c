@@ -9,6 +9,7 @@
 // loss was noticed. A member that joins after the end is told of it at once.
 #include "master/members.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -34,6 +35,7 @@ struct bel_members {
     char *token;
     bel_endpoint *endpoint;
     bel_doorbell *bell;
+    atomic_bool woken; // whoever waits for messages has something else to do
     seat *seats;
     int seat_count;
     int next_seat; // whose message is taken next: everybody in turn
@@ -416,8 +418,15 @@ bool bel_members_take(bel_members *members, double secs, int *out_member,
             *out_member = index;
             return true;
         }
-    } while (bel_doorbell_wait(members->bell, deadline));
+    } while (!atomic_exchange(&members->woken, false) &&
+             bel_doorbell_wait(members->bell, deadline));
     return false;
+}
+
+void bel_members_wake(bel_members *members)
+{
+    atomic_store(&members->woken, true);
+    bel_doorbell_ring(members->bell);
 }
 
 // --- Clocks --------------------------------------------------------------------------------------

@@ -99,6 +99,9 @@ void bel_members_send(bel_members *members, int member, uint32_t generation,
 bool bel_members_take(bel_members *members, double secs, int *out_member,
                       Bel__Message **out_message);
 
+// Ends a wait of bel_members_take early, or the next one. Any thread.
+void bel_members_wake(bel_members *members);
+
 // Connections that were lost, and processes that came back as another incarnation, so far.
 int64_t bel_members_losses(const bel_members *members);
 int64_t bel_members_restarts(const bel_members *members);

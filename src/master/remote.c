@@ -210,7 +210,9 @@ static bel_status *gather(bel_backend *backend)
     bel_fault_point("master_gather");
     bel_remote_expect(r);
     BEL_TRY(gather_members(r));
-    r->backend.runs = !r->begins_anew && have_state(r);
+    // A loop of the program's own remembers what a checkpoint says, and not what came behind it.
+    bool loops = r->config.trainable->loop;
+    r->backend.runs = !r->begins_anew && !loops && have_state(r);
     bel_remote_assign(r, r->backend.runs);
     return NULL;
 }
@@ -240,6 +242,9 @@ static bel_status *start(bel_backend *backend, const bel_control_config *schedul
     }
     r->started = true;
     r->stop_at_sent = false; // the schedule has it
+    pthread_mutex_lock(&r->ask_mutex);
+    r->asks_sent = r->asks_end = schedule->first_step;
+    pthread_mutex_unlock(&r->ask_mutex);
     forget_values(r);
     r->progress_ns = bel_clock_ns();
     if (r->stop_sent) bel_remote_send_stop(r);
@@ -279,6 +284,7 @@ static void check_stall(remote *r)
 {
     if (r->stop_sent && r->stop_ns == 0) r->stop_ns = bel_clock_ns();
     if (r->stop_ns > r->progress_ns) r->progress_ns = r->stop_ns;
+    if (bel_remote_is_idle(r)) r->progress_ns = bel_clock_ns(); // the loop has a clock of its own
     double secs = (double)(bel_clock_ns() - r->progress_ns) * 1e-9;
     bool waits =
         !r->state.has_snapshot && !bel_remote_is_broken(r); // else it is the master that works
@@ -311,6 +317,20 @@ static void stop_at(bel_backend *backend, int64_t step)
     r->stop_at_sent = true;
     if (step < r->schedule.last_step) r->schedule.last_step = step;
     bel_remote_send_stop_at(r);
+}
+
+// The master's thread sends it, as it alone knows which connection is shard 0's.
+static void ask(bel_backend *backend, int64_t version, int function, bool wanted)
+{
+    remote *r = (remote *)backend;
+    pthread_mutex_lock(&r->ask_mutex);
+    if (version == r->asks_end) {
+        r->asks[version % BEL_CONTROL_MOST_ASKED].function = function;
+        r->asks[version % BEL_CONTROL_MOST_ASKED].waits = wanted;
+        r->asks_end++;
+    }
+    pthread_mutex_unlock(&r->ask_mutex);
+    bel_members_wake(r->config.members);
 }
 
 static int take_points(bel_backend *backend, bel_control_point *out_points, int capacity)
@@ -464,6 +484,7 @@ static void destroy(bel_backend *backend)
     bel_free(r->snapshots);
     bel_free(r->lanes);
     bel_free(r->shard_members);
+    pthread_mutex_destroy(&r->ask_mutex);
     bel_free(r->checkpoint);
     bel_free(r->points);
     bel_free(r);
@@ -476,6 +497,7 @@ static const bel_backend_ops remote_ops = {
     .wait = wait_for_news,
     .take_points = take_points,
     .stop_at = stop_at,
+    .ask = ask,
     .read_values = bel_remote_read_values,
     .write_shards = write_shards,
     .release_snapshot = release_snapshot,
@@ -498,6 +520,7 @@ bel_status *bel_remote_create(const bel_remote_config *config, bel_backend **out
     r->values_step = r->backend.leased = -1;
     r->state.loss = NAN;
     r->bell = bel_doorbell_create();
+    pthread_mutex_init(&r->ask_mutex, NULL);
     r->seats = worker_seats(config->task, config->trainable->estimator);
     size_t shards = (size_t)r->backend.shard_count, workers = (size_t)r->seats;
     r->wanted = config->task->worker_count;

@@ -4,6 +4,8 @@
 #ifndef BELFRY_MASTER_REMOTE_INNER_H
 #define BELFRY_MASTER_REMOTE_INNER_H
 
+#include <pthread.h>
+
 #include "master/remote.h"
 
 // A worker that comes anew while the job runs: the shards are told, and say where they stand.
@@ -77,6 +79,16 @@ typedef struct remote {
     bel_ckpt_shard **saved; // by shard, while a checkpoint is written
     bool finishing;         // the evaluator was told that training is over
 
+    // Steps that a loop of the program's own has asked for, by version modulo the size; its thread
+    // puts them here, and the master's sends them.
+    pthread_mutex_t ask_mutex;
+    struct {
+        int function;
+        bool waits;
+    } asks[BEL_CONTROL_MOST_ASKED];
+    int64_t asks_end;  // behind the last version
+    int64_t asks_sent; // before this version all were sent
+
     bel_control_point *points; // not yet taken
     size_t point_count, point_capacity;
     int64_t points_step; // all points up to this step have come
@@ -124,6 +136,8 @@ void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind
 void bel_remote_send_stop(remote *r);  // to shard 0: save and end
 void bel_remote_send_pause(remote *r); // to shard 0: end, and another assignment follows
 void bel_remote_send_stop_at(remote *r);
+void bel_remote_send_asks(remote *r); // to shard 0: steps that were not sent yet
+bool bel_remote_is_idle(remote *r);   // all steps that were asked for are made
 void bel_remote_release(remote *r);                 // to shard 0: the snapshot may be overwritten
 void bel_remote_send_finish(remote *r, int member); // to an evaluator: training is over
 bool bel_remote_is_broken(const remote *r); // nothing more can come of what the master does now

@@ -140,6 +140,7 @@ static void describe_schedule(const remote *r, setup *s)
     s->schedule.eval_steps = from->eval_steps;
     s->schedule.series_steps = from->series_steps;
     s->schedule.hook_steps = from->hook_steps;
+    s->schedule.asks = from->asks;
     s->message.schedule = &s->schedule;
     bel__segment__init(&s->segment);
     s->segment.first_step = r->segment.first_step;
@@ -228,6 +229,24 @@ static void see_snapshot(remote *r)
     if (r->values_step != step) r->values_step = -1;
 }
 
+// What a loop of the program's own hears of its steps: snapshots before later versions.
+static void tell_loop(remote *r, const Bel__Progress *m)
+{
+    const bel_control_config *to = &r->schedule;
+    size_t stats = (size_t)bel_stats_size(to->stats);
+    for (size_t i = 0; i < m->n_points; i++) {
+        const Bel__Point *p = m->points[i];
+        if (p->snapshot)
+            to->made(to->made_context, &(bel_control_made){.version = p->step, .snapshot = true});
+    }
+    if (m->made != NULL && m->made->n_stats == stats) {
+        to->made(to->made_context,
+                 &(bel_control_made){
+                     .version = m->made->version, .wanted = true, .stats = m->made->stats});
+    }
+    to->made(to->made_context, &(bel_control_made){.version = m->step});
+}
+
 // Shard 0's word. The longest step is measured between two words of it.
 static void take_progress(remote *r, int member, const Bel__Progress *m)
 {
@@ -263,6 +282,7 @@ static void take_progress(remote *r, int member, const Bel__Progress *m)
             point->series[k] = p->series[k];
     }
     if (m->n_points < BEL_PROGRESS_POINTS) r->points_step = m->step;
+    if (r->schedule.asks) tell_loop(r, m);
     see_snapshot(r);
 }
 
@@ -419,6 +439,15 @@ static void send_asked(remote *r, int shard)
     }
 }
 
+// What shard 0 has taken already it passes over.
+static void ask_all_again(remote *r)
+{
+    pthread_mutex_lock(&r->ask_mutex);
+    if (r->state.step < r->asks_sent) r->asks_sent = r->state.step;
+    pthread_mutex_unlock(&r->ask_mutex);
+    bel_remote_send_asks(r);
+}
+
 // A shard's connection was broken: what it was asked for may be lost. One that has saved its part
 // must not write it once more while the checkpoint becomes visible.
 static void ask_again(remote *r, int shard)
@@ -428,6 +457,7 @@ static void ask_again(remote *r, int shard)
     if (shard == 0 && r->stop_sent) bel_remote_send_stop(r);
     if (shard == 0 && r->pause_sent) bel_remote_send_pause(r);
     if (shard == 0 && r->stop_at_sent) bel_remote_send_stop_at(r);
+    if (shard == 0 && r->schedule.asks) ask_all_again(r);
     for (int w = 0; w < r->seats; w++)
         if (r->admissions[w].under_way) bel_remote_admit(r, w);
 }
@@ -500,6 +530,7 @@ void bel_remote_pump(remote *r, double secs)
         bel_message_destroy(message);
         got = bel_members_take(r->config.members, 0, &member, &message);
     }
+    if (r->started) bel_remote_send_asks(r);
     if (!bel_task_recovers(r->config.task)) bel_members_give_up_recovery(r->config.members);
     bel_status *lost = bel_members_check(r->config.members);
     if (lost != NULL) bel_remote_fail(r, lost);

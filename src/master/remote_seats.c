@@ -32,6 +32,32 @@ void bel_remote_send_stop_at(remote *r)
     bel_remote_send_to_shard(r, 0, &stop.base);
 }
 
+void bel_remote_send_asks(remote *r)
+{
+    int32_t functions[BEL_CONTROL_MOST_ASKED];
+    protobuf_c_boolean waits[BEL_CONTROL_MOST_ASKED];
+    Bel__Ask ask;
+    bel__ask__init(&ask);
+    ask.functions = functions;
+    ask.waits = waits;
+    pthread_mutex_lock(&r->ask_mutex);
+    ask.version = r->asks_sent;
+    for (; r->asks_sent < r->asks_end; r->asks_sent++) {
+        functions[ask.n_functions++] = r->asks[r->asks_sent % BEL_CONTROL_MOST_ASKED].function;
+        waits[ask.n_waits++] = r->asks[r->asks_sent % BEL_CONTROL_MOST_ASKED].waits;
+    }
+    pthread_mutex_unlock(&r->ask_mutex);
+    if (ask.n_functions > 0) bel_remote_send_to_shard(r, 0, &ask.base);
+}
+
+bool bel_remote_is_idle(remote *r)
+{
+    pthread_mutex_lock(&r->ask_mutex);
+    bool idle = r->schedule.asks && r->state.step >= r->asks_end;
+    pthread_mutex_unlock(&r->ask_mutex);
+    return idle;
+}
+
 void bel_remote_release(remote *r)
 {
     Bel__Release release;

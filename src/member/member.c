@@ -143,6 +143,7 @@ static bel_status *make_layout(member *m, const Bel__Setup *setup)
     if (status == NULL) {
         m->layout = bel_layout_create(variables, (int)count, (int)setup->n_shards);
         m->layout->exchanges = setup->exchanges;
+        m->layout->stats_bytes = bel_stats_room(m->settings.stats);
         status = add_tables(m, setup);
     }
     bel_free(variables);
@@ -416,6 +417,7 @@ static bel_status *run(member *m)
     m->shard.index = task->index;
     if (m->shard.here) {
         pthread_mutex_init(&m->shard.mutex, NULL);
+        pthread_mutex_init(&m->shard.made_mutex, NULL);
         m->shard.bell = bel_doorbell_create();
         m->shard.sending = -1;
     }

@@ -47,6 +47,10 @@ typedef struct member_shard {
     int64_t progress_told;       // the step that it was told of, -1: none
     int64_t progress_ns;         // when
     atomic_bool progress_due;    // the last step was made
+    pthread_mutex_t made_mutex;  // guards what follows: the newest step that a loop waits for
+    double *made;                // its statistics; NULL: there was none
+    int64_t made_version;
+    bool made_told;
     int64_t sending;             // the same while some of them are not sent, -1: all are
     int sent;                    // frames of it that are
     atomic_bool resuming;        // a member was replaced: the next version is worth a line

@@ -216,6 +216,7 @@ static bel_status *make_own_rooms(member *m)
     size_t got = bel_row_buffer_answer_bytes(w->trainable.layout, m->assignment, m->task->index);
     if (sent == 0) return NULL;
     BEL_TRY(bel_pages_create(sent, false, "rows", &w->row_buffer));
+    if (got == 0) return NULL;
     return bel_pages_create(got, false, "rows", &w->answer_room);
 }
 

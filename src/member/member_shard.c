@@ -8,6 +8,8 @@
 // It reports a snapshot before it reports a later step. A file is written from the snapshot,
 // so training goes on beside it.
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
@@ -18,6 +20,53 @@
 #include "ps/frames/frames.h"
 
 // --- Events of the shard -------------------------------------------------------------------------
+
+// Shard 0, on the engine's thread: the main thread tells the master, at once of a step that a loop
+// waits for, and of others often enough for a loop that runs ahead.
+static void step_made(void *context, const bel_control_made *made)
+{
+    enum { TELL_EVERY = 16 };
+    member *m = context;
+    member_shard *s = &m->shard;
+    size_t bytes = (size_t)bel_stats_size(m->settings.stats) * sizeof(double);
+    if (made->wanted) {
+        pthread_mutex_lock(&s->made_mutex);
+        if (s->made == NULL) s->made = bel_xmalloc(bytes);
+        memcpy(s->made, made->stats, bytes);
+        s->made_version = made->version;
+        s->made_told = false;
+        pthread_mutex_unlock(&s->made_mutex);
+    }
+    if (!made->wanted && made->version % TELL_EVERY != 0) return;
+    atomic_store(&s->progress_due, true);
+    bel_doorbell_ring(m->bell);
+}
+
+// A copy for a message, if the master has not heard of it; free it with bel_free.
+static double *take_made(member *m, Bel__Made *out_made)
+{
+    member_shard *s = &m->shard;
+    size_t count = (size_t)bel_stats_size(m->settings.stats);
+    bel__made__init(out_made);
+    pthread_mutex_lock(&s->made_mutex);
+    if (s->made != NULL && !s->made_told) {
+        out_made->stats = bel_xmalloc(count * sizeof(double));
+        memcpy(out_made->stats, s->made, count * sizeof(double));
+        out_made->n_stats = count;
+        out_made->version = s->made_version;
+        s->made_told = true;
+    }
+    pthread_mutex_unlock(&s->made_mutex);
+    return out_made->stats;
+}
+
+static void forget_made(member_shard *s)
+{
+    pthread_mutex_lock(&s->made_mutex);
+    bel_free(s->made);
+    s->made = NULL;
+    pthread_mutex_unlock(&s->made_mutex);
+}
 
 // In messages that end with the point of a snapshot, or when they are full; the last one may have
 // none.
@@ -57,7 +106,11 @@ static void send_progress(member *m, const bel_control_state *state)
         progress.lateness = staleness.counted;
         progress.n_lateness = BEL_STALENESS_BINS;
         progress.dropped = staleness.dropped;
+        Bel__Made made;
+        double *stats = more ? NULL : take_made(m, &made); // behind all points up to its step
+        if (stats != NULL) progress.made = &made;
         bel_member_send(m, &progress.base);
+        bel_free(stats);
     } while (more);
 }
 
@@ -169,9 +222,9 @@ static bel_status *load_checkpoint(member_shard *s, const char *folder)
 }
 
 // One shard, this one: the master puts snapshots of all shards together.
-static bel_control *make_control(const member_shard *s, const Bel__Schedule *schedule,
-                                 bel_stats_shape stats)
+static bel_control *make_control(member *m, const Bel__Schedule *schedule)
 {
+    const member_shard *s = &m->shard;
     const bel_control_config config = {.shard_count = 1,
                                        .first_step = schedule->first_step,
                                        .last_step = schedule->last_step,
@@ -180,7 +233,10 @@ static bel_control *make_control(const member_shard *s, const Bel__Schedule *sch
                                        .eval_steps = schedule->eval_steps,
                                        .series_steps = schedule->series_steps,
                                        .hook_steps = schedule->hook_steps,
-                                       .stats = stats,
+                                       .stats = m->settings.stats,
+                                       .asks = schedule->asks,
+                                       .made = step_made,
+                                       .made_context = m,
                                        .worker_count = s->assignment->worker_count};
     return bel_control_create(&config);
 }
@@ -201,7 +257,8 @@ bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
     bel_shard_restart(s->shard, m->generation);
     BEL_TRY_CTX(load_checkpoint(s, setup->checkpoint), "shard %d", s->index);
     bel_member_make_lanes(m, setup);
-    if (s->index == 0) s->control = make_control(s, setup->schedule, m->settings.stats);
+    forget_made(s);
+    if (s->index == 0) s->control = make_control(m, setup->schedule);
     bel_shard_lease_from(s->shard, setup->segment->first_block, setup->counting->block_end);
     atomic_store(&s->snapshot_ready, -1);
     atomic_store(&s->resuming, true);
@@ -341,6 +398,23 @@ static bel_status *admit_and_answer(member *m, const Bel__Admit *admit)
     return NULL;
 }
 
+// Steps that were asked for before, over a connection that has broken, are passed over.
+static bel_status *take_asks(member *m, const Bel__Ask *ask)
+{
+    member_shard *s = &m->shard;
+    bool good = ask->n_functions == ask->n_waits && ask->n_functions <= BEL_CONTROL_MOST_ASKED;
+    for (size_t i = 0; i < ask->n_functions && good; i++)
+        good = ask->functions[i] >= 0 && ask->functions[i] < m->settings.function_count;
+    if (!good) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed message: steps of functions that are not there");
+    }
+    for (size_t i = 0; i < ask->n_functions && s->control != NULL; i++)
+        (void)bel_control_ask(s->control, ask->version + (int64_t)i, ask->functions[i],
+                              ask->waits[i]);
+    bel_doorbell_ring(s->bell);
+    return NULL;
+}
+
 bel_status *bel_member_shard_message(member *m, const Bel__Message *message)
 {
     member_shard *s = &m->shard;
@@ -359,6 +433,7 @@ bel_status *bel_member_shard_message(member *m, const Bel__Message *message)
     case BEL__MESSAGE__KIND_STOP_AT:
         if (s->control != NULL) bel_control_stop_at(s->control, message->stop_at->step);
         break;
+    case BEL__MESSAGE__KIND_ASK: return take_asks(m, message->ask);
     case BEL__MESSAGE__KIND_PAUSE:
         if (s->control != NULL) bel_control_pause(s->control);
         break;
@@ -418,6 +493,9 @@ void bel_member_shard_progress(member *m)
 void bel_member_shard_tell_again(member *m)
 {
     forget_told(&m->shard);
+    pthread_mutex_lock(&m->shard.made_mutex);
+    m->shard.made_told = false;
+    pthread_mutex_unlock(&m->shard.made_mutex);
     if (m->shard.control != NULL) bel_control_give_points_again(m->shard.control);
 }
 
@@ -491,5 +569,7 @@ void bel_member_shard_free(member *m)
     if (s->snapshot != NULL) bel_space_free_array(s->layout, s->snapshot);
     if (s->snapshot_averages != NULL) bel_space_free_array(s->layout, s->snapshot_averages);
     if (s->space != m->worker.space) bel_space_destroy(s->space);
+    forget_made(s);
+    pthread_mutex_destroy(&s->made_mutex);
     pthread_mutex_destroy(&s->mutex);
 }

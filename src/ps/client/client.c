@@ -9,6 +9,8 @@
 // shard that is still missing, or the stall timeout.
 #include "ps/client/client_inner.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
@@ -420,7 +422,13 @@ bel_status *bel_client_stats(bel_client *client, int64_t step, uint32_t decision
                              const double *stats)
 {
     bel_stats_frame said = {.version = step, .decision = decision, .node = node};
-    size_t bytes = (size_t)bel_stats_size(client->config.stats) * sizeof(double);
+    const bel_client_config *config = &client->config;
+    size_t bytes = (size_t)bel_stats_size(config->stats) * sizeof(double);
+    if (config->layout->stats_bytes > 0) { // shards have taken those of the step before
+        char *room = config->row_buffer;
+        room += bel_row_buffer_stats(config->layout, config->assignment, node);
+        stats = memcpy(room, stats, bytes);
+    }
     for (int k = 0; k < client->config.layout->shard_count; k++) {
         BEL_TRY(bel_client_send(client, k, bel_stats_frame_write(said, stats, bytes)));
         bel_fault_point("worker_sent_stats");

@@ -78,6 +78,8 @@ typedef struct bel_layout {
     int chunk_count;
     bel_layout_table *tables;
     int table_count;
+    size_t stats_bytes; // of a node's step statistics that are too long for a frame, else 0; set
+                        // by who creates it
     bool exchanges;  // workers exchange values within a step (exchange.h); set by who creates it
     bel_index names; // of variables
     int shard_count;

@@ -104,6 +104,14 @@ size_t bel_row_buffer_answers(const bel_layout *layout, const bel_assignment *as
     return bytes;
 }
 
+// Doubles, behind what is a multiple of their size.
+size_t bel_row_buffer_stats(const bel_layout *layout, const bel_assignment *assignment, int node)
+{
+    int worker = assignment->nodes[node].worker;
+    size_t before = (size_t)(node - assignment->first_node[worker]) * layout->stats_bytes;
+    return bel_row_buffer_keys(layout, assignment, worker, layout->table_count) + before;
+}
+
 // --- Exchanges -----------------------------------------------------------------------------------
 
 static size_t exchange_aligned(size_t bytes)
@@ -114,7 +122,10 @@ static size_t exchange_aligned(size_t bytes)
 size_t bel_row_buffer_exchange(const bel_layout *layout, const bel_assignment *assignment,
                                int worker)
 {
-    return exchange_aligned(bel_row_buffer_keys(layout, assignment, worker, layout->table_count));
+    size_t nodes =
+        (size_t)(assignment->first_node[worker + 1] - assignment->first_node[worker]);
+    return exchange_aligned(bel_row_buffer_keys(layout, assignment, worker, layout->table_count) +
+                            nodes * layout->stats_bytes);
 }
 
 size_t bel_row_buffer_bytes(const bel_layout *layout, const bel_assignment *assignment, int worker)

@@ -5,7 +5,8 @@
 //
 //   a worker's, for each table:  the keys of the pull that is under way
 //                                for each of its nodes: the reports, shard after shard
-//                                behind all tables: pieces of exchanges (exchange.h)
+//                                behind all tables: step statistics that are too long for a
+//                                frame, by node; pieces of exchanges (exchange.h)
 //   a shard's, for each worker:  the rows that it answers with, table after table
 //                                answers to exchanges
 //
@@ -39,6 +40,9 @@ int64_t bel_row_buffer_ids(const bel_layout *layout, const bel_assignment *assig
 // Where a worker's keys for a table begin.
 size_t bel_row_buffer_keys(const bel_layout *layout, const bel_assignment *assignment, int worker,
                            int table);
+
+// Where the step statistics of node `node`, one of its own, lie.
+size_t bel_row_buffer_stats(const bel_layout *layout, const bel_assignment *assignment, int node);
 
 // Where its pieces of exchanges begin, at a multiple of BEL_EXCHANGE_ALIGN, and all its room.
 size_t bel_row_buffer_exchange(const bel_layout *layout, const bel_assignment *assignment,

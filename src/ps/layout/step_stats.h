@@ -5,6 +5,8 @@
 #ifndef BELFRY_PS_LAYOUT_STEP_STATS_H
 #define BELFRY_PS_LAYOUT_STEP_STATS_H
 
+#include <stddef.h>
+
 enum {
     BEL_STATS_LOSS_SUM,  // loss of the replica · its examples
     BEL_STATS_EXAMPLES,  //
@@ -32,6 +34,13 @@ static inline int bel_stats_size(bel_stats_shape shape)
 static inline int bel_stats_series(int series)
 {
     return BEL_STATS_COUNT + 2 * series;
+}
+
+// Bytes of a node's step statistics where they need room beside the frames: where something is
+// returned; else 0.
+static inline size_t bel_stats_room(bel_stats_shape shape)
+{
+    return shape.returned > 0 ? (size_t)bel_stats_size(shape) * sizeof(double) : 0;
 }
 
 static inline int bel_stats_returned(bel_stats_shape shape)

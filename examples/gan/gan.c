@@ -1,0 +1,193 @@
+/// A generative adversarial network on handwritten digits, 8 × 8 pixels (Goodfellow et al. 2014): a
+/// loop of its own with two step functions, which update variables of their own.
+///
+/// ```
+/// noise [n, 16] ── dense 64 ── dense 64 ── sigmoid ── image ─┐
+///                                                            ├─ dense 64 ── dense 1 ── real or not
+/// digits-train.csv ── pixels / 16 ───────────────────────────┘
+/// ```
+///
+/// Two steps of the discriminator, one of the generator, again and again. Every 300 steps, and at
+/// the end, a picture of samples is written: MODEL_DIR/samples-<step>.pgm.
+///
+/// usage: gan TRAIN.csv [STEPS [MODEL_DIR]]
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <belfry/belfry.h>
+
+enum { PIXELS = 64, SIDE = 8, NOISE = 16, WIDTH = 64, SAMPLES = 16, BATCH = 32, PICTURE_EVERY = 300 };
+
+static const bel_optimizer adam = {.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.002, .beta1 = 0.5};
+
+// Images [n, PIXELS] of noise in the shape of `like`, [n, NOISE].
+static bel_value *generate(bel_graph *g, bel_value *like)
+{
+    bel_value *h = bel_random_normal(g, like, 0, 1);
+    h = bel_leaky_relu(g, bel_dense(g, h, WIDTH, "generator/first"), 0.2);
+    h = bel_leaky_relu(g, bel_dense(g, h, WIDTH, "generator/second"), 0.2);
+    return bel_sigmoid(g, bel_dense(g, h, PIXELS, "generator/image"));
+}
+
+// How real images look, [n, 1], as logits.
+static bel_value *judge(bel_graph *g, bel_value *images)
+{
+    bel_value *h = bel_leaky_relu(g, bel_dense(g, images, WIDTH, "discriminator/first"), 0.2);
+    return bel_dense(g, h, 1, "discriminator/real");
+}
+
+// The mean loss of logits that should say `real`.
+static bel_value *loss_of(bel_graph *g, bel_value *logits, double real)
+{
+    bel_value *zeros = bel_mul(g, logits, bel_scalar(g, BEL_DTYPE_F32, 0));
+    bel_value *labels = bel_add(g, zeros, bel_scalar(g, BEL_DTYPE_F32, real));
+    return bel_mean(g, bel_sigmoid_cross_entropy(g, logits, labels));
+}
+
+// As many rows of NOISE columns as there are images in the batch.
+static bel_value *rows(bel_model_context *context)
+{
+    return bel_slice(bel_context_graph(context), bel_context_only_feature(context),
+                     (const int64_t[]){1}, (const int64_t[]){0}, (const int64_t[]){NOISE}, NULL, 1);
+}
+
+static bel_status *discriminator_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *made = bel_stop_gradient(g, generate(g, rows(context)));
+    // 0.9 in place of 1 keeps it from being too sure (one-sided label smoothing).
+    bel_value *real = loss_of(g, judge(g, bel_context_only_feature(context)), 0.9);
+    spec->loss = bel_add(g, real, loss_of(g, judge(g, made), 0));
+    spec->optimizer = adam;
+    return NULL;
+}
+
+static bel_status *generator_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    spec->loss = loss_of(g, judge(g, generate(g, rows(context))), 1);
+    spec->optimizer = adam;
+    const bel_shape some = BEL_SHAPE(SAMPLES, NOISE);
+    bel_value *samples = generate(g, bel_expand(g, bel_scalar(g, BEL_DTYPE_F32, 0), &some));
+    bel_return_add(context, spec, "samples", samples, BEL_RETURN_REPLICAS);
+    return NULL;
+}
+
+enum { DISCRIMINATOR, GENERATOR };
+static const bel_step_function functions[] = {
+    {"discriminator", discriminator_fn, "discriminator/*"},
+    {"generator", generator_fn, "generator/*"},
+};
+
+// The loop trains; this is for what reads the checkpoints: predictions are samples.
+static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    spec->predictions = generate(bel_context_graph(context), rows(context));
+    return NULL;
+}
+
+// Real images; they may be read again and again.
+static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode mode,
+                            bel_dataset **out_dataset)
+{
+    (void)estimator;
+    const char *const *path = user;
+    bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){
+        .paths = path, .path_count = 1, .label_column = "digit", .class_count = 10, .scale = 1.0 / 16});
+    if (mode == BEL_MODE_TRAIN) {
+        bel_dataset_shuffle(data, 0, 1);
+        bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
+    }
+    bel_dataset_batch(data, BATCH);
+    *out_dataset = data;
+    return NULL;
+}
+
+// --- The loop ------------------------------------------------------------------------------------
+
+// What it remembers; which step is next follows from the step alone.
+typedef struct memory {
+    double discriminator_loss, generator_loss; // decaying means
+} memory;
+
+typedef struct course {
+    int64_t steps;
+    const bel_estimator *estimator;
+    memory memory;
+} course;
+
+// SAMPLES images side by side, white on black, as a grey map that any viewer shows.
+static bel_status *write_picture(const course *c, int64_t step, const double *pixels)
+{
+    enum { ACROSS = 8, DOWN = SAMPLES / ACROSS };
+    char path[4096];
+    snprintf(path, sizeof path, "%s/samples-%lld.pgm", bel_estimator_config(c->estimator)->model_dir,
+             (long long)step);
+    FILE *file = fopen(path, "w");
+    if (file == NULL) return BEL_ERR(BEL_NOT_FOUND, "%s cannot be written", path);
+    fprintf(file, "P2 %d %d 255\n", ACROSS * SIDE, DOWN * SIDE);
+    for (int y = 0; y < DOWN * SIDE; y++)
+        for (int x = 0; x < ACROSS * SIDE; x++) {
+            int image = y / SIDE * ACROSS + x / SIDE, pixel = y % SIDE * SIDE + x % SIDE;
+            fprintf(file, "%d%c", (int)(255 * pixels[image * PIXELS + pixel] + 0.5),
+                    x == ACROSS * SIDE - 1 ? '\n' : ' ');
+        }
+    if (fclose(file) != 0) return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s cannot be written", path);
+    return NULL;
+}
+
+static void take_loss(double *mean, double loss)
+{
+    *mean = *mean == 0 ? loss : 0.98 * *mean + 0.02 * loss;
+}
+
+static bel_status *loop(void *user, bel_replicator *replicator)
+{
+    course *c = user;
+    int64_t step;
+    while ((step = bel_replicator_step(replicator)) < c->steps) {
+        bel_step_result result;
+        if (step % 3 < 2) {
+            BEL_TRY(bel_replicator_run(replicator, DISCRIMINATOR, &result));
+            take_loss(&c->memory.discriminator_loss, result.loss);
+            continue;
+        }
+        BEL_TRY(bel_replicator_run(replicator, GENERATOR, &result));
+        take_loss(&c->memory.generator_loss, result.loss);
+        if (result.step % PICTURE_EVERY != 0 && result.step < c->steps) continue;
+        printf("step %lld: discriminator %.3f, generator %.3f\n", (long long)result.step,
+               c->memory.discriminator_loss, c->memory.generator_loss);
+        fflush(stdout);
+        BEL_TRY(write_picture(c, result.step, bel_step_result_find(&result, "samples", NULL)));
+    }
+    return NULL;
+}
+
+int main(int count, char **arguments)
+{
+    if (count < 2) {
+        fprintf(stderr, "usage: gan TRAIN.csv [STEPS [MODEL_DIR]]\n");
+        return 2;
+    }
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = count > 3 ? arguments[3] : NULL; // NULL: that of --job_dir
+    config.tower_count = 2;
+    bel_estimator *estimator;
+    bel_status *status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
+    if (status != NULL) return bel_status_report(status);
+    course c = {.steps = count > 2 ? atoll(arguments[2]) : 3000, .estimator = estimator};
+    const bel_loop own = {.functions = functions,
+                          .function_count = 2,
+                          .run = loop,
+                          .user = &c,
+                          .state = &c.memory,
+                          .state_bytes = sizeof c.memory};
+    const bel_train_spec train = {
+        .input_fn = input_fn, .input_user = &arguments[1], .loop = &own};
+    bel_result result;
+    int code = bel_run_job(estimator, &train, NULL, 0, &result);
+    if (result.digest[0] != '\0') printf("digest %s\n", result.digest);
+    bel_estimator_destroy(estimator);
+    return code;
+}
