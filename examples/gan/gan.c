@@ -173,6 +173,7 @@ int main(int count, char **arguments)
     bel_run_config_init(&config);
     config.model_dir = count > 3 ? arguments[3] : NULL; // NULL: that of --job_dir
     config.tower_count = 2;
+    config.save_checkpoints_steps = 150;
     bel_estimator *estimator;
     bel_status *status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
     if (status != NULL) return bel_status_report(status);
