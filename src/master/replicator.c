@@ -50,6 +50,7 @@ struct bel_replicator {
     int64_t asked;     // the version on which the next step is made
     int64_t reached;   // its moment is known: asked + 1, else asked
     int64_t made;      // the newest version that was made
+    bool wants_room;   // the loop waits until fewer steps are under way
     int64_t idle_ns;   // since when the loop could ask
     int64_t awaited;   // the version that the loop waits for; -1: none
     bool result_is_there;
@@ -166,7 +167,13 @@ static void ask_locked(bel_replicator *r, int function, bool wanted)
 static bel_status *run_locked(bel_replicator *r, int function, bel_step_result *out_result)
 {
     note_moment_locked(r);
-    while (r->failing == BEL_OK && (r->asked - r->made >= AHEAD || r->ask == NULL))
+    if (r->asked - r->made >= AHEAD) { // then many at once: a wake-up costs more than a step's word
+        r->wants_room = true;
+        while (r->failing == BEL_OK && r->asked - r->made > AHEAD / 2)
+            wait_locked(r);
+        r->wants_room = false;
+    }
+    while (r->failing == BEL_OK && r->ask == NULL)
         wait_locked(r);
     if (r->failing != BEL_OK) return failure_locked(r);
     r->result_is_there = false;
@@ -259,7 +266,8 @@ void bel_replicator_made(void *replicator, const bel_control_made *made)
     }
     bool awaited = made->stats != NULL && made->version == r->awaited && !r->result_is_there;
     if (awaited) take_result_locked(r, made);
-    pthread_cond_broadcast(&r->cond);
+    bool room = r->wants_room && r->asked - r->made <= AHEAD / 2;
+    if (awaited || room) pthread_cond_broadcast(&r->cond);
     pthread_mutex_unlock(&r->mutex);
 }
 

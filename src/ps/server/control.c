@@ -10,7 +10,9 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -41,7 +43,8 @@ struct bel_control {
         int function;
         bool wanted;
     } asked[BEL_CONTROL_MOST_ASKED]; // by version modulo the size
-    int64_t asked_end;               // behind the last version that a step was asked for
+    int64_t asked_end;               // behind the last version that a step was asked for …
+    atomic_llong asked_shown;        // … for whoever looks without the mutex
     int64_t snapshot_ordered; // its version, and that of the last one from then on; -1: none
     int snapshot_shards;      // that have finished it
     int running;
@@ -84,6 +87,7 @@ bel_control *bel_control_create(const bel_control_config *config)
     control->snapshot_ordered = -1;
     control->decided = -1;
     control->asked_end = config->first_step;
+    atomic_store(&control->asked_shown, config->first_step);
     control->state.loss = NAN;
     control->running = config->worker_count;
     control->last_save_ns = bel_clock_ns();
@@ -241,6 +245,17 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bool over)
     return decision | BEL_DECIDE_SAVE;
 }
 
+// A loop that has waited for the step before asks for the next one in a moment: to sleep and be woken
+// would take longer than that. Where it needs this processor, it gets it.
+static void await_ask(bel_control *control, int64_t version)
+{
+    enum { MOST_NS = 40000 };
+    int64_t deadline = bel_clock_ns() + MOST_NS;
+    while (atomic_load_explicit(&control->asked_shown, memory_order_relaxed) <= version &&
+           bel_clock_ns() < deadline)
+        sched_yield();
+}
+
 uint32_t bel_control_decide(void *context, int64_t version, const double *stats, bool over)
 {
     bel_control *control = context;
@@ -258,7 +273,9 @@ uint32_t bel_control_decide(void *context, int64_t version, const double *stats,
     bool tells = control->config.asks && stats != NULL && !repeated && control->error == NULL;
     pthread_mutex_unlock(&control->mutex);
     if (tells) control->config.made(control->config.made_context, &made);
-    return decision;
+    if (!tells || !made.wanted || (decision & BEL_DECIDE_LATER) == 0) return decision;
+    await_ask(control, version);
+    return bel_control_decide(context, version, stats, over); // it is known by now, or asked again
 }
 
 // Each shard calls once for a snapshot; the last one wakes the master.
@@ -339,6 +356,7 @@ bool bel_control_ask(bel_control *control, int64_t version, int function, bool w
         control->asked[version % BEL_CONTROL_MOST_ASKED].function = function;
         control->asked[version % BEL_CONTROL_MOST_ASKED].wanted = wanted;
         control->asked_end++;
+        atomic_store_explicit(&control->asked_shown, control->asked_end, memory_order_relaxed);
     }
     pthread_mutex_unlock(&control->mutex);
     return next;
