@@ -289,7 +289,8 @@ BEL_API bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_t
 /// BELFRY_LOG_FORMAT=json an object, so that a supervisor's message has it. A crash is named, with
 /// the step. The result is the exit code: 0; bel_status_exit_code of the error; 128 + the signal's
 /// number for a run that was stopped and saved. *out_result is as bel_train_and_evaluate sets it in
-/// the process that speaks for the job, and zero, with an empty digest, in others and after errors.
+/// the process that speaks for the job, and zero, with an empty digest, in others and after errors
+/// (NULL: not wanted).
 /// Call it on the first thread, before others are started.
 ///
 /// ```c

@@ -98,7 +98,7 @@ int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel
                 int eval_count, bel_result *out_result)
 {
     place where;
-    *out_result = (bel_result){0};
+    if (out_result != NULL) *out_result = (bel_result){0};
     bel_status *status = find_place(&where);
     if (status != NULL) return bel_status_report(status);
     take_signals(where.has_supervisor);
@@ -107,7 +107,7 @@ int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel
     status = bel_train_and_evaluate(estimator, train, evals, eval_count, &result);
     if (status != NULL) return end_with(status, where.member);
     if (where.member) return 0;
-    *out_result = result;
+    if (out_result != NULL) *out_result = result;
     if (!result.interrupted) return 0;
     bel_log_write(BEL_LOG_WARN,
                   "stopped by %s at step %lld; the checkpoint is in %s: run the same command again "

@@ -54,4 +54,15 @@ survives crash:shard_snapshot#2@ps-1 "${many[@]}"
 survives crash:master_saves#2@master-0 "${many[@]}"
 survives crash:master_saves#4@master-0 "${many[@]}" --tcp
 survives crash:shard_decides#200@worker-0 --distributed --worker_count 2 --parameter_server_count 0
+
+# --- Actors and a learner: what comes from a queue differs from run to run, and is learned all the same
+learner=$BUILD/tests/own_actor_learner
+learned() { # COMMAND…: chance gets 0.25
+    run_ok timeout -k 5 120 "$@"
+    check "rewards of $1" awk '/^step [0-9]+: reward / { last = $4 } END { exit !(last > 0.7) }' out.txt
+}
+learned "$learner" 1000 queue
+learned "$BUILD/tools/belfry" local train "${many[@]}" --job_dir queues -- "$learner" 1000
+learned env BELFRY_FAULT=crash:tower_step#400@worker-1 "$BUILD/tools/belfry" local train "${many[@]}" \
+    --job_dir killed -- "$learner" 1000
 finish
