@@ -22,7 +22,11 @@ static const char *step_text(const bel_job_record *record, char text[48])
 {
     bel_progress p;
     if (!read_progress(record, &p)) return "-";
-    bel_snprintf(text, 48, "%lld/%lld", (long long)p.step, (long long)p.last_step);
+    if (p.last_step >= 0) {
+        bel_snprintf(text, 48, "%lld/%lld", (long long)p.step, (long long)p.last_step);
+    } else {
+        bel_snprintf(text, 48, "%lld", (long long)p.step);
+    }
     return text;
 }
 

@@ -50,8 +50,9 @@ bool bel_progress_parse(const char *json, bel_progress *out_progress)
 void bel_progress_write(const bel_progress *progress, bel_str *out)
 {
     char eta[32];
-    bel_str_printf(out, "step %lld/%lld  loss = %.5g", (long long)progress->step,
-                   (long long)progress->last_step, progress->loss);
+    bel_str_printf(out, "step %lld", (long long)progress->step);
+    if (progress->last_step >= 0) bel_str_printf(out, "/%lld", (long long)progress->last_step);
+    bel_str_printf(out, "  loss = %.5g", progress->loss);
     if (!isnan(progress->examples_per_second)) {
         bel_str_printf(out, "  %.0f examples/s", progress->examples_per_second);
     }

@@ -12,7 +12,8 @@
 
 // The figures of a progress object. NAN: not known.
 typedef struct bel_progress {
-    int64_t step, last_step, workers; // workers is 0 when it is not said
+    int64_t step, last_step, workers; // workers is 0 when it is not said, last_step -1 when a loop
+                                      // of the program's own decides
     double loss, examples_per_second, eta_seconds;
 } bel_progress;
 

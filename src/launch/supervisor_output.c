@@ -46,7 +46,8 @@ static void take_progress(bel_supervisor *s, const bel_role_line *line, const ch
                           size_t length)
 {
     bool again = line->progress.step == s->step;
-    bool at_end = line->progress.step >= line->progress.last_step;
+    int64_t last = line->progress.last_step;
+    bool at_end = last >= 0 && line->progress.step >= last;
     bel_free(s->progress);
     s->progress = bel_xstrndup(bytes, length);
     s->step = line->progress.step;

@@ -125,10 +125,12 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     bel_str_printf(&json,
                    "{\"time\":%.3f,\"level\":\"info\",\"event\":\"progress\",\"step\":%lld,"
                    "\"last_step\":%lld,\"workers\":%d,\"loss\":",
-                   bel_clock_wall(), (long long)step, (long long)job->last_step,
+                   bel_clock_wall(), (long long)step, knows_end ? (long long)job->last_step : -1,
                    job->backend->worker_count);
     bel_json_write_number(&json, state->loss);
-    bel_str_printf(&json, ",\"examples_per_second\":%.1f,\"eta_seconds\":%.1f}", p->rate, left);
+    bel_str_printf(&json, ",\"examples_per_second\":%.1f", p->rate);
+    if (knows_end) bel_str_printf(&json, ",\"eta_seconds\":%.1f", left);
+    bel_str_puts(&json, "}");
     bel_log_progress(text.text, json.text, final);
     bel_str_deinit(&text);
     bel_str_deinit(&json);

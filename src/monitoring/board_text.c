@@ -68,7 +68,8 @@ void bel_board_write_metrics(const bel_board *board, bel_str *out)
 {
     put_one(out, "belfry_step", false, "The newest version of the parameters.",
             (double)board->step);
-    put_one(out, "belfry_last_step", false, "Where training ends.", (double)board->last_step);
+    put_one(out, "belfry_last_step", false, "Where training ends.",
+            board->last_step >= 0 ? (double)board->last_step : NAN);
     put_one(out, "belfry_loss", false, "Mean loss of the newest step.", board->loss);
     put_one(out, "belfry_examples_total", true, "Examples trained on by this run.",
             (double)board->examples);
@@ -142,8 +143,9 @@ void bel_board_write_table(const bel_board *board, bel_str *out)
     if (!isnan(board->loss)) bel_snprintf(loss, sizeof loss, "%.5g", board->loss);
     if (!isnan(board->examples_per_second))
         bel_snprintf(rate, sizeof rate, "%.0f", board->examples_per_second);
-    bel_str_printf(out, "step %lld/%lld, loss %s, %s examples/s, %lld restarts, %lld losses\n\n",
-                   (long long)board->step, (long long)board->last_step, loss, rate,
+    bel_str_printf(out, "step %lld", (long long)board->step);
+    if (board->last_step >= 0) bel_str_printf(out, "/%lld", (long long)board->last_step);
+    bel_str_printf(out, ", loss %s, %s examples/s, %lld restarts, %lld losses\n\n", loss, rate,
                    (long long)board->restarts, (long long)board->losses);
     bel_str_puts(out, "WORKER  STEPS/S   INPUT ms  COMPUTE ms  EXCHANGE ms  COUNTED   STALE   "
                       "DROPPED  MEMORY     DOES\n");
