@@ -1,5 +1,5 @@
-/// Actors and a learner (Buchlovsky et al. 2019, section 4.3; Espeholt et al. 2018): threads that act
-/// by what was learned so far put what they see into a queue, and the queue is the input of the
+/// Actors and a learner (Buchlovsky et al. 2019, section 4.3; Espeholt et al. 2018): threads that
+/// act by what was learned so far put what they see into a queue, and the queue is the input of the
 /// training, which every replica of the learner reads.
 ///
 /// ```
@@ -135,7 +135,8 @@ static void look_for_policy(const char *model_dir, policy *p)
     bel_status *status = bel_checkpoint_open(model_dir, &checkpoint);
     if (status == NULL) {
         policy newer;
-        status = bel_checkpoint_read(checkpoint, "policy/kernel", newer.kernel, sizeof newer.kernel);
+        status =
+            bel_checkpoint_read(checkpoint, "policy/kernel", newer.kernel, sizeof newer.kernel);
         if (status == NULL)
             status = bel_checkpoint_read(checkpoint, "policy/bias", newer.bias, sizeof newer.bias);
         if (status == NULL) *p = newer;
@@ -272,8 +273,8 @@ static bel_status *loop(void *user, bel_replicator *replicator)
 
 int main(int count, char **arguments)
 {
-    static program p = {.queue = {.mutex = PTHREAD_MUTEX_INITIALIZER,
-                                  .changed = PTHREAD_COND_INITIALIZER}};
+    static program p = {
+        .queue = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}};
     p.steps = count > 1 ? atoll(arguments[1]) : 2000;
     bel_run_config config;
     bel_run_config_init(&config);

@@ -16,9 +16,18 @@
 
 #include <belfry/belfry.h>
 
-enum { PIXELS = 64, SIDE = 8, NOISE = 16, WIDTH = 64, SAMPLES = 16, BATCH = 32, PICTURE_EVERY = 300 };
+enum {
+    PIXELS = 64,
+    SIDE = 8,
+    NOISE = 16,
+    WIDTH = 64,
+    SAMPLES = 16,
+    BATCH = 32,
+    PICTURE_EVERY = 300
+};
 
-static const bel_optimizer adam = {.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.002, .beta1 = 0.5};
+static const bel_optimizer adam = {
+    .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.002, .beta1 = 0.5};
 
 // Images [n, PIXELS] of noise in the shape of `like`, [n, NOISE].
 static bel_value *generate(bel_graph *g, bel_value *like)
@@ -92,8 +101,11 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
 {
     (void)estimator;
     const char *const *path = user;
-    bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){
-        .paths = path, .path_count = 1, .label_column = "digit", .class_count = 10, .scale = 1.0 / 16});
+    bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){.paths = path,
+                                                                .path_count = 1,
+                                                                .label_column = "digit",
+                                                                .class_count = 10,
+                                                                .scale = 1.0 / 16});
     if (mode == BEL_MODE_TRAIN) {
         bel_dataset_shuffle(data, 0, 1);
         bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
@@ -121,8 +133,8 @@ static bel_status *write_picture(const course *c, int64_t step, const double *pi
 {
     enum { ACROSS = 8, DOWN = SAMPLES / ACROSS };
     char path[4096];
-    snprintf(path, sizeof path, "%s/samples-%lld.pgm", bel_estimator_config(c->estimator)->model_dir,
-             (long long)step);
+    snprintf(path, sizeof path, "%s/samples-%lld.pgm",
+             bel_estimator_config(c->estimator)->model_dir, (long long)step);
     FILE *file = fopen(path, "w");
     if (file == NULL) return BEL_ERR(BEL_NOT_FOUND, "%s cannot be written", path);
     fprintf(file, "P2 %d %d 255\n", ACROSS * SIDE, DOWN * SIDE);
@@ -184,8 +196,7 @@ int main(int count, char **arguments)
                           .user = &c,
                           .state = &c.memory,
                           .state_bytes = sizeof c.memory};
-    const bel_train_spec train = {
-        .input_fn = input_fn, .input_user = &arguments[1], .loop = &own};
+    const bel_train_spec train = {.input_fn = input_fn, .input_user = &arguments[1], .loop = &own};
     bel_result result;
     int code = bel_run_job(estimator, &train, NULL, 0, &result);
     if (result.digest[0] != '\0') printf("digest %s\n", result.digest);

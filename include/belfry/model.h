@@ -123,7 +123,7 @@ typedef struct bel_output {
 
 /// How a value of all replicas becomes one.
 typedef enum bel_return_kind {
-    BEL_RETURN_MEAN,     ///< by the replicas' examples
+    BEL_RETURN_MEAN, ///< by the replicas' examples
     BEL_RETURN_SUM,
     BEL_RETURN_REPLICAS, ///< of each replica, one behind the other; of one without examples zeros
 } bel_return_kind;

@@ -22,13 +22,13 @@
 /// return bel_run_job(estimator, &train, NULL, 0, NULL);
 /// ```
 ///
-/// **What runs where.** Steps are those of bel_train_and_evaluate: every replica computes its batch,
-/// gradients are averaged, parameter servers update. The same program runs on one device, on the
-/// towers of a process and on the workers of a cluster, in every mode, as flags and cluster.yaml
-/// say. The loop's body runs in one process, that which speaks for the job (the master), on a
-/// thread of its own. Workers call the step functions once, to build the graph, and run what the
-/// loop asks for; parameter servers call none of the program's functions. In both, the call that
-/// trains returns when the job ends.
+/// **What runs where.** Steps are those of bel_train_and_evaluate: every replica computes its
+/// batch, gradients are averaged, parameter servers update. The same program runs on one device, on
+/// the towers of a process and on the workers of a cluster, in every mode, as flags and
+/// cluster.yaml say. The loop's body runs in one process, that which speaks for the job (the
+/// master), on a thread of its own. Workers call the step functions once, to build the graph, and
+/// run what the loop asks for; parameter servers call none of the program's functions. In both, the
+/// call that trains returns when the job ends.
 ///
 /// **Several step functions** are parts of one graph, so a variable of the same name is the same
 /// variable. A step updates the variables that its function names and whose gradient it has, and
@@ -59,8 +59,8 @@ typedef struct bel_step_function {
     /// Builds the step as a model function does in TRAIN: it sets loss and optimizer of the spec,
     /// and adds summaries and what the step returns (bel_return_add).
     bel_model_fn *fn;
-    /// Names of trainable variables that a step may update, with * and ?, several with commas; NULL:
-    /// all.
+    /// Names of trainable variables that a step may update, with * and ?, several with commas;
+    /// NULL: all.
     const char *variables;
 } bel_step_function;
 
@@ -93,18 +93,18 @@ typedef struct bel_returned {
 
 /// What a step has returned. It lives until the loop runs the next one.
 typedef struct bel_step_result {
-    int64_t step;     ///< the version that it made
-    double loss;      ///< mean over its examples; NaN without any
-    int64_t examples; ///< of all replicas
+    int64_t step;               ///< the version that it made
+    double loss;                ///< mean over its examples; NaN without any
+    int64_t examples;           ///< of all replicas
     const bel_returned *values; ///< as the step function has added them
     int value_count;
 } bel_step_result;
 
-/// Runs a step of function `function`, an index into bel_loop.functions. Without *out_result it does
-/// not wait for the step, so that the next one can be asked for while it is made; with it, the call
-/// returns when the step is made. Errors are to be passed on: INVALID_ARGUMENT, there is no such
-/// function; OUT_OF_RANGE, training ends here, as max_steps says or the input has no more (the job
-/// ends well); CANCELLED, a stop was asked for, the job has failed, or training goes back.
+/// Runs a step of function `function`, an index into bel_loop.functions. Without *out_result it
+/// does not wait for the step, so that the next one can be asked for while it is made; with it, the
+/// call returns when the step is made. Errors are to be passed on: INVALID_ARGUMENT, there is no
+/// such function; OUT_OF_RANGE, training ends here, as max_steps says or the input has no more (the
+/// job ends well); CANCELLED, a stop was asked for, the job has failed, or training goes back.
 BEL_API bel_status *bel_replicator_run(bel_replicator *replicator, int function,
                                        bel_step_result *out_result) BEL_MUST_USE;
 

@@ -406,12 +406,11 @@ static bel_status *check_returns(const bel_estimator_spec *spec, bool in_loop)
             bel_shape_elements(&shape) >= 0)
             continue;
         char text[BEL_SHAPE_TEXT];
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "returned value \"%s\" must be f32 of a closed shape, got %s %s",
-                       returned->name,
-                       returned->value == NULL ? "nothing"
-                                               : bel_dtype_name(bel_value_dtype(returned->value)),
-                       returned->value == NULL ? "" : bel_shape_text(&shape, text));
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT, "returned value \"%s\" must be f32 of a closed shape, got %s %s",
+            returned->name,
+            returned->value == NULL ? "nothing" : bel_dtype_name(bel_value_dtype(returned->value)),
+            returned->value == NULL ? "" : bel_shape_text(&shape, text));
     }
     return NULL;
 }
@@ -534,8 +533,7 @@ bool bel_step_function_names(const char *patterns, const char *name)
 {
     for (const char *rest = patterns; rest != NULL;) {
         const char *comma = strchr(rest, ',');
-        char *pattern =
-            bel_xstrndup(rest, comma != NULL ? (size_t)(comma - rest) : strlen(rest));
+        char *pattern = bel_xstrndup(rest, comma != NULL ? (size_t)(comma - rest) : strlen(rest));
         bool matches = fnmatch(pattern, name, FNM_NOESCAPE) == 0;
         bel_free(pattern);
         if (matches) return true;

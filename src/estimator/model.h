@@ -10,11 +10,11 @@
 // TRAIN: what a step function has built (belfry/replica.h); the model function is the only one of
 // most jobs.
 typedef struct bel_built_function {
-    const char *name;       // NULL: the model function
-    char *loss_name;        // "<name>/loss"; NULL: the model function
-    const char *variables;  // bel_step_function's
+    const char *name;        // NULL: the model function
+    char *loss_name;         // "<name>/loss"; NULL: the model function
+    const char *variables;   // bel_step_function's
     bel_estimator_spec spec; // checked
-    bel_value **assigned;   // by graph variable, up to assigned_count: what a state variable becomes
+    bel_value **assigned; // by graph variable, up to assigned_count: what a state variable becomes
     size_t assigned_count;
 } bel_built_function;
 
@@ -39,9 +39,10 @@ bel_status *bel_summary_check(const bel_summary *summary) BEL_MUST_USE;
 // Whether a step function may update a variable: its patterns match the name. NULL: all do.
 bool bel_step_function_names(const char *patterns, const char *name);
 
-// Calls the estimator's model function, or in TRAIN the step functions of `loop` (NULL: none), with an input for each field of `input` (labels left out in
-// PREDICT). Errors: what the function returned or what stuck to the graph; a missing part of the
-// spec (INVALID_ARGUMENT, names it); metrics or loss of a wrong shape.
+// Calls the estimator's model function, or in TRAIN the step functions of `loop` (NULL: none), with
+// an input for each field of `input` (labels left out in PREDICT). Errors: what the function
+// returned or what stuck to the graph; a missing part of the spec (INVALID_ARGUMENT, names it);
+// metrics or loss of a wrong shape.
 bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const bel_loop *loop,
                             const bel_input *input, bel_built **out_built) BEL_MUST_USE;
 void bel_built_destroy(bel_built *built);

@@ -195,12 +195,11 @@ static void make_layout(bel_trainable *t)
     t->variables = bel_xcalloc(count, sizeof *t->variables);
     for (size_t v = 0; v < count; v++) {
         const bel_graph_variable *from = &graph->variables[v];
-        variables[v] = (bel_layout_variable){
-            .name = from->name,
-            .shape = from->value->spec.shape,
-            .initializer = from->initializer,
-            .kind = stays(t, v) ? BEL_VARIABLE_FROZEN : from->kind,
-            .kept_by = stays(t, v) ? 0 : kept_by(t, v)};
+        variables[v] = (bel_layout_variable){.name = from->name,
+                                             .shape = from->value->spec.shape,
+                                             .initializer = from->initializer,
+                                             .kind = stays(t, v) ? BEL_VARIABLE_FROZEN : from->kind,
+                                             .kept_by = stays(t, v) ? 0 : kept_by(t, v)};
         t->variables[v] = (int)v;
     }
     t->layout = bel_layout_create(variables, (int)count, t->estimator->config.shard_count);
@@ -290,8 +289,9 @@ void bel_trainable_series_values(const bel_trainable *t, const double *sums,
         double weight = sums[2 * i + 1], mean = weight != 0 ? sums[2 * i] / weight : 0;
         bool root = t->series[i].kind == BEL_METRIC_ROOT_MEAN;
         bool others = weight == 0 && t->built->function_count > 1; // not of this step's function
-        out_values[i] =
-            (bel_step_value){t->series[i].name, others ? NAN : root ? sqrt(mean) : mean};
+        out_values[i] = (bel_step_value){t->series[i].name, others ? NAN
+                                                            : root ? sqrt(mean)
+                                                                   : mean};
     }
 }
 
@@ -439,16 +439,17 @@ static void make_models(bel_trainable *t)
     t->models = bel_xcalloc((size_t)built->function_count, sizeof *t->models);
     for (int f = 0; f < built->function_count; f++) {
         bel_value **reports = reports_of(t, f);
-        t->models[f] = (bel_worker_model){.graph = built->graph,
-                                          .loss = built->functions[f].spec.loss,
-                                          .reports = reports,
-                                          .variables = t->variables,
-                                          .fields = built->fields,
-                                          .row_gradients = reports + built->graph->variable_count,
-                                          .series = t->series_values[f],
-                                          .series_count = t->series_count,
-                                          .returns = t->returns[f],
-                                          .return_count = t->loop ? built->functions[f].spec.return_count : 0};
+        t->models[f] =
+            (bel_worker_model){.graph = built->graph,
+                               .loss = built->functions[f].spec.loss,
+                               .reports = reports,
+                               .variables = t->variables,
+                               .fields = built->fields,
+                               .row_gradients = reports + built->graph->variable_count,
+                               .series = t->series_values[f],
+                               .series_count = t->series_count,
+                               .returns = t->returns[f],
+                               .return_count = t->loop ? built->functions[f].spec.return_count : 0};
     }
 }
 

@@ -27,8 +27,8 @@ typedef struct bel_trainable {
     bel_input *input;               // opened, with the columns of the newest checkpoint if any
     bel_built *built;               // TRAIN, with gradients added
     int *variables;                 // by graph variable: its index in the layout
-    bel_value **reports;   // by step function and layout variable: its gradient, or its next state;
-                           // then the gradients of rows by lookup
+    bel_value **reports; // by step function and layout variable: its gradient, or its next state;
+                         // then the gradients of rows by lookup
     bel_worker_model *models; // by step function, for workers; they point into what is here
     bel_worker_return returns[BEL_MAX_STEP_FUNCTIONS][BEL_MAX_RETURNS];
     bel_stats_shape stats;

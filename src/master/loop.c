@@ -1,6 +1,6 @@
 // A loop of the program's own in the master's story (belfry/replica.h, replicator.h). It is begun
-// when shards and workers are, asked how far it is while they run, and ended whenever training ends.
-// After a pause it goes on where it is; after a loss it begins anew from the checkpoint.
+// when shards and workers are, asked how far it is while they run, and ended whenever training
+// ends. After a pause it goes on where it is; after a loss it begins anew from the checkpoint.
 #include <time.h>
 
 #include "base/clock.h"
@@ -77,12 +77,11 @@ bel_status *bel_job_end_loop(bel_job *job, bel_status *status)
         bel_snprintf(words, sizeof words, "the job has failed: %s", bel_status_message(status));
     } else {
         bel_snprintf(words, sizeof words, "training ends at step %lld%s",
-                     (long long)job->state.step,
-                     backend->interrupted ? ", as was asked for" : "");
+                     (long long)job->state.step, backend->interrupted ? ", as was asked for" : "");
     }
-    bel_status *error, *ending =
-                           bel_replicator_end(job->replicator, well ? BEL_OUT_OF_RANGE : BEL_CANCELLED,
-                                              words, job->estimator->config.stall_timeout_secs, &error);
+    bel_status *error,
+        *ending = bel_replicator_end(job->replicator, well ? BEL_OUT_OF_RANGE : BEL_CANCELLED,
+                                     words, job->estimator->config.stall_timeout_secs, &error);
     if (error == NULL) error = ending;
     if (status == NULL) return error;
     bel_status_ignore(error); // the first error is the story

@@ -136,8 +136,8 @@ void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind
 void bel_remote_send_stop(remote *r);  // to shard 0: save and end
 void bel_remote_send_pause(remote *r); // to shard 0: end, and another assignment follows
 void bel_remote_send_stop_at(remote *r);
-void bel_remote_send_asks(remote *r); // to shard 0: steps that were not sent yet
-bool bel_remote_is_idle(remote *r);   // all steps that were asked for are made
+void bel_remote_send_asks(remote *r);               // to shard 0: steps that were not sent yet
+bool bel_remote_is_idle(remote *r);                 // all steps that were asked for are made
 void bel_remote_release(remote *r);                 // to shard 0: the snapshot may be overwritten
 void bel_remote_send_finish(remote *r, int member); // to an evaluator: training is over
 bool bel_remote_is_broken(const remote *r); // nothing more can come of what the master does now

@@ -240,9 +240,9 @@ static void tell_loop(remote *r, const Bel__Progress *m)
             to->made(to->made_context, &(bel_control_made){.version = p->step, .snapshot = true});
     }
     if (m->made != NULL && m->made->n_stats == stats) {
-        to->made(to->made_context,
-                 &(bel_control_made){
-                     .version = m->made->version, .wanted = true, .stats = m->made->stats});
+        to->made(to->made_context, &(bel_control_made){.version = m->made->version,
+                                                       .wanted = true,
+                                                       .stats = m->made->stats});
     }
     to->made(to->made_context, &(bel_control_made){.version = m->step});
 }

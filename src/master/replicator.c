@@ -41,22 +41,22 @@ struct bel_replicator {
     pthread_t thread;
     bool began; // once
     bool runs, returned;
-    bel_status *error;       // of the loop, once it has returned
-    bel_code failing;        // bel_replicator_run fails with it; BEL_OK: it does not
-    bool has_failed;         // and has done so: the loop's error is that one
+    bel_status *error; // of the loop, once it has returned
+    bel_code failing;  // bel_replicator_run fails with it; BEL_OK: it does not
+    bool has_failed;   // and has done so: the loop's error is that one
     char why[512];
     bel_replicator_ask *ask; // NULL: paused
     void *ask_context;
-    int64_t asked;     // the version on which the next step is made
-    int64_t reached;   // its moment is known: asked + 1, else asked
-    int64_t made;      // the newest version that was made
-    bool wants_room;   // the loop waits until fewer steps are under way
-    int64_t idle_ns;   // since when the loop could ask
-    int64_t awaited;   // the version that the loop waits for; -1: none
+    int64_t asked;   // the version on which the next step is made
+    int64_t reached; // its moment is known: asked + 1, else asked
+    int64_t made;    // the newest version that was made
+    bool wants_room; // the loop waits until fewer steps are under way
+    int64_t idle_ns; // since when the loop could ask
+    int64_t awaited; // the version that the loop waits for; -1: none
     bool result_is_there;
     bel_step_result result; // of `awaited`
     bel_returned values[BEL_MAX_RETURNS];
-    double *numbers;   // of the result
+    double *numbers; // of the result
     moment moments[KEPT];
     int64_t snapshot;  // the newest version that a snapshot is made of; -1: none …
     bool has_snapshot; // … and its moment:
@@ -104,8 +104,10 @@ void bel_replicator_destroy(bel_replicator *r)
 
 bel_hook bel_replicator_hook(bel_replicator *r)
 {
-    return (bel_hook){
-        .size = sizeof(bel_hook), .name = ".loop", .state = r->hook_memory, .state_bytes = state_bytes(r)};
+    return (bel_hook){.size = sizeof(bel_hook),
+                      .name = ".loop",
+                      .state = r->hook_memory,
+                      .state_bytes = state_bytes(r)};
 }
 
 static void copy_moment(const bel_replicator *r, moment *to, const moment *from)
@@ -244,12 +246,12 @@ static void take_result_locked(bel_replicator *r, const bel_control_made *made)
         r->values[i] = (bel_returned){
             .name = spec->returns[i].name, .numbers = r->numbers + place->first, .count = count};
     }
-    r->result = (bel_step_result){
-        .step = made->version,
-        .loss = examples > 0 ? made->stats[BEL_STATS_LOSS_SUM] / examples : NAN,
-        .examples = (int64_t)examples,
-        .values = r->values,
-        .value_count = spec->return_count};
+    r->result =
+        (bel_step_result){.step = made->version,
+                          .loss = examples > 0 ? made->stats[BEL_STATS_LOSS_SUM] / examples : NAN,
+                          .examples = (int64_t)examples,
+                          .values = r->values,
+                          .value_count = spec->return_count};
     r->result_is_there = true;
 }
 
@@ -343,10 +345,10 @@ bel_replicator_look bel_replicator_look_at(bel_replicator *r)
 {
     pthread_mutex_lock(&r->mutex);
     bool idle = r->runs && !r->returned && r->made >= r->asked && r->ask != NULL;
-    bel_replicator_look look = {
-        .returned = r->returned,
-        .asked = r->asked,
-        .idle_secs = idle ? (double)(bel_clock_ns() - r->idle_ns) * 1e-9 : 0};
+    bel_replicator_look look = {.returned = r->returned,
+                                .asked = r->asked,
+                                .idle_secs =
+                                    idle ? (double)(bel_clock_ns() - r->idle_ns) * 1e-9 : 0};
     pthread_mutex_unlock(&r->mutex);
     return look;
 }
@@ -398,7 +400,8 @@ bool bel_replicator_recall(bel_replicator *r, int64_t version, char *text)
     for (int f = 0; then != NULL && r->loop->function_count > 1 && f < r->loop->function_count; f++)
         length += (size_t)bel_snprintf(text + length, BEL_RUNS_TEXT - length, "%s%lld",
                                        f > 0 ? "," : "", (long long)then->runs[f]);
-    if (then != NULL && state_bytes(r) > 0 && r->began) memcpy(r->hook_memory, then->memory, state_bytes(r));
+    if (then != NULL && state_bytes(r) > 0 && r->began)
+        memcpy(r->hook_memory, then->memory, state_bytes(r));
     pthread_mutex_unlock(&r->mutex);
     return then != NULL;
 }

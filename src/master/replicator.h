@@ -14,8 +14,8 @@
 typedef void bel_replicator_ask(void *context, int64_t version, int function, bool wanted);
 
 typedef struct bel_replicator_look {
-    bool returned;   // the loop is over
-    int64_t asked;   // the version on which its next step would be made
+    bool returned;    // the loop is over
+    int64_t asked;    // the version on which its next step would be made
     double idle_secs; // since it could ask for a step and has not; 0: steps are under way
 } bel_replicator_look;
 

@@ -200,9 +200,9 @@ static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
     BEL_TRY(job->backend->ops->load(job->backend, reader));
     BEL_TRY(bel_job_read_hooks(job, bel_ckpt_folder(reader)));
     if (job->replicator != NULL && job->trainable.built->function_count > 1) {
-        BEL_TRY_CTX(bel_replicator_load_runs(job->replicator,
-                                             bel_ckpt_setting(reader, BEL_SETTING_RUNS)),
-                    "%s", bel_ckpt_folder(reader));
+        BEL_TRY_CTX(
+            bel_replicator_load_runs(job->replicator, bel_ckpt_setting(reader, BEL_SETTING_RUNS)),
+            "%s", bel_ckpt_folder(reader));
     }
     job->first_step = job->saved_step = job->told_step = job->state.step = info->step;
     bel_hash128_text(bel_ckpt_reader_digest(reader), job->result.digest);

@@ -26,12 +26,12 @@
 static void write_point(bel_job *job, const bel_control_point *point, const bel_step_value *values)
 {
     const bel_trainable *t = &job->trainable;
-    const bel_run_point said = {.step = point->step,
-                                .loss = point->loss,
-                                .learning_rate =
-                                    bel_optimizer_rate(&t->built->optimizers->main, point->step - 1),
-                                .examples_per_second = point->examples_per_second,
-                                .steps_per_second = point->steps_per_second};
+    const bel_run_point said = {
+        .step = point->step,
+        .loss = point->loss,
+        .learning_rate = bel_optimizer_rate(&t->built->optimizers->main, point->step - 1),
+        .examples_per_second = point->examples_per_second,
+        .steps_per_second = point->steps_per_second};
     bel_run_log_step(job->log, &said);
     for (int k = 0; k < t->series_count; k++)
         if (t->built->function_count == 1 || !isnan(values[k].value))
@@ -233,9 +233,8 @@ static bel_status *watch(bel_job *job)
         if (goes_well && status != NULL && !backend->lost) backend->ops->cancel(backend);
         if (state->has_snapshot && !waits) backend->ops->release_snapshot(backend);
         bool ended = !state->running && !backend->lost && !backend->interrupted && !backend->paused;
-        bool sooner =
-            bel_counting_has_ledger(&job->trainable.counting) || job->stopping.stop_at >= 0 ||
-            job->replicator != NULL;
+        bool sooner = bel_counting_has_ledger(&job->trainable.counting) ||
+                      job->stopping.stop_at >= 0 || job->replicator != NULL;
         if (ended && sooner) job->last_step = state->step;
         if (status == NULL) report_so_far(job, state->has_snapshot && !waits);
         show_progress(job, state, &p, !state->running && !backend->lost);

@@ -134,11 +134,10 @@ static bel_status *make_layout(member *m, const Bel__Setup *setup)
             break;
         }
         all += bel_shape_elements(&shape);
-        variables[v] = (bel_layout_variable){
-            .name = from->name,
-            .shape = shape,
-            .kind = (bel_variable_kind)from->kind,
-            .kept_by = from->kept_by};
+        variables[v] = (bel_layout_variable){.name = from->name,
+                                             .shape = shape,
+                                             .kind = (bel_variable_kind)from->kind,
+                                             .kept_by = from->kept_by};
     }
     if (status == NULL) {
         m->layout = bel_layout_create(variables, (int)count, (int)setup->n_shards);
@@ -236,8 +235,7 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
         int function = out_settings->function_count - 1;
         if (strcmp(setting->name, BEL_FUNCTION_SETTING) == 0) {
             if (function + 1 == BEL_MAX_STEP_FUNCTIONS) {
-                return BEL_ERR(BEL_INVALID_ARGUMENT,
-                               "malformed setup: more than %d step functions",
+                return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: more than %d step functions",
                                BEL_MAX_STEP_FUNCTIONS);
             }
             optimizers[++function] = (bel_optimizers){.main = bel_optimizer_default()};

@@ -51,9 +51,9 @@ typedef struct member_shard {
     double *made;                // its statistics; NULL: there was none
     int64_t made_version;
     bool made_told;
-    int64_t sending;             // the same while some of them are not sent, -1: all are
-    int sent;                    // frames of it that are
-    atomic_bool resuming;        // a member was replaced: the next version is worth a line
+    int64_t sending;      // the same while some of them are not sent, -1: all are
+    int sent;             // frames of it that are
+    atomic_bool resuming; // a member was replaced: the next version is worth a line
 
     pthread_mutex_t mutex;    // guards what follows: which lanes can be found
     uint32_t open_generation; // 0: none
@@ -99,7 +99,7 @@ typedef struct member {
     bel_shm_region *parameters, *gradients; // with a hub
     bel_assignment *assignment;
     bel_shard_settings settings; // of this generation
-    bel_optimizers *optimizers; // the settings'; BEL_MAX_STEP_FUNCTIONS of them
+    bel_optimizers *optimizers;  // the settings'; BEL_MAX_STEP_FUNCTIONS of them
     bel_layout *layout;          // a parameter server's own, from the master's description
     uint32_t generation;         // of the state here; 0: none
     char *token;                 // that it has joined with

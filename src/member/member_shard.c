@@ -406,7 +406,8 @@ static bel_status *take_asks(member *m, const Bel__Ask *ask)
     for (size_t i = 0; i < ask->n_functions && good; i++)
         good = ask->functions[i] >= 0 && ask->functions[i] < m->settings.function_count;
     if (!good) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed message: steps of functions that are not there");
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "malformed message: steps of functions that are not there");
     }
     for (size_t i = 0; i < ask->n_functions && s->control != NULL; i++)
         (void)bel_control_ask(s->control, ask->version + (int64_t)i, ask->functions[i],

@@ -33,7 +33,7 @@ typedef struct bel_board_row {
 typedef struct bel_board {
     double time; // of the newest look, seconds since 1970
     int64_t step, examples;
-    int64_t last_step; // -1: a loop of the program's own decides
+    int64_t last_step;                // -1: a loop of the program's own decides
     double loss, examples_per_second; // NAN: not known
     int64_t restarts, losses;
     bel_board_row *rows; // the master, workers, shards, evaluators

@@ -24,10 +24,9 @@ bel_program_output *bel_worker_list_outputs(const bel_layout *layout, const bel_
                                             int *out_reports, int *out_count)
 {
     size_t variables = (size_t)layout->variable_count, lookups = model->graph->lookup_count;
-    bel_program_output *outputs =
-        bel_xcalloc(variables + 1 + lookups + 2 * (size_t)model->series_count +
-                        (size_t)model->return_count,
-                    sizeof *outputs);
+    bel_program_output *outputs = bel_xcalloc(
+        variables + 1 + lookups + 2 * (size_t)model->series_count + (size_t)model->return_count,
+        sizeof *outputs);
     int count = 0;
     for (int v = 0; v < layout->variable_count; v++)
         if (model->reports[v] != NULL) {
@@ -297,8 +296,7 @@ static bel_status *run_round(bel_worker *worker)
     for (worker->part = 0; worker->part <= exchanges; worker->part++) {
         bel_team_run(worker->dispatch, run_in_tower, worker, towers);
         BEL_TRY(take_errors(worker));
-        if (worker->part < exchanges)
-            BEL_TRY(bel_worker_exchange(worker, worker->part));
+        if (worker->part < exchanges) BEL_TRY(bel_worker_exchange(worker, worker->part));
     }
     return NULL;
 }

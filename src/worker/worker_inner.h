@@ -76,8 +76,8 @@ typedef struct bel_worker_function {
 typedef struct bel_tower {
     bel_worker *worker;
     int index;
-    bel_team *team; // the threads that run its tiles
-    bel_runner **runners; // by step function
+    bel_team *team;               // the threads that run its tiles
+    bel_runner **runners;         // by step function
     bel_program_output *observed; // values of the observation; made with the first
     bel_runner *observer;
     int64_t observable; // the last version that replica 0 took part in here; 0: none
@@ -100,10 +100,10 @@ struct bel_worker {
     bel_worker_function *functions;
     const bel_worker_function *function; // of this step
     bool exchanges;                      // some function does
-    int part; // that the towers run now, 0 to function->exchange_count
+    int part;                            // that the towers run now, 0 to function->exchange_count
     bel_tower *towers;
-    bel_audit *audit;            // NULL: nothing is noted
-    bel_team *dispatch;          // runs towers side by side
+    bel_audit *audit;          // NULL: nothing is noted
+    bel_team *dispatch;        // runs towers side by side
     bel_worker_table *tables;  // by table of the layout
     double *stats_list;        // by replica, stats_size each
     double *own_stats;         // of all of them, for events

@@ -16,6 +16,7 @@ cp out.txt alone.txt
 
 # --- Samples are images, and not the same ones
 check "a picture" test "$(head -c 12 alone/samples-600.pgm)" = 'P2 64 16 255'
+# shellcheck disable=SC2016 # of awk
 check "of 64 by 16 numbers up to 255" awk 'NR > 1 { for (i = 1; i <= NF; i++) { n++; if ($i > 255) exit 1 } }
     END { exit n != 1024 }' alone/samples-600.pgm
 check "that change" test "$(cksum <alone/samples-300.pgm)" != "$(cksum <alone/samples-600.pgm)"
@@ -55,10 +56,18 @@ survives crash:master_saves#2@master-0 "${many[@]}"
 survives crash:master_saves#4@master-0 "${many[@]}" --tcp
 survives crash:shard_decides#200@worker-0 --distributed --worker_count 2 --parameter_server_count 0
 
+# --- A worker is lost for good: the other plays its replica, and the loop goes on where it is
+printf 'workers: {count: 2}\nlimits: {restarts: 0, min_workers: 1}\n' >once.yaml
+for flags in --distributed --tcp; do
+    survives crash:tower_step#111@worker-1 --config once.yaml "$flags"
+    check "the other goes on" grep -q 'goes on with 1 worker' err.txt
+done
+
 # --- Actors and a learner: what comes from a queue differs from run to run, and is learned all the same
 learner=$BUILD/tests/own_actor_learner
 learned() { # COMMAND…: chance gets 0.25
     run_ok timeout -k 5 120 "$@"
+    # shellcheck disable=SC2016 # of awk
     check "rewards of $1" awk '/^step [0-9]+: reward / { last = $4 } END { exit !(last > 0.7) }' out.txt
 }
 learned "$learner" 1000 queue

@@ -58,8 +58,10 @@ static bel_status *first_fn(bel_model_context *context, bel_estimator_spec *spec
 {
     bel_graph *g = bel_context_graph(context);
     spec->loss = bel_add(g, plain(g, "a/w", 1), plain(g, "both/w", 2));
-    spec->optimizer = (bel_optimizer){
-        .kind = BEL_OPTIMIZER_MOMENTUM, .learning_rate = 0.5, .momentum = 0.5, .weight_decay = 0.25};
+    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_MOMENTUM,
+                                      .learning_rate = 0.5,
+                                      .momentum = 0.5,
+                                      .weight_decay = 0.25};
     return NULL;
 }
 
@@ -211,8 +213,8 @@ static void test_returned_values(void **state)
 {
     (void)state;
     static const deal deals[] = {
-        {1, 1, 4, 0, BEL_AGGREGATE_SYNC}, {2, 2, 2, 0, BEL_AGGREGATE_SYNC},
-        {4, 1, 1, 0, BEL_AGGREGATE_SYNC}, {1, 1, 1, REPLICAS, BEL_AGGREGATE_SYNC},
+        {1, 1, 4, 0, BEL_AGGREGATE_SYNC},        {2, 2, 2, 0, BEL_AGGREGATE_SYNC},
+        {4, 1, 1, 0, BEL_AGGREGATE_SYNC},        {1, 1, 1, REPLICAS, BEL_AGGREGATE_SYNC},
         {2, 3, 1, REPLICAS, BEL_AGGREGATE_SYNC},
     };
     for (size_t d = 0; d < sizeof deals / sizeof deals[0]; d++) {
@@ -293,10 +295,8 @@ static void test_deals(void **state)
 {
     (void)state;
     static const deal deals[] = {
-        {1, 1, 4, 0, BEL_AGGREGATE_SYNC},
-        {2, 1, 2, 0, BEL_AGGREGATE_SYNC},
-        {4, 3, 1, 0, BEL_AGGREGATE_SYNC},
-        {1, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC},
+        {1, 1, 4, 0, BEL_AGGREGATE_SYNC},        {2, 1, 2, 0, BEL_AGGREGATE_SYNC},
+        {4, 3, 1, 0, BEL_AGGREGATE_SYNC},        {1, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC},
         {2, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC},
     };
     run reference = {0};
@@ -338,6 +338,52 @@ static void test_goes_on(void **state)
         bel_free(folder);
     }
     bel_free(reference.folder);
+}
+
+// The loop asks for a stop in its middle, and steps ahead of it are under way.
+typedef struct stopped {
+    course course;
+    int64_t stop_at;
+} stopped;
+
+static bel_status *stop(void *user, bel_replicator *replicator)
+{
+    stopped *s = user;
+    int64_t end = s->course.end;
+    s->course.end = s->stop_at;
+    BEL_TRY(depend(&s->course, replicator));
+    s->course.end = end;
+    if (s->stop_at < end) bel_request_stop();
+    bel_status *status = depend(&s->course, replicator);
+    if (s->stop_at < end) assert_int_equal(bel_status_code(status), BEL_CANCELLED);
+    return status;
+}
+
+static void test_stops(void **state)
+{
+    (void)state;
+    char *folder = bel_strf("%s/stops", bel_test_own_folder());
+    const deal d = {2, 1, 2, 0, BEL_AGGREGATE_SYNC};
+    course whole = {.end = 50};
+    const bel_loop reference_loop = loop_of(&whole);
+    run reference;
+    BEL_ASSERT_OK(train(&reference_loop, d, 0, 0, &reference));
+    bel_result result = {0};
+    for (int64_t at = 10; at <= 60; at += 10) {
+        stopped s = {.course = {.end = 50}, .stop_at = at < 50 ? at : 50};
+        const bel_loop loop = {.functions = both,
+                               .function_count = 2,
+                               .run = stop,
+                               .user = &s,
+                               .state = &s.course.memory,
+                               .state_bytes = sizeof s.course.memory};
+        BEL_ASSERT_OK(train_in(folder, &loop, d, 0, 0, 0, &result));
+        assert_int_equal(result.interrupted, at < 50);
+        if (at >= 50) assert_int_equal(result.global_step, 50); // else some were not made yet
+    }
+    assert_string_equal(result.digest, reference.result.digest);
+    bel_free(reference.folder);
+    bel_free(folder);
 }
 
 // A single function, as bel_train runs it.
@@ -426,7 +472,8 @@ static void test_refused(void **state)
         {{{"a", first_fn, NULL}, {"b", NULL, NULL}}, 0, "must have a function"},
         {{{"a", first_fn, NULL}, {"b", idle_fn, "b/*"}}, 0, "depends on no trainable variable"},
         {{{"a", first_fn, NULL}, {"b", open_fn, NULL}}, 0, "closed shape"},
-        {{{"a", first_fn, NULL}, {"b", second_fn, NULL}}, BEL_AGGREGATE_ASYNC,
+        {{{"a", first_fn, NULL}, {"b", second_fn, NULL}},
+         BEL_AGGREGATE_ASYNC,
          "several step functions"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -448,7 +495,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_by_hand),        BEL_TEST_IN_FOLDER(test_returned_values),
         BEL_TEST_IN_FOLDER(test_deals),          BEL_TEST_IN_FOLDER(test_goes_on),
         BEL_TEST_IN_FOLDER(test_like_bel_train), BEL_TEST_IN_FOLDER(test_ends),
-        BEL_TEST_IN_FOLDER(test_refused),
+        BEL_TEST_IN_FOLDER(test_refused),        BEL_TEST_IN_FOLDER(test_stops),
     };
     return cmocka_run_group_tests(tests, fill_examples, NULL);
 }

@@ -17,8 +17,8 @@
 
 // What all do at a step; decided by shard 0, repeated in every report.
 enum {
-    BEL_DECIDE_SAVE = 1, // the update of this step also streams into the snapshot
-    BEL_DECIDE_STOP = 2, // this step is not run: training ends at this version
+    BEL_DECIDE_SAVE = 1,       // the update of this step also streams into the snapshot
+    BEL_DECIDE_STOP = 2,       // this step is not run: training ends at this version
     BEL_DECIDE_FUNCTION = 256, // times the number of the step function that is run
 };
 

@@ -55,11 +55,10 @@ static void open_chunk(cutter *c, int64_t offset, const bel_layout_variable *var
     bel_layout *layout = c->layout;
     layout->chunks = bel_xgrow(layout->chunks, &c->chunk_capacity, (size_t)layout->chunk_count + 1,
                                sizeof *layout->chunks);
-    layout->chunks[layout->chunk_count++] =
-        (bel_chunk){.offset = offset,
-                    .first_segment = layout->segment_count,
-                    .kind = variable->kind,
-                    .kept_by = variable->kept_by};
+    layout->chunks[layout->chunk_count++] = (bel_chunk){.offset = offset,
+                                                        .first_segment = layout->segment_count,
+                                                        .kind = variable->kind,
+                                                        .kept_by = variable->kept_by};
 }
 
 // The chunk ends with the segment; padding between two segments of a chunk belongs to it.

@@ -80,8 +80,8 @@ typedef struct bel_layout {
     int table_count;
     size_t stats_bytes; // of a node's step statistics that are too long for a frame, else 0; set
                         // by who creates it
-    bool exchanges;  // workers exchange values within a step (exchange.h); set by who creates it
-    bel_index names; // of variables
+    bool exchanges;     // workers exchange values within a step (exchange.h); set by who creates it
+    bel_index names;    // of variables
     int shard_count;
     int64_t size;        // elements of the space
     int64_t grain_count; // of all variables
@@ -101,8 +101,8 @@ void bel_layout_add_table(bel_layout *layout, const bel_layout_table *table);
 
 int bel_layout_find(const bel_layout *layout, const char *name); // -1: not there
 
-// Hash of names, shapes, kinds and what step functions keep, in their order, and of tables: what two processes must agree on.
-// Shards do not enter.
+// Hash of names, shapes, kinds and what step functions keep, in their order, and of tables: what
+// two processes must agree on. Shards do not enter.
 uint64_t bel_layout_fingerprint(const bel_layout *layout);
 
 // Grains of a run of elements of a variable that starts at a grain border.

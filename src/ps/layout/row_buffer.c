@@ -122,8 +122,7 @@ static size_t exchange_aligned(size_t bytes)
 size_t bel_row_buffer_exchange(const bel_layout *layout, const bel_assignment *assignment,
                                int worker)
 {
-    size_t nodes =
-        (size_t)(assignment->first_node[worker + 1] - assignment->first_node[worker]);
+    size_t nodes = (size_t)(assignment->first_node[worker + 1] - assignment->first_node[worker]);
     return exchange_aligned(bel_row_buffer_keys(layout, assignment, worker, layout->table_count) +
                             nodes * layout->stats_bytes);
 }

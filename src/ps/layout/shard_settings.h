@@ -19,9 +19,9 @@ typedef struct bel_shard_settings {
     const bel_optimizers *optimizers; // by step function; checked; borrowed
     int function_count;
     bel_counting counting;
-    uint64_t seed;    // of the job: rows that do not exist yet
+    uint64_t seed;         // of the job: rows that do not exist yet
     bel_stats_shape stats; // the step statistics
-    bool sums;        // gradients of replicas are added, not averaged
+    bool sums;             // gradients of replicas are added, not averaged
 } bel_shard_settings;
 
 #endif

@@ -37,16 +37,16 @@ struct bel_control {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     bel_control_state state;
-    bool snapshot_busy;       // ordered, and not yet released
-    int64_t decided;          // the last version on which a step was decided; -1: none
+    bool snapshot_busy; // ordered, and not yet released
+    int64_t decided;    // the last version on which a step was decided; -1: none
     struct {
         int function;
         bool wanted;
     } asked[BEL_CONTROL_MOST_ASKED]; // by version modulo the size
     int64_t asked_end;               // behind the last version that a step was asked for …
     atomic_llong asked_shown;        // … for whoever looks without the mutex
-    int64_t snapshot_ordered; // its version, and that of the last one from then on; -1: none
-    int snapshot_shards;      // that have finished it
+    int64_t snapshot_ordered;        // its version, and that of the last one from then on; -1: none
+    int snapshot_shards;             // that have finished it
     int running;
     int64_t last_save_ns;
     bool cancelled, stop_wanted, interrupted, pause_wanted, paused, over;
@@ -245,8 +245,8 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bool over)
     return decision | BEL_DECIDE_SAVE;
 }
 
-// A loop that has waited for the step before asks for the next one in a moment: to sleep and be woken
-// would take longer than that. Where it needs this processor, it gets it.
+// A loop that has waited for the step before asks for the next one in a moment: to sleep and be
+// woken would take longer than that. Where it needs this processor, it gets it.
 static void await_ask(bel_control *control, int64_t version)
 {
     enum { MOST_NS = 40000 };
@@ -266,8 +266,8 @@ uint32_t bel_control_decide(void *context, int64_t version, const double *stats,
     if ((decision & (BEL_DECIDE_STOP | BEL_DECIDE_LATER)) == 0) control->decided = version;
     const bel_control_made made = {
         .version = version,
-        .wanted = control->asked[(version + BEL_CONTROL_MOST_ASKED - 1) % BEL_CONTROL_MOST_ASKED]
-                      .wanted,
+        .wanted =
+            control->asked[(version + BEL_CONTROL_MOST_ASKED - 1) % BEL_CONTROL_MOST_ASKED].wanted,
         .snapshot = version == control->snapshot_ordered,
         .stats = stats};
     bool tells = control->config.asks && stats != NULL && !repeated && control->error == NULL;
@@ -350,8 +350,8 @@ bool bel_control_was_interrupted(bel_control *control)
 bool bel_control_ask(bel_control *control, int64_t version, int function, bool wanted)
 {
     pthread_mutex_lock(&control->mutex);
-    bool next = version == control->asked_end &&
-                version - control->state.step < BEL_CONTROL_MOST_ASKED - 1;
+    bool next =
+        version == control->asked_end && version - control->state.step < BEL_CONTROL_MOST_ASKED - 1;
     if (next) {
         control->asked[version % BEL_CONTROL_MOST_ASKED].function = function;
         control->asked[version % BEL_CONTROL_MOST_ASKED].wanted = wanted;

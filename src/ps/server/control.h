@@ -21,12 +21,12 @@ typedef struct bel_control_made {
 typedef struct bel_control_config {
     int shard_count;
     int64_t first_step;
-    int64_t last_step;    // training stops at this version at the latest
-    int64_t save_steps;   // 0: off
-    double save_secs;     // 0: off; used when save_steps is 0
-    int64_t eval_steps;   // 0: off; a multiple of each evaluation's period
-    int64_t series_steps; // every how many steps the loss is handed to the master; 0: never
-    int64_t hook_steps;   // every how many steps a hook wants to hear of one; 0: never
+    int64_t last_step;     // training stops at this version at the latest
+    int64_t save_steps;    // 0: off
+    double save_secs;      // 0: off; used when save_steps is 0
+    int64_t eval_steps;    // 0: off; a multiple of each evaluation's period
+    int64_t series_steps;  // every how many steps the loss is handed to the master; 0: never
+    int64_t hook_steps;    // every how many steps a hook wants to hear of one; 0: never
     bel_stats_shape stats; // the step statistics
     int worker_count;
     // Steps are made as they are asked for (bel_control_ask), at most up to last_step.
@@ -80,7 +80,8 @@ void bel_control_cancel(bel_control *control, bel_status *status);
 // or `secs` have passed.
 void bel_control_wait(bel_control *control, double secs, bel_control_state *out_state);
 
-// Training ends well at version `step`, or behind the step that is made where that has gone further.
+// Training ends well at version `step`, or behind the step that is made where that has gone
+// further.
 void bel_control_stop_at(bel_control *control, int64_t step);
 
 // Training ends at the next version, as after bel_request_stop.

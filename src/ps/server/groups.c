@@ -1,7 +1,7 @@
 // Groups of variables and tables with the same optimizer and factors of learning rate and weight
-// decay in the same step function: each has the numbers of the step once. Mostly there is one. Membership is fixed when
-// the shard is made; the numbers are computed when a step begins, while no job runs, so passes read
-// them without the lock.
+// decay in the same step function: each has the numbers of the step once. Mostly there is one.
+// Membership is fixed when the shard is made; the numbers are computed when a step begins, while no
+// job runs, so passes read them without the lock.
 #include "base/alloc.h"
 #include "optim/multiplier.h"
 #include "ps/server/shard_inner.h"

@@ -129,8 +129,7 @@ static bool try_publish_locked(bel_shard *shard)
     const bel_shard_events *events = &shard->events;
     if (first) {
         bel_assignment_sum_f64(shard->config.assignment, shard->counting,
-                               bel_stats_size(shard->config.settings.stats),
-                               shard->stats_sum);
+                               bel_stats_size(shard->config.settings.stats), shard->stats_sum);
     }
     bool good = !first || shard->stats_sum[BEL_STATS_NONFINITE] == 0; // a diverged step is not kept
     if (saved && good) events->snapshot_ready(events->context, shard->config.shard, version);

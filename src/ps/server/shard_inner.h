@@ -30,7 +30,7 @@ typedef struct bel_shard_job {
     int worker; // COPY, ROWS
 } bel_shard_job;
 
-typedef struct bel_shard_group {    // variables with the same optimizer and factors in a function
+typedef struct bel_shard_group { // variables with the same optimizer and factors in a function
     int function;
     const bel_optimizer *optimizer; // in the shard's configuration
     const bel_rule *rule;
@@ -160,12 +160,12 @@ struct bel_shard {
     // A variable that several step functions update has the slots of each: the first one's in layer
     // 0, the next one's in layer 1, …
     int slot_counts[BEL_MAX_STEP_FUNCTIONS]; // by layer: the most that a rule has
-    bool trusts;    // a rule does
+    bool trusts;                             // a rule does
     bool needs_norm;
 
     // Memory, laid out as the space; only this shard's chunks are touched.
     float *slots[BEL_MAX_STEP_FUNCTIONS][BEL_RULE_MAX_SLOTS]; // by layer
-    float *averages;       // of the values; NULL: not kept
+    float *averages;                                          // of the values; NULL: not kept
     float *sums;           // needs_norm: scaled gradients between the two passes
     double *grain_squares; // needs_norm: by grain; of rules that trust, then those of the values
     float *factors;        // needs_norm: by variable
@@ -191,9 +191,9 @@ struct bel_shard {
     bel_shard_worker *workers;
     bel_shard_group *groups;
     int group_count;
-    int *group_of; // by function, each by variable and then by table; fixed
+    int *group_of;                        // by function, each by variable and then by table; fixed
     int64_t runs[BEL_MAX_STEP_FUNCTIONS]; // steps of each function before this version
-    float average_rest; // of this step
+    float average_rest;                   // of this step
     bel_shard_chunk *chunks;
     int chunk_count;
     bel_shard_job *ready; // a stack
@@ -210,7 +210,7 @@ struct bel_shard {
     int norm_count;
     bool norms_sent, factors_known;
     bool publishing; // some thread is between the last pass and the publication
-    bool starting; // it is not decided yet what the first step does
+    bool starting;   // it is not decided yet what the first step does
     bool started;
     bel_status *error;
     bel_shard_counters counters;
@@ -289,9 +289,9 @@ void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char 
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job);
 void bel_shard_push_chunk_locked(bel_shard *shard, int local); // the first job of a chunk
 void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
-void bel_shard_push_kept_locked(bel_shard *shard); // the chunks that this step does not update
-bool bel_shard_is_stopping(const bel_shard *shard);      // this step is not run, as far as is known
-bool bel_shard_counts(const bel_shard *shard, int node); // is its worker one of this step's?
+void bel_shard_push_kept_locked(bel_shard *shard);  // the chunks that this step does not update
+bool bel_shard_is_stopping(const bel_shard *shard); // this step is not run, as far as is known
+bool bel_shard_counts(const bel_shard *shard, int node);      // is its worker one of this step's?
 int bel_shard_local_chunk(const bel_shard *shard, int chunk); // its index here, -1: another's
 // A worker as it was before its first report; what was counted stays.
 void bel_shard_reset_worker(bel_shard_worker *worker);

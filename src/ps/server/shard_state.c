@@ -18,7 +18,8 @@ enum { SLOT_TEXT = 40 }; // room for "/adam/m", "/adam/7/m" and the like
 static int name_slot(char *out, size_t room, const char *variable, const bel_rule *rule, int layer,
                      int k)
 {
-    if (layer == 0) return bel_snprintf(out, room, "%s/%s/%s", variable, rule->name, rule->slots[k]);
+    if (layer == 0)
+        return bel_snprintf(out, room, "%s/%s/%s", variable, rule->name, rule->slots[k]);
     return bel_snprintf(out, room, "%s/%s/%d/%s", variable, rule->name, layer, rule->slots[k]);
 }
 
@@ -161,8 +162,8 @@ typedef struct piece_list {
     char *names; // the next one's
 } piece_list;
 
-static void add_piece(piece_list *to, const bel_layout_variable *variable, const bel_segment *segment,
-                      int length, const float *array)
+static void add_piece(piece_list *to, const bel_layout_variable *variable,
+                      const bel_segment *segment, int length, const float *array)
 {
     to->list[to->count++] = piece_of(variable, segment, to->names, array);
     to->names += length + 1;

@@ -112,18 +112,19 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
     BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
     c->optimizers = (bel_optimizers){.main = optimizer};
     for (int k = 0; k < c->layout->shard_count; k++) {
-        bel_shard_config config = {
-            .layout = c->layout,
-            .shard = k,
-            .assignment = c->assignment,
-            .space = c->space,
-            .snapshot = c->snapshot,
-            .snapshot_averages = c->averages,
-            .settings = {.optimizers = &c->optimizers, .function_count = 1, .counting = c->counting},
-            .generation = 1,
-            .worker_lanes = c->shard_ends[k],
-            .shard_lanes = c->inner_ends[k],
-            .outboxes = c->outboxes};
+        bel_shard_config config = {.layout = c->layout,
+                                   .shard = k,
+                                   .assignment = c->assignment,
+                                   .space = c->space,
+                                   .snapshot = c->snapshot,
+                                   .snapshot_averages = c->averages,
+                                   .settings = {.optimizers = &c->optimizers,
+                                                .function_count = 1,
+                                                .counting = c->counting},
+                                   .generation = 1,
+                                   .worker_lanes = c->shard_ends[k],
+                                   .shard_lanes = c->inner_ends[k],
+                                   .outboxes = c->outboxes};
         BEL_ASSERT_OK(bel_shard_create(&config, &c->shards[k]));
     }
     for (int k = 0; k < c->layout->shard_count; k++) {
