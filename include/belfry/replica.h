@@ -116,10 +116,44 @@ BEL_API int64_t bel_replicator_step(const bel_replicator *replicator);
 BEL_API const double *bel_step_result_find(const bel_step_result *result, const char *name,
                                            int64_t *out_count);
 
+/// --- Input of replicas --------------------------------------------------------------------------
+
 /// Examples of a replica's batch where a step of all replicas has `global` of them: what an input
 /// function batches by. INVALID_ARGUMENT: `global` is not positive, or no multiple of the replicas.
 BEL_API bel_status *bel_batch_per_replica(const bel_estimator *estimator, int64_t global,
                                           int64_t *out_batch) BEL_MUST_USE;
+
+/// Of how many pipelines the input is made. With one, blocks of a single stream are dealt to the
+/// replicas; else each worker, or each replica, has a pipeline of its own, such as files of its
+/// own.
+typedef enum bel_input_mode {
+    BEL_INPUT_SINGLE,
+    BEL_INPUT_PER_WORKER, ///< of the workers that the job was started with
+    BEL_INPUT_PER_REPLICA,
+} bel_input_mode;
+
+/// Which pipeline is wanted.
+typedef struct bel_input_context {
+    int pipeline;  ///< its number: 0, that of the worker, or that of the replica
+    int pipelines; ///< how many there are
+    int replicas;  ///< whose batches make a step (bel_estimator_replicas)
+} bel_input_context;
+
+/// Makes the dataset of a pipeline, without a repeat that has no end and without a batch stage, and
+/// hands it over in *out_dataset.
+typedef bel_status *bel_pipeline_fn(void *user, const bel_input_context *context,
+                                    bel_dataset **out_dataset);
+
+/// Puts the pipelines of a training together, for an input function: replica r's batches of `batch`
+/// examples come from its pipeline, in the pipeline's order, and in each step replica 0 draws before
+/// replica 1. Whoever plays a replica later on, after a loss say, reads its pipeline. Stages such as
+/// a repeat and the batch stage follow. Behind the end of a pipeline that is shorter than others
+/// their records move up. With PER_WORKER the bits depend on the number of workers. Errors: those of
+/// `fn`; INVALID_ARGUMENT: `batch` is not positive; PER_WORKER, and workers have different numbers
+/// of replicas.
+BEL_API bel_status *bel_input_pipelines(const bel_estimator *estimator, bel_input_mode mode,
+                                        bel_pipeline_fn *fn, void *user, int64_t batch,
+                                        bel_dataset **out_dataset) BEL_MUST_USE;
 
 #ifdef __cplusplus
 }

@@ -415,6 +415,123 @@ static void test_like_bel_train(void **state)
     }
 }
 
+// --- Pipelines ------------------------------------------------------------------------------------
+
+// Pipeline p has records p + 0, p + 0.25, …: what a replica reads says where it is from.
+static bel_status *pipeline(void *user, const bel_input_context *context, bel_dataset **out_dataset)
+{
+    enum { MOST = REPLICAS, RECORDS = 8 };
+    static float records[MOST][RECORDS];
+    assert_int_equal(context->replicas, REPLICAS);
+    assert_int_equal(context->pipelines, *(const int *)user);
+    for (int i = 0; i < RECORDS; i++)
+        records[context->pipeline][i] = (float)context->pipeline + 0.0625f * (float)i;
+    const bel_memory_field field = {
+        "x", {BEL_DTYPE_F32, BEL_SHAPE(RECORDS, 1), records[context->pipeline]}};
+    *out_dataset = bel_dataset_from_memory(&field, 1);
+    return NULL;
+}
+
+typedef struct pipelines {
+    bel_input_mode mode;
+    int count;
+    double each[2][REPLICAS];
+} pipelines;
+
+static bel_status *pipeline_input(void *user, const bel_estimator *estimator, bel_mode mode,
+                                  bel_dataset **out_dataset)
+{
+    (void)mode;
+    pipelines *p = user;
+    int64_t batch;
+    BEL_ASSERT_FAILS(bel_batch_per_replica(estimator, 10, &batch), BEL_INVALID_ARGUMENT,
+                     "multiple of the 4 replicas, got 10");
+    BEL_TRY(bel_batch_per_replica(estimator, (int64_t)REPLICAS * BATCH, &batch));
+    assert_int_equal(batch, BATCH);
+    BEL_TRY(bel_input_pipelines(estimator, p->mode, pipeline, &p->count, batch, out_dataset));
+    bel_dataset_batch(*out_dataset, batch);
+    return NULL;
+}
+
+static bel_status *mean_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    spec->loss = plain(g, "a/w", 1);
+    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
+    bel_value *mean = bel_reduce_mean(g, bel_context_only_feature(context), NULL, 0, false);
+    bel_return_add(context, spec, "each", mean, BEL_RETURN_REPLICAS);
+    return NULL;
+}
+
+static bel_status *two_steps(void *user, bel_replicator *replicator)
+{
+    pipelines *p = user;
+    for (int i = 0; i < 2; i++) {
+        bel_step_result result;
+        BEL_TRY(bel_replicator_run(replicator, 0, &result));
+        memcpy(p->each[i], bel_step_result_find(&result, "each", NULL), sizeof p->each[i]);
+    }
+    return NULL;
+}
+
+static bel_status *train_pipelines(pipelines *p, deal d, const int *towers_of)
+{
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = bel_strf("%s/%d-%d", bel_test_own_folder(), (int)p->mode, d.workers);
+    config.worker_count = d.workers;
+    config.tower_count = d.towers;
+    config.towers_of = towers_of;
+    config.report = false;
+    bel_estimator *estimator;
+    BEL_ASSERT_OK(bel_estimator_create(mean_fn, &config, NULL, 0, &estimator));
+    const bel_step_function function = {"mean", mean_fn, NULL};
+    const bel_loop loop = {
+        .functions = &function, .function_count = 1, .run = two_steps, .user = p};
+    const bel_train_spec spec = {.input_fn = pipeline_input, .input_user = p, .loop = &loop};
+    bel_status *status = bel_train(estimator, &spec, NULL);
+    bel_estimator_destroy(estimator);
+    bel_free((char *)(uintptr_t)config.model_dir);
+    return status;
+}
+
+static void test_pipelines(void **state)
+{
+    (void)state;
+    static const struct {
+        bel_input_mode mode;
+        deal deal;
+        int count;
+        double first[REPLICAS], second[REPLICAS]; // means of two records
+    } cases[] = {
+        {BEL_INPUT_SINGLE, {1, 1, 4, 0, 0}, 1, {0.03125, 0.15625, 0.28125, 0.40625}, {0}},
+        {BEL_INPUT_PER_REPLICA,
+         {2, 1, 2, 0, 0},
+         4,
+         {0.03125, 1.03125, 2.03125, 3.03125},
+         {0.15625, 1.15625, 2.15625, 3.15625}},
+        {BEL_INPUT_PER_WORKER,
+         {2, 1, 2, 0, 0},
+         2,
+         {0.03125, 0.15625, 1.03125, 1.15625},
+         {0.28125, 0.40625, 1.28125, 1.40625}},
+        {BEL_INPUT_PER_WORKER,
+         {4, 1, 1, 0, 0},
+         4,
+         {0.03125, 1.03125, 2.03125, 3.03125},
+         {0.15625, 1.15625, 2.15625, 3.15625}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pipelines p = {.mode = cases[i].mode, .count = cases[i].count};
+        BEL_ASSERT_OK(train_pipelines(&p, cases[i].deal, NULL));
+        assert_memory_equal(p.each[0], cases[i].first, sizeof p.each[0]);
+        assert_memory_equal(p.each[1], cases[i].second, sizeof p.each[1]);
+    }
+    pipelines uneven = {.mode = BEL_INPUT_PER_WORKER, .count = 3};
+    BEL_ASSERT_FAILS(train_pipelines(&uneven, (deal){3, 1, 1, 0, 0}, (const int[]){1, 2, 1}),
+                     BEL_INVALID_ARGUMENT, "worker 1 has 2 of 4");
+}
+
 // --- Ends and errors -----------------------------------------------------------------------------
 
 static bel_status *fails(void *user, bel_replicator *replicator)
@@ -496,6 +613,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_deals),          BEL_TEST_IN_FOLDER(test_goes_on),
         BEL_TEST_IN_FOLDER(test_like_bel_train), BEL_TEST_IN_FOLDER(test_ends),
         BEL_TEST_IN_FOLDER(test_refused),        BEL_TEST_IN_FOLDER(test_stops),
+        BEL_TEST_IN_FOLDER(test_pipelines),
     };
     return cmocka_run_group_tests(tests, fill_examples, NULL);
 }
