@@ -145,12 +145,12 @@ typedef bel_status *bel_pipeline_fn(void *user, const bel_input_context *context
                                     bel_dataset **out_dataset);
 
 /// Puts the pipelines of a training together, for an input function: replica r's batches of `batch`
-/// examples come from its pipeline, in the pipeline's order, and in each step replica 0 draws before
-/// replica 1. Whoever plays a replica later on, after a loss say, reads its pipeline. Stages such as
-/// a repeat and the batch stage follow. Behind the end of a pipeline that is shorter than others
-/// their records move up. With PER_WORKER the bits depend on the number of workers. Errors: those of
-/// `fn`; INVALID_ARGUMENT: `batch` is not positive; PER_WORKER, and workers have different numbers
-/// of replicas.
+/// examples come from its pipeline, in the pipeline's order, and in each step replica 0 draws
+/// before replica 1. Whoever plays a replica later on, after a loss say, reads its pipeline. Stages
+/// such as a repeat and the batch stage follow. Behind the end of a pipeline that is shorter than
+/// others their records move up. With PER_WORKER the bits depend on the number of workers. Errors:
+/// those of `fn`; INVALID_ARGUMENT: `batch` is not positive; PER_WORKER, and workers have different
+/// numbers of replicas.
 BEL_API bel_status *bel_input_pipelines(const bel_estimator *estimator, bel_input_mode mode,
                                         bel_pipeline_fn *fn, void *user, int64_t batch,
                                         bel_dataset **out_dataset) BEL_MUST_USE;
