@@ -153,6 +153,10 @@ typedef struct bel_optimizer {
     /// of TensorFlow's SyncReplicasOptimizer do; else over all that count, as a dense variable
     /// whose other gradients are 0 [off]
     bool mean_by_contributors;
+    /// clip_value, clip_norm and clip_global_norm bound the gradient of each replica, in f32,
+    /// before they are averaged, so that one batch far off counts no more than others; else the
+    /// average [off]. Not for tables of rows. Micro-batches (accumulation) count as replicas.
+    bool clip_each_replica;
 } bel_optimizer;
 
 enum { BEL_MAX_OPTIMIZER_PARTS = 4 };

@@ -37,6 +37,37 @@ static bel_value *assigned_in(const bel_trainable *t, int function, size_t varia
     return variable < f->assigned_count ? f->assigned[variable] : NULL;
 }
 
+static bel_value *bound(bel_graph *g, bel_value *gradient, bel_value *norm, double limit)
+{
+    bel_value *most = bel_scalar(g, BEL_DTYPE_F32, limit);
+    return bel_mul(g, gradient, bel_div(g, most, bel_max(g, norm, most)));
+}
+
+// Bounds the gradients of this replica: elements, then norms, as shards do with the average.
+static void clip_reports(const bel_trainable *t, int function, bel_value *const *variables,
+                         bel_value **reports)
+{
+    bel_graph *g = t->built->graph;
+    const bel_optimizers *optimizers = &t->built->optimizers[function];
+    bel_value *all = NULL; // the sum of squares of all of them
+    for (size_t v = 0; v < g->variable_count; v++) {
+        if (variables[v] == NULL || reports[v] == NULL) continue;
+        const bel_optimizer *own = bel_optimizers_find(optimizers, g->variables[v].name);
+        if (own->clip_value > 0)
+            reports[v] = bel_clip(g, reports[v], -own->clip_value, own->clip_value);
+        bel_value *square = bel_reduce_sum_square(g, reports[v], NULL, 0, false);
+        if (own->clip_norm > 0)
+            reports[v] = bound(g, reports[v], bel_sqrt(g, square), own->clip_norm);
+        all = all == NULL ? square : bel_add(g, all, square);
+    }
+    double limit = optimizers->main.clip_global_norm;
+    if (limit == 0 || all == NULL) return;
+    bel_value *norm = bel_sqrt(g, all);
+    for (size_t v = 0; v < g->variable_count; v++)
+        if (variables[v] != NULL && reports[v] != NULL)
+            reports[v] = bound(g, reports[v], norm, limit);
+}
+
 // Adds the gradients of a function's loss by the trainable variables that it names to the graph;
 // state variables report what they are assigned.
 static void add_reports_of(bel_trainable *t, int function)
@@ -57,6 +88,8 @@ static void add_reports_of(bel_trainable *t, int function)
     bool halves = t->estimator->config.precision == BEL_PRECISION_BF16;
     bel_gradients_keeping(graph, halves ? BEL_DTYPE_BF16 : BEL_DTYPE_F32, f->spec.loss, values,
                           (int)(count + lookups), reports);
+    if (t->built->optimizers[function].main.clip_each_replica)
+        clip_reports(t, function, values, reports);
     for (size_t v = 0; v < count; v++)
         if (values[v] == NULL) reports[v] = assigned_in(t, function, v);
     bel_free(values);
@@ -214,6 +247,11 @@ static bel_status *check_tables(const bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
     if (graph->table_count == 0) return NULL;
+    if (t->built->optimizers->main.clip_each_replica) {
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "table \"%s\": clip_each_replica is for dense variables alone",
+                       graph->tables[0].name);
+    }
     size_t batch = (size_t)bel_input_batch_size(t->input), all = 0, ids;
     for (size_t l = 0; l < graph->lookup_count; l++) {
         const bel_graph_lookup *lookup = &graph->lookups[l];

@@ -25,18 +25,20 @@ static bel_status *share(const bel_optimizer *main, bel_optimizer_part *part)
         (own->moving_average_decay != 0 &&
          own->moving_average_decay != main->moving_average_decay) ||
         (own->moving_average_ramp && !main->moving_average_ramp) ||
-        (own->mean_by_contributors && !main->mean_by_contributors);
+        (own->mean_by_contributors && !main->mean_by_contributors) ||
+        (own->clip_each_replica && !main->clip_each_replica);
     if (differs) {
         return BEL_ERR(
             BEL_INVALID_ARGUMENT,
-            "optimizer of \"%s\": clip_global_norm, moving averages and the mean of rows "
-            "are the main optimizer's",
+            "optimizer of \"%s\": clip_global_norm, clip_each_replica, moving averages and the "
+            "mean of rows are the main optimizer's",
             part->variables);
     }
     own->clip_global_norm = main->clip_global_norm;
     own->moving_average_decay = main->moving_average_decay;
     own->moving_average_ramp = main->moving_average_ramp;
     own->mean_by_contributors = main->mean_by_contributors;
+    own->clip_each_replica = main->clip_each_replica;
     return NULL;
 }
 

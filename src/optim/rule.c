@@ -90,7 +90,7 @@ bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step
                              .epsilon = (float)optimizer->epsilon,
                              .weight_decay = (float)weight_decay,
                              .trust = optimizer->lars_trust,
-                             .clip_value = (float)optimizer->clip_value};
+                             .clip_value = (float)bel_rule_clip_value(optimizer)};
     if (optimizer->kind == BEL_OPTIMIZER_RMSPROP) {
         numbers.momentum = (float)optimizer->rmsprop_momentum;
         numbers.decay = bel_rule_decay_of(optimizer->rmsprop_decay);

@@ -61,6 +61,22 @@ bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step);
 bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step, double lr_factor,
                                     double decay_factor);
 
+// The bounds of the averaged gradient; 0: none, or each replica's was clipped before.
+static inline double bel_rule_clip_value(const bel_optimizer *optimizer)
+{
+    return optimizer->clip_each_replica ? 0 : optimizer->clip_value;
+}
+
+static inline double bel_rule_clip_norm(const bel_optimizer *optimizer)
+{
+    return optimizer->clip_each_replica ? 0 : optimizer->clip_norm;
+}
+
+static inline double bel_rule_clip_global_norm(const bel_optimizer *optimizer)
+{
+    return optimizer->clip_each_replica ? 0 : optimizer->clip_global_norm;
+}
+
 // One element-wise pass over n elements: out = clip(sum * scale), with clip_value.
 void bel_rule_scale(const bel_rule_step *step, const float *sum, float scale, float *out,
                     int64_t n);

@@ -88,6 +88,8 @@
         NULL, "clip_norm", NULL, "Bound for the norm of each variable's gradient; 0: off.") \
     ROW(clip_global_norm, NUMBER, clip_global_norm, "0", "[0, inf)", NULL, \
         NULL, "clip_global_norm", NULL, "Bound for the norm of all gradients together; 0: off.") \
+    ROW(clip_each_replica, SWITCH, clip_each_replica, "false", NULL, NULL, \
+        NULL, "clip_each_replica", "true", "The bounds are for each replica's gradient, before the average.") \
     ROW(schedule, CHOICE, schedule.kind, "constant", "constant|exponential|cosine|piecewise|polynomial|natural_exp|inverse_time|cosine_restarts|formula", NULL, \
         NULL, "schedule", NULL, "How the learning rate changes with the steps.") \
     ROW(decay_rate, NUMBER, schedule.decay_rate, "0.96", "(0, 1000000]", NULL, \

@@ -415,7 +415,7 @@ static void test_like_bel_train(void **state)
     }
 }
 
-// --- Pipelines ------------------------------------------------------------------------------------
+// --- Pipelines -----------------------------------------------------------------------------------
 
 // Pipeline p has records p + 0, p + 0.25, …: what a replica reads says where it is from.
 static bel_status *pipeline(void *user, const bel_input_context *context, bel_dataset **out_dataset)

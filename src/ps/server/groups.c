@@ -33,7 +33,8 @@ static void provide(bel_shard *shard, int function, int variable)
     if (group->rule->slot_count > *slots) *slots = group->rule->slot_count;
     shard->trusts = shard->trusts || group->rule->trusts;
     shard->needs_norm = shard->needs_norm || group->rule->trusts ||
-                        group->optimizer->clip_norm > 0 || group->optimizer->clip_global_norm > 0;
+                        bel_rule_clip_norm(group->optimizer) > 0 ||
+                        bel_rule_clip_global_norm(group->optimizer) > 0;
 }
 
 void bel_shard_make_groups(bel_shard *shard)

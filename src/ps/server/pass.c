@@ -322,7 +322,7 @@ void bel_shard_combine_norms(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
     int function = bel_shard_function(shard);
-    double limit = shard->config.settings.optimizers[function].main.clip_global_norm;
+    double limit = bel_rule_clip_global_norm(&shard->config.settings.optimizers[function].main);
     gather_squares(shard);
     double disordered = bel_fault_is(BEL_FAULT_CHUNK_ORDER) ? chunk_order_total(shard) : 0;
     double *totals = bel_xcalloc((size_t)layout->variable_count, sizeof *totals);
@@ -334,7 +334,7 @@ void bel_shard_combine_norms(bel_shard *shard)
                                      bel_grains_of(variable->elements));
         totals[trainable++] = square;
         const bel_shard_group *group = bel_shard_group_of(shard, v);
-        double own = group->optimizer->clip_norm;
+        double own = bel_rule_clip_norm(group->optimizer);
         shard->factors[v] = own > 0 ? factor_of(square, own) : 1;
         if (group->rule->trusts) combine_trust(shard, v, square);
     }

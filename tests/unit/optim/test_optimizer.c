@@ -431,6 +431,7 @@ static void test_settings_come_back(void **state)
                                               {"clip_value", "5"},
                                               {"clip_norm", "6"},
                                               {"clip_global_norm", "7"},
+                                              {"clip_each_replica", "true"},
                                               {"schedule", "piecewise"},
                                               {"decay_rate", "0.5"},
                                               {"decay_steps", "9007199254740993"},
