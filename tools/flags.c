@@ -199,10 +199,10 @@ static const bel_option table[] = {
     {"seed", INT, TRAINING, "1", "[0, inf)", NULL, RUN,
      "Initial values, order of the data and dropout depend on it and on nothing else.", NULL},
     {"seed", INT, BEL_VERB_EXPERIMENT, "1", "[0, inf)", NULL, RUN, "The numbers depend on it.", NULL},
-    {"num_gpus", INT, TRAINING, "0", "[0, 256]", "towers", RUN,
+    {"num_gpus", INT, RUNNING, "0", "[0, 256]", "towers", RUN,
      "Towers of each worker; where there is no GPU they share the processor's cores. 0: one "
      "tower.", NULL},
-    {"num_workers", INT, TRAINING, "1", "[1, 1024]", "workers", RUN, "Workers in this process.", NULL},
+    {"num_workers", INT, RUNNING, "1", "[1, 1024]", "workers", RUN, "Workers in this process.", NULL},
     {"towers_of_workers", INTS, TRAINING, "", "[1, 256]", "towers", RUN,
      "Towers of each worker where they differ; as many numbers as there are workers.", NULL},
     {"parameter_server_count", INT, TRAINING, "1", "[0, 1024]", "shards", RUN,

@@ -310,8 +310,8 @@ BEL_API bel_status *bel_train(bel_estimator *estimator, const bel_train_spec *tr
 
 /// Evaluates `checkpoint` (a folder), or the newest good one in model_dir when NULL, on
 /// `eval->steps` batches or all of the input; of `eval` the fields when to evaluate are not read.
-/// Uses the towers of worker 0 and their threads, and reads model_dir without locking it, so it may
-/// run beside a training. Variables are moving averages where config.averages is set and the
+/// Uses the towers of all workers of the process and their threads, with the same result whatever
+/// their number, and reads model_dir without locking it, so it may run beside a training. Variables are moving averages where config.averages is set and the
 /// checkpoint has them. Sets *out_result (not NULL) with loss, metrics, examples, global_step and
 /// the checkpoint's digest, and adds an event to model_dir/evaluate, or evaluate_<name>, which no
 /// training reads; where that cannot be written, a warning says so. Errors: NOT_FOUND, there is no

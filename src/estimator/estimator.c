@@ -244,6 +244,14 @@ bel_program_options bel_estimator_program_options(const bel_estimator *estimator
 
 // The memory of a training step is not that of an evaluation, which keeps nothing for a backward
 // pass.
+int bel_estimator_evaluation_towers(const bel_estimator *estimator)
+{
+    int towers = estimator->towers_of[0];
+    for (int w = 1; w < estimator->config.worker_count && !estimator->in_job; w++)
+        towers += estimator->towers_of[w];
+    return towers;
+}
+
 bel_program_options bel_estimator_evaluation_options(const bel_estimator *estimator)
 {
     bel_program_options options = bel_estimator_program_options(estimator);
@@ -256,6 +264,7 @@ static bel_status *take_task(bel_estimator *estimator)
     bel_task *task;
     BEL_TRY(bel_task_from_environment(&task));
     if (task == NULL) return NULL;
+    estimator->in_job = true;
     bel_status *status = place_in_job(estimator, task);
     if (status == NULL) status = check_folder(estimator, task);
     bel_task_destroy(task);

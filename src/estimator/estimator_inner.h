@@ -29,6 +29,7 @@ struct bel_estimator {
     size_t told_capacity;
     bel_role role;     // of this process
     int rank;          // among the workers; -1: it is none
+    bool in_job;       // as a process of several
     int *replicas_of;  // by worker: more than its towers when it plays several in turns
     int replica_count; // sum of replicas_of
     int thread_count;  // of each tower, resolved
@@ -55,6 +56,10 @@ static inline int bel_estimator_towers(const bel_estimator *estimator, int worke
     int last = estimator->config.worker_count - 1;
     return estimator->towers_of[worker < last ? worker : last];
 }
+
+// Towers that evaluate and predict in this process: those of all its workers, which are worker 0's
+// where it is one of several processes.
+int bel_estimator_evaluation_towers(const bel_estimator *estimator);
 
 // How a tower's program is compiled, wherever that is done: training, `belfry graph`, a dry run.
 bel_program_options bel_estimator_program_options(const bel_estimator *estimator);

@@ -102,7 +102,7 @@ static bel_evaluation_config config_of(const use *u, int64_t steps)
         .forward = forward_of(u),
         .input = u->input,
         .steps = steps,
-        .tower_count = u->estimator->towers_of[0],
+        .tower_count = bel_estimator_evaluation_towers(u->estimator),
     };
 }
 

@@ -165,7 +165,7 @@ static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step
                     .program = bel_estimator_evaluation_options(estimator)},
         .input = eval->input,
         .steps = eval->spec->steps,
-        .tower_count = estimator->towers_of[0],
+        .tower_count = bel_estimator_evaluation_towers(estimator),
         .details = details,
         .between = attend,
         .context = job};
