@@ -311,13 +311,13 @@ BEL_API bel_status *bel_train(bel_estimator *estimator, const bel_train_spec *tr
 /// Evaluates `checkpoint` (a folder), or the newest good one in model_dir when NULL, on
 /// `eval->steps` batches or all of the input; of `eval` the fields when to evaluate are not read.
 /// Uses the towers of all workers of the process and their threads, with the same result whatever
-/// their number, and reads model_dir without locking it, so it may run beside a training. Variables are moving averages where config.averages is set and the
-/// checkpoint has them. Sets *out_result (not NULL) with loss, metrics, examples, global_step and
-/// the checkpoint's digest, and adds an event to model_dir/evaluate, or evaluate_<name>, which no
-/// training reads; where that cannot be written, a warning says so. Errors: NOT_FOUND, there is no
-/// checkpoint, or it lacks a variable of EVAL; DATA_LOSS, it is damaged or has another shape, or
-/// the input has no example; those of input and model function; INVALID_ARGUMENT, the input repeats
-/// forever and eval->steps is 0.
+/// their number, and reads model_dir without locking it, so it may run beside a training. Variables
+/// are moving averages where config.averages is set and the checkpoint has them. Sets *out_result
+/// (not NULL) with loss, metrics, examples, global_step and the checkpoint's digest, and adds an
+/// event to model_dir/evaluate, or evaluate_<name>, which no training reads; where that cannot be
+/// written, a warning says so. Errors: NOT_FOUND, there is no checkpoint, or it lacks a variable of
+/// EVAL; DATA_LOSS, it is damaged or has another shape, or the input has no example; those of input
+/// and model function; INVALID_ARGUMENT, the input repeats forever and eval->steps is 0.
 BEL_API bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
                                  const char *checkpoint, bel_result *out_result) BEL_MUST_USE;
 

@@ -7,6 +7,7 @@
 // remembers its first one, which flush and close return.
 #include "estimator/run_log.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -63,7 +64,8 @@ void bel_run_log_text(bel_run_log *log, int64_t step, const char *tag, const cha
 void bel_run_log_step(bel_run_log *log, const bel_run_point *point)
 {
     bel_run_log_scalar(log, point->step, "loss", point->loss);
-    bel_run_log_scalar(log, point->step, "learning_rate", point->learning_rate);
+    if (!isnan(point->learning_rate))
+        bel_run_log_scalar(log, point->step, "learning_rate", point->learning_rate);
     if (point->examples_per_second <= 0) return;
     bel_run_log_scalar(log, point->step, "examples_per_second", point->examples_per_second);
     bel_run_log_scalar(log, point->step, "global_step/sec", point->steps_per_second);

@@ -158,8 +158,14 @@ static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layo
 // FTRL makes a variable, or a row, anew from its slots in each step, and they begin at nothing.
 static bel_status *check_rule(const bel_job *job, const char *name)
 {
-    const bel_optimizers *optimizers = job->trainable.built->optimizers;
-    if (bel_optimizers_find(optimizers, name)->kind != BEL_OPTIMIZER_FTRL) return NULL;
+    const bel_built *built = job->trainable.built;
+    bool replaces = false;
+    for (int f = 0; f < built->function_count; f++) {
+        bool names = bel_step_function_names(built->functions[f].variables, name);
+        const bel_optimizer *own = bel_optimizers_find(&built->optimizers[f], name);
+        replaces = replaces || (names && own->kind == BEL_OPTIMIZER_FTRL);
+    }
+    if (!replaces) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "ftrl would replace the values of \"%s\" in its first step; leave "
                    "the variable out, or train it by another optimizer",

@@ -23,13 +23,16 @@
 
 // --- While it runs -------------------------------------------------------------------------------
 
+// Of several step functions each has a rate of its own, at a count of its own: none is written.
 static void write_point(bel_job *job, const bel_control_point *point, const bel_step_value *values)
 {
     const bel_trainable *t = &job->trainable;
+    bool one = t->built->function_count == 1;
     const bel_run_point said = {
         .step = point->step,
         .loss = point->loss,
-        .learning_rate = bel_optimizer_rate(&t->built->optimizers->main, point->step - 1),
+        .learning_rate =
+            one ? bel_optimizer_rate(&t->built->optimizers->main, point->step - 1) : NAN,
         .examples_per_second = point->examples_per_second,
         .steps_per_second = point->steps_per_second};
     bel_run_log_step(job->log, &said);

@@ -415,6 +415,34 @@ static void test_like_bel_train(void **state)
     }
 }
 
+// The model function is evaluated beside the loop, on versions that it does not wait for.
+static void test_evaluations(void **state)
+{
+    (void)state;
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.model_dir = bel_test_own_folder();
+    config.tower_count = 2;
+    config.report = false;
+    bel_estimator *estimator;
+    BEL_ASSERT_OK(bel_estimator_create(first_fn, &config, NULL, 0, &estimator));
+    course c = {.end = 12};
+    const bel_loop loop = loop_of(&c);
+    int forever = 0, once = 1;
+    bel_result result, evaluated = {.global_step = -1};
+    const bel_train_spec train_spec = {.input_fn = input, .input_user = &forever, .loop = &loop};
+    const bel_eval_spec eval = {
+        .input_fn = input, .input_user = &once, .every_steps = 5, .out_result = &evaluated};
+    BEL_ASSERT_OK(bel_train_and_evaluate(estimator, &train_spec, &eval, 1, &result));
+    assert_int_equal(result.global_step, 12);
+    assert_int_equal(evaluated.global_step, 12);
+    assert_int_equal(evaluated.examples, EXAMPLES);
+    run r = {.folder = (char *)(uintptr_t)config.model_dir};
+    float a = read_one(&r, "a/w"), shared = read_one(&r, "both/w");
+    assert_close(result.loss, WIDTH * ((double)a + 2 * (double)shared), 1e-4);
+    bel_estimator_destroy(estimator);
+}
+
 // --- Pipelines -----------------------------------------------------------------------------------
 
 // Pipeline p has records p + 0, p + 0.25, …: what a replica reads says where it is from.
@@ -613,7 +641,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_deals),          BEL_TEST_IN_FOLDER(test_goes_on),
         BEL_TEST_IN_FOLDER(test_like_bel_train), BEL_TEST_IN_FOLDER(test_ends),
         BEL_TEST_IN_FOLDER(test_refused),        BEL_TEST_IN_FOLDER(test_stops),
-        BEL_TEST_IN_FOLDER(test_pipelines),
+        BEL_TEST_IN_FOLDER(test_pipelines),      BEL_TEST_IN_FOLDER(test_evaluations),
     };
     return cmocka_run_group_tests(tests, fill_examples, NULL);
 }
