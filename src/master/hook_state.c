@@ -79,8 +79,8 @@ bel_status *bel_job_rewrite_hooks(const bel_job *job, int64_t step)
 {
     if (bytes_of_all(&job->trainable.hooks) == 0) return NULL;
     char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
-    if (folder == NULL) return NULL; // it was evaluated alone
-    bel_status *status = bel_job_write_hooks(job, folder);
+    bool saved = bel_file_exists(folder); // else it was evaluated alone
+    bel_status *status = saved ? bel_job_write_hooks(job, folder) : NULL;
     bel_free(folder);
     return status;
 }
