@@ -282,7 +282,8 @@ bel_status *bel_replicator_load_runs(bel_replicator *r, const char *text)
     for (int f = 0; text != NULL && f < r->loop->function_count; f++) {
         size_t length = strcspn(text, ",");
         bool last = f == r->loop->function_count - 1;
-        if (!bel_parse_i64(text, length, &runs[f]) || (text[length] == '\0') != last) {
+        bool number = bel_parse_i64(text, length, &runs[f]) && runs[f] >= 0;
+        if (!number || (text[length] == '\0') != last) {
             return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be %d numbers, at \"%s\"",
                            BEL_SETTING_RUNS, r->loop->function_count, text);
         }

@@ -70,7 +70,8 @@ static bel_status *load_runs(bel_shard *shard, const bel_ckpt_reader *reader)
     for (int f = 0; f < functions && rest != NULL; f++) {
         size_t length = strcspn(rest, ",");
         bool last = f == functions - 1;
-        if (!bel_parse_i64(rest, length, &shard->runs[f]) || (rest[length] == '\0') != last) {
+        bool number = bel_parse_i64(rest, length, &shard->runs[f]) && shard->runs[f] >= 0;
+        if (!number || (rest[length] == '\0') != last) {
             rest = NULL;
         } else if (!last) {
             rest += length + 1;
