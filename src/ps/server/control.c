@@ -11,7 +11,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -23,7 +22,9 @@
 
 enum { FEWEST_POINTS = 1024 };
 
-static volatile sig_atomic_t stop_requested; // set by signal handlers
+// Set by signal handlers and by any thread, so lock-free.
+static atomic_bool stop_requested;
+_Static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "a signal handler must not take a lock");
 
 // A point without its series, which few jobs have.
 typedef struct step_point {
@@ -61,17 +62,17 @@ struct bel_control {
 
 void bel_request_stop(void)
 {
-    stop_requested = 1;
+    atomic_store(&stop_requested, true);
 }
 
 bool bel_control_stop_requested(void)
 {
-    return stop_requested != 0;
+    return atomic_load(&stop_requested);
 }
 
 void bel_control_reset_stop_request(void)
 {
-    stop_requested = 0;
+    atomic_store(&stop_requested, false);
 }
 
 static size_t series_size(const bel_control *control)
@@ -224,7 +225,7 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bool over)
     if (control->error != NULL || control->cancelled) return BEL_DECIDE_STOP;
     control->over = over;
     if (over || version >= control->config.last_step) return BEL_DECIDE_STOP;
-    control->interrupted = stop_requested != 0 || control->stop_wanted;
+    control->interrupted = atomic_load(&stop_requested) || control->stop_wanted;
     control->paused = control->pause_wanted && !control->interrupted;
     if (control->interrupted || control->paused) return BEL_DECIDE_STOP;
     if (control->config.asks && version >= control->asked_end) return BEL_DECIDE_LATER;
