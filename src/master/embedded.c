@@ -478,11 +478,8 @@ bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **ou
     embedded->backend.replica_count = trainable->estimator->replica_count;
     embedded->server_count = trainable->layout->shard_count;
     embedded->worker_count = trainable->estimator->config.worker_count;
-    // Rows of tables are better merged by the worker, which has them in its cache.
-    bool apart = embedded->worker_count == 1 && trainable->layout->table_count == 0;
-    const int *replicas_of = trainable->estimator->replicas_of;
-    embedded->assignment = apart ? bel_assignment_create_apart(replicas_of[0])
-                                 : bel_assignment_create(replicas_of, embedded->worker_count);
+    embedded->assignment =
+        bel_assignment_create(trainable->estimator->replicas_of, embedded->worker_count);
     embedded->servers = bel_xcalloc((size_t)embedded->server_count, sizeof *embedded->servers);
     embedded->workers = bel_xcalloc((size_t)embedded->worker_count, sizeof *embedded->workers);
     make_lanes(embedded);

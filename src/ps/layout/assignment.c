@@ -28,7 +28,7 @@ static bel_assignment_node largest_node(int worker, int first, int end, int tota
 
 // Ids go to workers in order, and each worker's block is cut into nodes from its first id on. There
 // are at most as many nodes as replicas.
-static bel_assignment *create(const int *replicas_of, int worker_count, bool apart)
+bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count)
 {
     bel_assignment *assignment = bel_xcalloc(1, sizeof *assignment);
     size_t workers = (size_t)worker_count;
@@ -43,8 +43,7 @@ static bel_assignment *create(const int *replicas_of, int worker_count, bool apa
         int end = assignment->first_replica[w + 1];
         assignment->first_node[w] = assignment->node_count;
         for (int id = assignment->first_replica[w]; id < end;) {
-            int most = apart ? id + 1 : end;
-            bel_assignment_node node = largest_node(w, id, most, assignment->replica_count);
+            bel_assignment_node node = largest_node(w, id, end, assignment->replica_count);
             if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) node.count = end - id; // all in one
             assignment->nodes[assignment->node_count++] = node;
             id += node.count;
@@ -54,16 +53,6 @@ static bel_assignment *create(const int *replicas_of, int worker_count, bool apa
     while ((1 << assignment->depth) < assignment->replica_count)
         assignment->depth++;
     return assignment;
-}
-
-bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count)
-{
-    return create(replicas_of, worker_count, false);
-}
-
-bel_assignment *bel_assignment_create_apart(int replica_count)
-{
-    return create(&replica_count, 1, true);
 }
 
 void bel_assignment_evenly(int replica_count, const bool *present, int worker_count,

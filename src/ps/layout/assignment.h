@@ -53,10 +53,6 @@ typedef struct bel_assignment {
 // replicas_of[w] replicas go to worker w, in order; a worker with 0 plays none and has no node. At
 // least one is played.
 bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count);
-
-// The same tree where one worker plays all replicas beside its shards, and sends each by itself:
-// so a shard's pass adds them up where it uses the sum, and nothing is written in between.
-bel_assignment *bel_assignment_create_apart(int replica_count);
 void bel_assignment_destroy(bel_assignment *assignment);
 
 static inline int bel_assignment_replicas(const bel_assignment *assignment, int worker)

@@ -62,11 +62,9 @@ static void sum_over(const bel_assignment *assignment, float out[ELEMENTS])
     assert_non_null(sum_weighted(assignment, ALIKE, out));
 }
 
-// Assigns `replicas` at random to 1 … replicas workers, between which are some that play none; the
-// first time, to one that sends each by itself.
+// Assigns `replicas` at random to 1 … replicas workers, between which are some that play none.
 static bel_assignment *random_assignment(int replicas, uint32_t number)
 {
-    if (number == 0) return bel_assignment_create_apart(replicas);
     int replicas_of[2 * MAX_REPLICAS], workers = 0, left = replicas;
     for (; left > 0; workers++) {
         uint32_t words[4];
