@@ -59,8 +59,8 @@ typedef struct bel_step_function {
     /// Builds the step as a model function does in TRAIN: it sets loss and optimizer of the spec,
     /// and adds summaries and what the step returns (bel_return_add).
     bel_model_fn *fn;
-    /// Names of trainable variables that a step may update, with * and ?, several with commas;
-    /// NULL: all.
+    /// Names of trainable variables that a step may update, with * and ?, several with commas, each
+    /// of which matches one; NULL: all.
     const char *variables;
 } bel_step_function;
 

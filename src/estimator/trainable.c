@@ -106,13 +106,43 @@ static bel_status *add_reports(bel_trainable *t)
     return bel_graph_check(graph);
 }
 
+// Each pattern of a function must match a trainable variable, as a misspelt one would be without
+// effect.
+static bel_status *check_names(const bel_trainable *t, const bel_built_function *function)
+{
+    const bel_graph *graph = t->built->graph;
+    for (const char *rest = function->variables; rest != NULL;) {
+        const char *comma = strchr(rest, ',');
+        size_t length = comma != NULL ? (size_t)(comma - rest) : strlen(rest);
+        char *pattern = bel_xstrndup(rest, length);
+        bool matches = false;
+        for (size_t v = 0; v < graph->variable_count && !matches; v++) {
+            matches = graph->variables[v].kind == BEL_VARIABLE_TRAINABLE &&
+                      bel_step_function_names(pattern, graph->variables[v].name);
+        }
+        bel_status *status = matches
+                                 ? NULL
+                                 : BEL_ERR(BEL_INVALID_ARGUMENT,
+                                           "step function \"%s\": no trainable variable matches "
+                                           "\"%s\"",
+                                           function->name, pattern);
+        bel_free(pattern);
+        if (status != NULL) return status;
+        rest = comma != NULL ? comma + 1 : NULL;
+    }
+    return NULL;
+}
+
 // Of several step functions each must update something, and none can share what is one for all.
 static bel_status *check_functions(const bel_trainable *t)
 {
     const bel_built *built = t->built;
     const bel_graph *graph = built->graph;
-    if (built->function_count == 1) return NULL;
-    if (graph->table_count > 0 || bel_counting_has_ledger(&t->counting)) {
+    for (int f = 0; f < built->function_count; f++)
+        BEL_TRY(check_names(t, &built->functions[f]));
+    if (built->function_count == 1 && built->functions->variables == NULL) return NULL;
+    bool several = built->function_count > 1;
+    if (several && (graph->table_count > 0 || bel_counting_has_ledger(&t->counting))) {
         return BEL_ERR(BEL_UNIMPLEMENTED, "%s with several step functions",
                        graph->table_count > 0 ? "tables of rows"
                                               : "backups and asynchronous training");
@@ -207,13 +237,14 @@ static uint32_t kept_by(const bel_trainable *t, size_t variable)
     return kept;
 }
 
-// True for what no step changes: a state variable that is never assigned, or with several step
-// functions what none of them updates.
+// True for what no step changes: a state variable that is never assigned, or what none of the step
+// functions names and has a gradient of. The model function updates all.
 static bool stays(const bel_trainable *t, size_t variable)
 {
     const bel_graph_variable *v = &t->built->graph->variables[variable];
     bool state = v->kind == BEL_VARIABLE_STATE_MEAN || v->kind == BEL_VARIABLE_STATE_SUM;
-    if (!state && t->built->function_count == 1) return false;
+    bool all = t->built->function_count == 1 && t->built->functions->variables == NULL;
+    if (!state && all) return false;
     for (int f = 0; f < t->built->function_count; f++)
         if (reports_of(t, f)[variable] != NULL) return false;
     return true;

@@ -178,6 +178,36 @@ static void test_by_hand(void **state)
     bel_free(r.folder);
 }
 
+// What a function does not name keeps its bits, also where it is the only one and decays weights.
+static bel_status *decaying_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *other = bel_variable(g, "c/w", &BEL_SHAPE(WIDTH),
+                                    (bel_initializer){.kind = BEL_INIT_CONSTANT, .value = 1},
+                                    BEL_VARIABLE_TRAINABLE);
+    spec->loss = bel_add(g, plain(g, "a/w", 1), bel_reduce_sum(g, other, NULL, 0, false));
+    spec->optimizer =
+        (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.5, .weight_decay = 0.25};
+    return NULL;
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    static char steps[] = "11";
+    bel_step_function only = {"only", decaying_fn, "a/*"};
+    const bel_loop loop = {.functions = &only, .function_count = 1, .run = pattern, .user = steps};
+    run r;
+    BEL_ASSERT_OK(train(&loop, alone, 0, 0, &r));
+    assert_true(read_one(&r, "c/w") == 1);
+    assert_close((double)read_one(&r, "a/w"), -0.9375, 1e-6); // -0.5, then -0.5 (1 - 0.125)
+    bel_free(r.folder);
+    only.variables = "a/*,d/*";
+    BEL_ASSERT_FAILS(train(&loop, alone, 0, 0, &r), BEL_INVALID_ARGUMENT,
+                     "no trainable variable matches \"d/*\"");
+    bel_free(r.folder);
+}
+
 // --- What steps return ---------------------------------------------------------------------------
 
 typedef struct returned {
@@ -615,7 +645,8 @@ static void test_refused(void **state)
         {{{"a", first_fn, NULL}, {"a", second_fn, NULL}}, 0, "a name of its own"},
         {{{"a", first_fn, NULL}, {"b c", second_fn, NULL}}, 0, "letters"},
         {{{"a", first_fn, NULL}, {"b", NULL, NULL}}, 0, "must have a function"},
-        {{{"a", first_fn, NULL}, {"b", idle_fn, "b/*"}}, 0, "depends on no trainable variable"},
+        {{{"a", first_fn, NULL}, {"b", idle_fn, "a/*"}}, 0, "depends on no trainable variable"},
+        {{{"a", first_fn, NULL}, {"b", idle_fn, "b/*"}}, 0, "no trainable variable matches"},
         {{{"a", first_fn, NULL}, {"b", open_fn, NULL}}, 0, "closed shape"},
         {{{"a", first_fn, NULL}, {"b", second_fn, NULL}},
          BEL_AGGREGATE_ASYNC,
@@ -637,11 +668,17 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_by_hand),        BEL_TEST_IN_FOLDER(test_returned_values),
-        BEL_TEST_IN_FOLDER(test_deals),          BEL_TEST_IN_FOLDER(test_goes_on),
-        BEL_TEST_IN_FOLDER(test_like_bel_train), BEL_TEST_IN_FOLDER(test_ends),
-        BEL_TEST_IN_FOLDER(test_refused),        BEL_TEST_IN_FOLDER(test_stops),
-        BEL_TEST_IN_FOLDER(test_pipelines),      BEL_TEST_IN_FOLDER(test_evaluations),
+        BEL_TEST_IN_FOLDER(test_by_hand),
+        BEL_TEST_IN_FOLDER(test_names),
+        BEL_TEST_IN_FOLDER(test_returned_values),
+        BEL_TEST_IN_FOLDER(test_deals),
+        BEL_TEST_IN_FOLDER(test_goes_on),
+        BEL_TEST_IN_FOLDER(test_like_bel_train),
+        BEL_TEST_IN_FOLDER(test_ends),
+        BEL_TEST_IN_FOLDER(test_refused),
+        BEL_TEST_IN_FOLDER(test_stops),
+        BEL_TEST_IN_FOLDER(test_pipelines),
+        BEL_TEST_IN_FOLDER(test_evaluations),
     };
     return cmocka_run_group_tests(tests, fill_examples, NULL);
 }
