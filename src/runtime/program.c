@@ -163,7 +163,6 @@ static void touch_all(compiler *c, const bel_program_call *call, int group)
     for (int i = 0; i < call->call.output_count; i++) {
         touch(c, call->output_buffers[i], group);
         c->usages[call->output_buffers[i]].written_in = group;
-        c->buffers[call->output_buffers[i]].written = group;
     }
     if (call->workspace < 0) return;
     touch(c, call->workspace, group);
@@ -270,6 +269,22 @@ static void run_copy(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
     memcpy(call->outputs[0].data, call->inputs[0].data, bel_tensor_bytes(&call->inputs[0]));
+}
+
+static void run_nothing(const bel_kernel_call *call, int64_t tile)
+{
+    (void)call, (void)tile;
+}
+
+// An external output belongs to somebody else once it is published, so whoever else reads it comes
+// before: an instruction behind them all that counts as its writer.
+static void emit_hand_over(compiler *c, int output)
+{
+    bel_program_call made = {.name = "hand over output", .workspace = -1};
+    made.call.tile_count = 1;
+    made.call.run = run_nothing;
+    add_output(c, &made, c->outputs[output].value);
+    add_call(c, &made);
 }
 
 // An external output that no kernel could write in place: a leaf, or a value already placed
@@ -395,9 +410,10 @@ static void emit_all(compiler *c)
     c->program->prologue_groups = c->program->group_count;
     emit_nodes(c, false);
     close_exchanges(c->program);
+    c->apart = c->program->exchange_count > 0; // the last part begins
 }
 
-// Decides for each output which buffer it is read from and when it is complete.
+// Decides for each output which buffer it is read from.
 static void finish_outputs(compiler *c)
 {
     bel_program *program = c->program;
@@ -414,11 +430,11 @@ static void finish_outputs(compiler *c)
         }
         program->outputs[i] = (bel_program_result){
             .tensor = tensor_of(c, value), .buffer = buffer, .external = c->outputs[i].external};
-        if (c->outputs[i].external) {
-            program->outputs[i].last_writer = c->buffers[buffer].written;
-        } else {
-            c->buffers[buffer].last = INT32_MAX; // readable after the run
-        }
+        if (!c->outputs[i].external) c->buffers[buffer].last = INT32_MAX; // readable after the run
+    }
+    for (int i = 0; i < c->output_count; i++) {
+        const usage *u = &c->usages[program->outputs[i].buffer];
+        if (c->outputs[i].external && u->read_in > u->written_in) emit_hand_over(c, i);
     }
 }
 

@@ -22,7 +22,6 @@ typedef struct bel_program_buffer {
     void *constant;
     size_t size_bytes;
     int first, last; // groups between which it is alive
-    int written;     // the last group that writes it
 } bel_program_buffer;
 
 typedef struct bel_program_call {
@@ -52,7 +51,6 @@ typedef struct bel_program_result {
     bel_tensor tensor;
     int buffer;
     bool external;
-    int last_writer; // group; external outputs only
 } bel_program_result;
 
 typedef struct bel_flow bel_flow;

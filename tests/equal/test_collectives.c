@@ -359,6 +359,78 @@ static void test_deals(void **state)
     example_count = MOST;
 }
 
+// What is reported is also exchanged, before and behind, and read in a later part; two variables
+// have the same gradient; a state is assigned from the batch itself.
+static bel_status *reported_model(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    static const int64_t first[] = {0};
+    const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
+    const bel_shape shape = BEL_SHAPE(WIDTH);
+    bel_value *x = bel_context_only_feature(context), *states[3], *w[2];
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+        (void)bel_snprintf(name, sizeof name, "state_%d", i);
+        states[i] = bel_variable(g, name, &shape, zeros, BEL_VARIABLE_STATE_MEAN);
+    }
+    w[0] = bel_variable(g, "w_0", &shape, zeros, BEL_VARIABLE_TRAINABLE);
+    w[1] = bel_variable(g, "w_1", &shape, zeros, BEL_VARIABLE_TRAINABLE);
+    bel_value *own = bel_reduce_mean(g, x, first, 1, false);
+    bel_value *sum = bel_all_reduce(g, own, BEL_REDUCE_SUM);
+    bel_value *both = bel_all_reduce(g, bel_mul(g, sum, own), BEL_REDUCE_SUM);
+    bel_assign_state(g, states[0], own);
+    bel_assign_state(g, states[1], sum);
+    bel_assign_state(g, states[2], bel_add(g, bel_mul(g, both, own), sum));
+    spec->loss =
+        bel_mean(g, bel_mul(g, x, bel_add(g, bel_add(g, w[0], w[1]), bel_add(g, both, sum))));
+    if (bel_context_param_number(context, "start", 0) > 0) // an exchange is all that is left to do
+        spec->loss = bel_all_reduce(g, spec->loss, BEL_REDUCE_MEAN);
+    spec->predictions = spec->loss;
+    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
+    return NULL;
+}
+
+static void check_reported(deal d, double start, double expected[3][WIDTH])
+{
+    run r;
+    float got[WIDTH];
+    BEL_ASSERT_OK(train(reported_model, "", start, d, 2, &r));
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+        (void)bel_snprintf(name, sizeof name, "state_%d", i);
+        read(&r, name, got, WIDTH);
+        for (int j = 0; j < WIDTH; j++)
+            if (fabs((double)got[j] - expected[i][j]) > 1e-6)
+                fail_msg("%s: %g, expected %g", name, (double)got[j], expected[i][j]);
+    }
+    bel_free(r.folder);
+}
+
+static void test_reported(void **state)
+{
+    (void)state;
+    static const deal deals[] = {{1, 1, 4, 0, BEL_AGGREGATE_SYNC},
+                                 {1, 1, 1, 4, BEL_AGGREGATE_SYNC},
+                                 {2, 1, 2, 0, BEL_AGGREGATE_SYNC},
+                                 {4, 2, 1, 0, BEL_AGGREGATE_SYNC}};
+    double expected[3][WIDTH] = {0};
+    for (int j = 0; j < WIDTH; j++) {
+        double own[REPLICAS] = {0}, sum = 0, both = 0;
+        for (int i = 0; i < MOST; i++)
+            own[i / BATCH] += (double)examples[i][j] / BATCH;
+        for (int r = 0; r < REPLICAS; r++)
+            sum += own[r];
+        for (int r = 0; r < REPLICAS; r++)
+            both += sum * own[r];
+        expected[0][j] = sum / REPLICAS;
+        expected[1][j] = sum;
+        expected[2][j] = both * sum / REPLICAS + sum;
+    }
+    for (size_t i = 0; i < sizeof deals / sizeof deals[0]; i++)
+        for (int start = 0; start < 2; start++)
+            check_reported(deals[i], start, expected);
+}
+
 // Values that go in many pieces, of all kinds at once, beside those of a single element.
 static bel_status *large_model(bel_model_context *context, bel_estimator_spec *spec)
 {
@@ -497,8 +569,9 @@ int main(void)
     fill_examples(NULL);
     const struct CMUnitTest tests[] = {
         BEL_TEST_IN_FOLDER(test_golden), BEL_TEST_IN_FOLDER(test_gradients),
-        BEL_TEST_IN_FOLDER(test_deals),  BEL_TEST_IN_FOLDER(test_large),
-        cmocka_unit_test(test_alone),    BEL_TEST_IN_FOLDER(test_refused),
+        BEL_TEST_IN_FOLDER(test_deals),  BEL_TEST_IN_FOLDER(test_reported),
+        BEL_TEST_IN_FOLDER(test_large),  cmocka_unit_test(test_alone),
+        BEL_TEST_IN_FOLDER(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
