@@ -80,7 +80,10 @@ bel_status *bel_worker_exchange(bel_worker *worker, int exchange)
         m.present[r] = bel_meeting_run(worker, r)->batch != NULL;
         if (m.present[r] && m.first < 0) m.first = r;
     }
-    BEL_TRY_CTX(hold(&m, exchange), "worker %d", worker->config.worker);
+    atomic_store(&worker->shown_exchange, exchange);
+    bel_status *status = hold(&m, exchange);
+    atomic_store(&worker->shown_exchange, -1);
+    BEL_TRY_CTX(status, "worker %d", worker->config.worker);
     int64_t done = bel_clock_ns();
     worker->times.exchange_ns += done - begun;
     bel_trace_add(bel_worker_event(worker, BEL_TRACE_EXCHANGE, exchange), begun, done);

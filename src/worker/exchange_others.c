@@ -106,9 +106,12 @@ static giving give(bel_meeting *m)
                          .reduce = (int32_t)m->what->reduce,
                          .dtype = (int32_t)like->dtype,
                          .source = m->what->source,
+                         .rank = like->shape.rank,
                          .total = bel_shape_elements(&like->shape)},
                 .slots = worker->exchange.given,
                 .values = worker->exchange.values};
+    for (int i = 0; i < like->shape.rank; i++)
+        g.head.dims[i] = like->shape.dims[i];
     name_place(m, &g.head);
     if (m->what->op == BEL_OP_ALL_REDUCE || m->what->op == BEL_OP_REDUCE_SCATTER) {
         give_nodes(m, &g);
@@ -229,7 +232,7 @@ static size_t aligned(size_t bytes)
 
 // Columns of a piece, so that a few pieces and their answers fit the rooms. All workers must cut
 // alike, whatever they give: so it depends on the number of all replicas alone. A worker's block of
-// ids has two nodes on each level of the tree at most.
+// ids has two nodes on each level of the tree at most. 0: a room does not hold one column.
 static int64_t piece_columns(const bel_meeting *m, const bel_exchange_head *head)
 {
     enum { SHARE = BEL_EXCHANGE_ROOM / 4 };
@@ -238,7 +241,20 @@ static int64_t piece_columns(const bel_meeting *m, const bel_exchange_head *head
     size_t slots = (size_t)(gathers ? replicas : nodes);
     size_t fixed = sizeof *head + slots * sizeof(bel_exchange_slot);
     size_t column = slots * (size_t)rows_of(m) * bel_dtype_size((bel_dtype)head->dtype);
-    return fixed + column < SHARE ? (int64_t)((SHARE - fixed) / column) : 1;
+    if (fixed + column <= SHARE) return (int64_t)((SHARE - fixed) / column);
+    return fixed + column <= BEL_EXCHANGE_ROOM ? 1 : 0;
+}
+
+static bel_status *too_many(const bel_meeting *m)
+{
+    const bel_worker *worker = m->worker;
+    char place[BEL_COLLECTIVE_TEXT];
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                   "step %lld: %s: expected fewer replicas: of %d, not even one element of each "
+                   "fits the %d bytes in which workers exchange values",
+                   (long long)worker->step,
+                   bel_graph_collective_text(worker->config.models->graph, m->what->index, place),
+                   all_replicas(m), BEL_EXCHANGE_ROOM);
 }
 
 // Copies the columns of all slots into the room.
@@ -263,6 +279,7 @@ bel_status *bel_meeting_hold_with_others(bel_meeting *m, int exchange, int part)
     const giving g = give(m);
     int64_t rows = rows_of(m), each = piece_columns(m, &g.head), first = 0;
     int64_t length = g.head.total / rows;
+    if (each == 0) return too_many(m);
     for (int32_t number = 0; number == 0 || first < length; number++, first += each) {
         cut c = {.part = part, .first = first, .length = length, .head = g.head};
         c.columns = length - first < each ? length - first : each;

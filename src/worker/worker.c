@@ -140,6 +140,7 @@ static bel_status *open_audit(bel_worker *worker)
 bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_worker)
 {
     bel_worker *worker = bel_xcalloc(1, sizeof *worker);
+    atomic_init(&worker->shown_exchange, -1);
     const bel_assignment *assignment = config->assignment;
     size_t chunks = (size_t)config->layout->chunk_count;
     worker->config = *config;
@@ -463,10 +464,13 @@ bel_worker_times bel_worker_time(const bel_worker *worker)
 int64_t bel_worker_doing(bel_worker *worker, bel_str *out_words)
 {
     int64_t step = atomic_load(&worker->shown_step);
+    int exchange = atomic_load(&worker->shown_exchange);
     if (atomic_load(&worker->waits)) {
         if (worker->config.ledger) step++; // at least
         bel_str_printf(out_words, "waits for version %lld", (long long)step);
         bel_client_missing(worker->config.client, step, out_words);
+    } else if (exchange >= 0) {
+        bel_str_printf(out_words, "waits in exchange %d", exchange);
     } else {
         bel_str_puts(out_words, "computes");
     }

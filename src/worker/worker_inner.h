@@ -114,10 +114,11 @@ struct bel_worker {
     bel_exchange exchange;     // scratch of exchanges
     int64_t step;
     uint32_t decision;
-    bel_worker_times times;  // push_ns: behind the programs
-    atomic_llong pushing_ns; // while they run, over all threads
-    atomic_llong shown_step; // for bel_worker_doing
-    struct {                 // for bel_worker_time_so_far
+    bel_worker_times times;    // push_ns: behind the programs
+    atomic_llong pushing_ns;   // while they run, over all threads
+    atomic_llong shown_step;   // for bel_worker_doing
+    atomic_int shown_exchange; // that it waits in; -1: none
+    struct {                   // for bel_worker_time_so_far
         atomic_llong input_ns, compute_ns, push_ns, exchange_ns, total_ns, steps;
     } shown_times;
     atomic_bool waits;

@@ -549,8 +549,8 @@ static void test_refused(void **state)
     refused("shape", 13, 1, BEL_INVALID_ARGUMENT, "AllReduce called at ");
     refused("shape", 13, 1, BEL_INVALID_ARGUMENT, "test_collectives.c:");
     refused("shape", 13, 2, BEL_INVALID_ARGUMENT, "replica 2 has [4, 3] and replica 3 has [1, 3]");
-    refused("shape", 13, 4, BEL_INVALID_ARGUMENT, "AllReduce of 3 × f32 at ");
-    refused("shape", 13, 4, BEL_INVALID_ARGUMENT, "AllReduce of 12 × f32 at ");
+    refused("shape", 13, 4, BEL_INVALID_ARGUMENT, "AllReduce of f32 [1, 3] at ");
+    refused("shape", 13, 4, BEL_INVALID_ARGUMENT, "AllReduce of f32 [4, 3] at ");
     for (int workers = 1; workers <= 4; workers *= 2) {
         refused("source", 9, workers, BEL_FAILED_PRECONDITION, "replica 3 has no examples");
         refused("map", 9, workers, BEL_FAILED_PRECONDITION, " has no examples in this step");
@@ -568,9 +568,9 @@ int main(void)
 {
     fill_examples(NULL);
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_golden), BEL_TEST_IN_FOLDER(test_gradients),
-        BEL_TEST_IN_FOLDER(test_deals),  BEL_TEST_IN_FOLDER(test_reported),
-        BEL_TEST_IN_FOLDER(test_large),  cmocka_unit_test(test_alone),
+        BEL_TEST_IN_FOLDER(test_golden),  BEL_TEST_IN_FOLDER(test_gradients),
+        BEL_TEST_IN_FOLDER(test_deals),   BEL_TEST_IN_FOLDER(test_reported),
+        BEL_TEST_IN_FOLDER(test_large),   cmocka_unit_test(test_alone),
         BEL_TEST_IN_FOLDER(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

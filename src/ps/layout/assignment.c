@@ -78,17 +78,15 @@ void bel_assignment_destroy(bel_assignment *assignment)
     bel_free(assignment);
 }
 
-// Both factors are quotients in double, rounded to float at the end, so they do not depend on which
-// process computes them.
-bel_weight bel_weight_add(bel_weight left, bel_weight right, float *out_left, float *out_right)
+bel_weight bel_weight_add(bel_weight left, bel_weight right, double *out_left, double *out_right)
 {
     const bel_weight both = {left.replicas + right.replicas, left.examples + right.examples};
     *out_left = *out_right = 1;
     bool alike = left.examples * right.replicas == right.examples * left.replicas;
     if (left.replicas == 0 || right.replicas == 0 || alike) return both;
     double mean = (double)both.examples / (double)both.replicas;
-    *out_left = (float)((double)left.examples / (double)left.replicas / mean);
-    *out_right = (float)((double)right.examples / (double)right.replicas / mean);
+    *out_left = (double)left.examples / (double)left.replicas / mean;
+    *out_right = (double)right.examples / (double)right.replicas / mean;
     return both;
 }
 
@@ -110,12 +108,12 @@ static void add_scaled(float *sum, const float *a, float a_factor, const float *
 static bel_weight add_weighted(float *sum, const float *a, bel_weight a_weight, const float *b,
                                bel_weight b_weight, int64_t n)
 {
-    float a_factor, b_factor;
+    double a_factor, b_factor;
     const bel_weight both = bel_weight_add(a_weight, b_weight, &a_factor, &b_factor);
     if (a_factor == 1 && b_factor == 1) {
         add_f32(sum, a, b, n);
     } else {
-        add_scaled(sum, a, a_factor, b, b_factor, n);
+        add_scaled(sum, a, (float)a_factor, b, (float)b_factor, n);
     }
     return both;
 }

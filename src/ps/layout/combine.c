@@ -106,19 +106,19 @@ static void combine(const bel_combining *c, void *a, const void *b)
 
 // --- Weighted sums -------------------------------------------------------------------------------
 
-static void add_scaled(const bel_combining *c, void *a, float a_factor, const void *b,
-                       float b_factor)
+static void add_scaled(const bel_combining *c, void *a, double a_factor, const void *b,
+                       double b_factor)
 {
     if (c->dtype == BEL_DTYPE_F64) {
         double *x = a;
         const double *y = b;
         for (int64_t i = 0; i < c->elements; i++)
-            x[i] = x[i] * (double)a_factor + y[i] * (double)b_factor;
+            x[i] = x[i] * a_factor + y[i] * b_factor;
     } else {
-        float *x = a;
+        float *x = a, left = (float)a_factor, right = (float)b_factor;
         const float *y = b;
         for (int64_t i = 0; i < c->elements; i++)
-            x[i] = x[i] * a_factor + y[i] * b_factor;
+            x[i] = x[i] * left + y[i] * right;
     }
 }
 
@@ -143,7 +143,7 @@ void *bel_combine(const bel_combining *c, void **slots, bel_weight *weights, int
                 weights[j] = weights[k];
                 continue;
             }
-            float left, right;
+            double left, right;
             weights[j] = bel_weight_add(weights[j], weights[k], &left, &right);
             if (is_weighed(c) && (left != 1 || right != 1)) {
                 add_scaled(c, slots[j], left, slots[k], right);

@@ -119,8 +119,10 @@ bel_row_set bel_row_sum_run(bel_row_sum *sum, const int *firsts, bel_row_set *se
             int right = set_at(firsts, count, firsts[i] + (1 << level));
             if (right < 0) continue;
             pair p = {.left = &sets[i], .right = &sets[right]};
-            weights[i] =
-                bel_weight_add(weights[i], weights[right], &p.left_factor, &p.right_factor);
+            double left, other;
+            weights[i] = bel_weight_add(weights[i], weights[right], &left, &other);
+            p.left_factor = (float)left;
+            p.right_factor = (float)other;
             sets[i] = add_sets(sum, &p, width);
             sets[right].count = 0;
             weights[right] = (bel_weight){0};

@@ -7,14 +7,13 @@
 // step is given what the others have seen, also where this shard is a step ahead of the others. (It
 // is never two ahead: the next step's exchange waits for that worker.)
 //
-// Everything a worker says is checked before it is used. What comes again from the same process is
+// Everything a worker says is copied before it is checked, and checked before it is used. What comes again from the same process is
 // passed over unread, as the room that it points into may hold something else by then.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "belfry/tensor.h"
 #include "ps/layout/combine.h"
-#include "ps/layout/exchange.h"
 #include "ps/server/shard_inner.h"
 #include "tensor/moments.h"
 
@@ -81,6 +80,7 @@ static void clear_step(const bel_shard *shard, bel_shard_exchange_step *s, int64
 void bel_shard_create_exchanges(bel_shard *shard)
 {
     if (!shard->config.layout->exchanges) return;
+    shard->exchange_slots = bel_xcalloc((size_t)replicas_of(shard), sizeof *shard->exchange_slots);
     shard->exchange_steps = bel_xcalloc(2, sizeof *shard->exchange_steps);
     for (int i = 0; i < 2; i++) {
         shard->exchange_steps[i].step = -1;
@@ -103,6 +103,7 @@ void bel_shard_destroy_exchanges(bel_shard *shard)
         bel_free(s->absent);
     }
     bel_free(shard->exchange_steps);
+    bel_free(shard->exchange_slots);
 }
 
 void bel_shard_forget_voice_locked(bel_shard *shard, int worker)
@@ -225,7 +226,8 @@ static record *find(const bel_shard *shard, bel_shard_exchange_step *s,
     return made;
 }
 
-// NULL, or what is wrong with a frame's payload. Numbers are bounded before they are multiplied.
+// NULL, or what is wrong with a frame's payload, whose slots go to shard->exchange_slots. Numbers
+// are bounded before they are multiplied.
 static const char *find_fault(const bel_shard *shard, const bel_frame *frame, int worker,
                               const bel_exchange_head *head)
 {
@@ -248,16 +250,18 @@ static const char *find_fault(const bel_shard *shard, const bel_frame *frame, in
         bel_exchange_answered(head, assignment->replica_count) > BEL_EXCHANGE_ROOM)
         return "an exchange of the wrong size";
     if (memchr(head->file, '\0', sizeof head->file) == NULL) return "a name without an end";
-    const char *at = (const char *)frame->payload + sizeof *head;
+    if (head->rank < 0 || head->rank > BEL_MAX_RANK) return "no such shape";
+    bel_exchange_slot *slots = shard->exchange_slots;
+    size_t slot_bytes = (size_t)head->slots * sizeof *slots;
+    if (slot_bytes > 0) memcpy(slots, (const char *)frame->payload + sizeof *head, slot_bytes);
     int32_t next = assignment->first_replica[worker];
     for (int i = 0; i < head->slots; i++) {
-        bel_exchange_slot slot;
-        memcpy(&slot, at + (size_t)i * sizeof slot, sizeof slot);
-        int32_t left = assignment->first_replica[worker + 1] - slot.first;
-        if (slot.first < next || left <= 0 || slot.replicas < 1 || slot.replicas > left ||
-            slot.examples < slot.replicas || slot.examples > (int64_t)1 << 40)
+        const bel_exchange_slot *slot = &slots[i];
+        int32_t left = assignment->first_replica[worker + 1] - slot->first;
+        if (slot->first < next || left <= 0 || slot->replicas < 1 || slot->replicas > left ||
+            slot->examples < slot->replicas || slot->examples > (int64_t)1 << 40)
             return "a slot that the worker cannot have";
-        next = slot.first + 1;
+        next = slot->first + 1;
     }
     return NULL;
 }
@@ -266,14 +270,19 @@ static bool same_call(const bel_exchange_head *a, const bel_exchange_head *b)
 {
     return a->kind == b->kind && a->reduce == b->reduce && a->dtype == b->dtype &&
            a->source == b->source && a->line == b->line && a->elements == b->elements &&
-           a->total == b->total && memcmp(a->file, b->file, sizeof a->file) == 0;
+           a->total == b->total && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, sizeof a->dims) == 0 &&
+           memcmp(a->file, b->file, sizeof a->file) == 0;
 }
 
 static void describe(const bel_exchange_head *head, int worker, bel_str *out)
 {
     static const char *const kinds[] = {"AllReduce", "ReduceScatter", "AllGather", "BroadcastFrom"};
-    bel_str_printf(out, "worker %d calls %s of %lld × %s at %s:%d", worker, kinds[head->kind],
-                   (long long)head->total, bel_dtype_name((bel_dtype)head->dtype), head->file,
+    bel_shape shape = {.rank = head->rank};
+    char text[BEL_SHAPE_TEXT];
+    memcpy(shape.dims, head->dims, (size_t)head->rank * sizeof *head->dims);
+    bel_str_printf(out, "worker %d calls %s of %s %s at %s:%d", worker, kinds[head->kind],
+                   bel_dtype_name((bel_dtype)head->dtype), bel_shape_text(&shape, text), head->file,
                    (int)head->line);
 }
 
@@ -291,17 +300,17 @@ static void fail_different_locked(bel_shard *shard, const bel_exchange_frame *sa
     bel_str_deinit(&both);
 }
 
-static void keep_slots(record *r, const bel_frame *frame, const bel_exchange_head *head)
+static void keep_slots(record *r, const bel_frame *frame, const bel_exchange_head *head,
+                       const bel_exchange_slot *slots)
 {
     size_t size = (size_t)head->elements * bel_dtype_size((bel_dtype)head->dtype);
-    const char *slots = (const char *)frame->payload + sizeof *head;
-    const char *values = slots + (size_t)head->slots * sizeof(bel_exchange_slot);
+    const char *values = (const char *)frame->payload + sizeof *head;
+    values += (size_t)head->slots * sizeof *slots;
     for (int i = 0; i < head->slots; i++) {
-        bel_exchange_slot slot;
-        memcpy(&slot, slots + (size_t)i * sizeof slot, sizeof slot);
-        r->values[slot.first] = bel_xmalloc(size + 1);
-        r->weights[slot.first] = (bel_weight){slot.replicas, slot.examples};
-        memcpy(r->values[slot.first], values + (size_t)i * size, size);
+        int first = slots[i].first;
+        r->values[first] = bel_xmalloc(size + 1);
+        r->weights[first] = (bel_weight){slots[i].replicas, slots[i].examples};
+        memcpy(r->values[first], values + (size_t)i * size, size);
     }
 }
 
@@ -357,7 +366,7 @@ void bel_shard_take_exchange_locked(bel_shard *shard, const bel_frame *frame, in
     voice *its = &r->voices[worker];
     its->at = said.answer_at;
     its->waits = true;
-    if (!its->came && r->answer == NULL) keep_slots(r, frame, &head);
+    if (!its->came && r->answer == NULL) keep_slots(r, frame, &head, shard->exchange_slots);
     its->came = true;
     look_at_locked(shard, s, r);
 }

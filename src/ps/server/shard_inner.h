@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "optim/rule.h"
+#include "ps/layout/exchange.h"
 #include "ps/layout/row_buffer.h"
 #include "ps/server/policy.h"
 #include "ps/server/shard.h"
@@ -220,6 +221,7 @@ struct bel_shard {
     int tables_done;         // updated in this step
     int *node_firsts;        // by node of the assignment
     // Shard 0, where workers exchange: this step's and the one's before, by step mod 2; or NULL.
+    bel_exchange_slot *exchange_slots; // by replica: of the frame that is read
     bel_shard_exchange_step *exchange_steps;
 };
 

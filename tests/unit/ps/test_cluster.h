@@ -43,6 +43,7 @@ typedef struct cluster {
 static size_t inner_frames = LANE_FRAMES; // that fit a lane between shards
 enum { TABLE_IDS = 64 };                  // of a replica's batch at most
 static int table_width;                   // of a table beside the variables; 0: there is none
+static bool with_exchanges;
 
 // Variables of every kind, two of them longer than a chunk.
 static bel_layout *make_layout(int shards)
@@ -57,6 +58,7 @@ static bel_layout *make_layout(int shards)
         {.name = names[5], .shape = BEL_SHAPE(130, 130)},
     };
     bel_layout *layout = bel_layout_create(variables, 6, shards);
+    layout->exchanges = with_exchanges;
     if (table_width > 0)
         bel_layout_add_table(layout, &(bel_layout_table){.name = names[6],
                                                          .width = table_width,

@@ -1,5 +1,6 @@
-// Moments of replicas along the summation tree: those of all elements together, also where replicas
-// have different numbers of elements or none, and where the mean is large beside the deviation.
+// Values of replicas along the summation tree. Moments are those of all elements together, also
+// where replicas have different numbers of elements or none, and where the mean is large beside the
+// deviation; sums of batches of different sizes are as exact as their type.
 #include "ps/layout/combine.h"
 
 #include <math.h>
@@ -91,8 +92,38 @@ static void test_none(void **state)
         assert_true(sum[i] == 0);
 }
 
+// Means of batches of 1, 2, … examples add up to replicas / examples times the sum over examples.
+static void check_uneven(bel_dtype dtype, double tolerance)
+{
+    double wide[REPLICAS], expected = 0, examples = 0;
+    float narrow[REPLICAS];
+    void *slots[REPLICAS];
+    bel_weight weights[REPLICAS], all;
+    for (int r = 0; r < REPLICAS; r++) {
+        narrow[r] = (float)(wide[r] = (double)(float)sin(1 + 2.3 * r));
+        slots[r] = dtype == BEL_DTYPE_F32 ? (void *)&narrow[r] : &wide[r];
+        weights[r] = (bel_weight){1, 1 + r};
+        expected += (1 + r) * wide[r];
+        examples += 1 + r;
+    }
+    const bel_combining c = {BEL_REDUCE_SUM, dtype, 1};
+    const void *sum = bel_combine(&c, slots, weights, REPLICAS, &all);
+    double got = dtype == BEL_DTYPE_F32 ? (double)*(const float *)sum : *(const double *)sum;
+    expected *= REPLICAS / examples;
+    if (fabs(got - expected) > tolerance * fabs(expected))
+        fail_msg("the sum is %.17g, expected %.17g", got, expected);
+}
+
+static void test_uneven(void **state)
+{
+    (void)state;
+    check_uneven(BEL_DTYPE_F32, 1e-6);
+    check_uneven(BEL_DTYPE_F64, 1e-14);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_moments), cmocka_unit_test(test_none)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_moments), cmocka_unit_test(test_none),
+                                       cmocka_unit_test(test_uneven)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
