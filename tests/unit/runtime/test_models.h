@@ -126,7 +126,7 @@ static const model_case model_cases[] = {
     {"sigmoid", build_sigmoid, 64, 300, 6},
     {"branches", build_branches, 33, 20, 2},
     {"chain", build_chain, 33, 20, 0},
-    {"put out", build_put_out, 33, 20, 4},
+    {"put out", build_put_out, 33, 20, 5},
     {"in place", build_in_place, 256, 512, 1},
     {"towers", build_towers, 300, 200, 11},
 };
