@@ -48,7 +48,7 @@ static bel_status *set_up(bare *b)
     BEL_TRY(bench_input(&batch, estimator, BEL_MODE_TRAIN, &dataset));
     BEL_TRY(bel_input_open(dataset, NULL, &b->input));
     bel_dataset_destroy(dataset);
-    BEL_TRY(bel_model_build(estimator, BEL_MODE_TRAIN, NULL, b->input, &b->built));
+    BEL_TRY(bel_model_build(estimator, BEL_MODE_TRAIN, NULL, b->input, 0, &b->built));
     bel_estimator_destroy(estimator);
     bel_graph *graph = b->built->graph;
     bel_value *variables[VARIABLES], *gradients[VARIABLES];

@@ -7,8 +7,8 @@
 // All layers stand in one model function, which bel_train runs with a tower for each replica:
 //
 //   regular  normalises what all replicas have gathered, so each of them has the whole layer
-//   local    each replica keeps moving statistics of its own, as rows of a variable [8, 64], and
-//            the job takes their mean ("read"): a variable that is aggregated when it is read
+//   local    each replica keeps moving statistics of its own (BEL_VARIABLE_REPLICA_MEAN), and
+//            their mean is beside them ("read")
 //   mean     bel_batch_norm: moving statistics are the replicas' mean after each step
 //   sync     BEL_STATISTICS_SYNC; sums: the same by sums and sums of squares, as TensorFlow has it
 //
@@ -50,19 +50,11 @@ static bel_value *layer(bel_graph *g, bel_value *x, const char *name, bool train
     return bel_batch_norm_with(g, x, &options);
 }
 
-static bel_value *state(bel_graph *g, const char *name, const bel_shape *shape, double start)
+static bel_value *state(bel_graph *g, const char *name, const bel_shape *shape, double start,
+                        bel_variable_kind kind)
 {
     const bel_initializer initializer = {.kind = BEL_INIT_CONSTANT, .value = start};
-    return bel_variable(g, name, shape, initializer, BEL_VARIABLE_STATE_MEAN);
-}
-
-// Row r of `rows` becomes what replica r has: the mean over replicas of its row times their number.
-static void keep(bel_graph *g, bel_value *rows, bel_value *own)
-{
-    bel_value *mine = bel_one_hot(g, bel_replica_id(g), REPLICAS);
-    bel_value *column = bel_reshape(g, mine, &BEL_SHAPE(REPLICAS, 1));
-    bel_value *all = bel_mul(g, column, bel_reshape(g, own, &BEL_SHAPE(1, CHANNELS)));
-    bel_assign_state(g, rows, bel_mul(g, all, bel_scalar(g, BEL_DTYPE_F32, REPLICAS)));
+    return bel_variable(g, name, shape, initializer, kind);
 }
 
 // Moving statistics of each replica's own. *out_inference: by those of the steps before.
@@ -71,21 +63,21 @@ static bel_value *local_layer(bel_graph *g, bel_value *x, bel_value **out_infere
     static float ones[CHANNELS], zeros[CHANNELS];
     for (int c = 0; c < CHANNELS; c++)
         ones[c] = 1;
-    const bel_shape rows = BEL_SHAPE(REPLICAS, CHANNELS), vector = BEL_SHAPE(CHANNELS);
+    const bel_shape vector = BEL_SHAPE(CHANNELS);
     bel_value *scale = bel_constant(g, &(bel_tensor){BEL_DTYPE_F32, vector, ones});
     bel_value *bias = bel_constant(g, &(bel_tensor){BEL_DTYPE_F32, vector, zeros});
-    bel_value *means = state(g, "local/mean", &rows, 0), *mean, *new_mean;
-    bel_value *variances = state(g, "local/variance", &rows, 1), *variance, *new_variance;
-    mean = bel_gather(g, means, bel_replica_id(g));
-    variance = bel_gather(g, variances, bel_replica_id(g));
+    bel_value *mean = state(g, "local/mean", &vector, 0, BEL_VARIABLE_REPLICA_MEAN), *new_mean;
+    bel_value *variance = state(g, "local/variance", &vector, 1, BEL_VARIABLE_REPLICA_MEAN);
+    bel_value *new_variance;
     bel_value *y = bel_batch_normalization(g, x, scale, bias, mean, variance, epsilon, momentum,
                                            true, &new_mean, &new_variance);
     *out_inference = bel_batch_normalization(g, x, scale, bias, mean, variance, epsilon, momentum,
                                              false, NULL, NULL);
-    keep(g, means, new_mean);
-    keep(g, variances, new_variance);
-    bel_assign_state(g, state(g, "read/mean", &vector, 0), new_mean);
-    bel_assign_state(g, state(g, "read/variance", &vector, 1), new_variance);
+    bel_assign_state(g, mean, new_mean);
+    bel_assign_state(g, variance, new_variance);
+    bel_assign_state(g, state(g, "read/mean", &vector, 0, BEL_VARIABLE_STATE_MEAN), new_mean);
+    bel_assign_state(g, state(g, "read/variance", &vector, 1, BEL_VARIABLE_STATE_MEAN),
+                     new_variance);
     return y;
 }
 
@@ -93,7 +85,7 @@ static bel_value *local_layer(bel_graph *g, bel_value *x, bel_value **out_infere
 static void note(bel_graph *g, const char *name, bel_value *a, bel_value *b, bool kept)
 {
     bel_value *most = bel_reduce_max(g, bel_abs(g, bel_sub(g, a, b)), NULL, 0, false);
-    bel_value *variable = state(g, name, &BEL_SHAPE(1), 0);
+    bel_value *variable = state(g, name, &BEL_SHAPE(1), 0, BEL_VARIABLE_STATE_MEAN);
     most = bel_reshape(g, bel_all_reduce(g, most, BEL_REDUCE_MAX), &BEL_SHAPE(1));
     bel_assign_state(g, variable, kept ? bel_max(g, variable, most) : most);
 }

@@ -74,7 +74,48 @@ typedef enum bel_variable_kind {
     BEL_VARIABLE_FROZEN,     ///< Not at all; saved and restored.
     BEL_VARIABLE_STATE_MEAN, ///< Each step assigns the mean over replicas of what they assigned.
     BEL_VARIABLE_STATE_SUM,  ///< Each step adds the sum over replicas of what they assigned.
+    /// Each step assigns what the replica of lowest number assigned, of those that have examples.
+    BEL_VARIABLE_STATE_FIRST,
+    /// Each replica has a value of its own, reads that, and assigns that. See below.
+    BEL_VARIABLE_REPLICA,
+    BEL_VARIABLE_REPLICA_MEAN, ///< The same; all of them together are read as their mean,
+    BEL_VARIABLE_REPLICA_SUM,  ///< as their sum,
+    BEL_VARIABLE_REPLICA_FIRST ///< or as that of replica 0.
 } bel_variable_kind;
+
+/// **Values of replicas.** A variable of a kind BEL_VARIABLE_REPLICA… has a value of the asked
+/// shape for each replica of a step, all beginning alike. In training each replica reads and
+/// assigns its own, and keeps it in a step in which it has no examples. Evaluation, prediction and
+/// export read what all of them come to, by kind; BEL_VARIABLE_REPLICA they cannot read. Parameter
+/// servers and checkpoints hold the values as one tensor with a leading axis of replicas. A job
+/// with another number of replicas (--allow_changes), or a warm start, begins each with what all
+/// came to there; of a sum with an equal part of it. There are none in modes in which a step has no
+/// fixed replicas (async, bounded, --elastic_rescale).
+
+/// How the copies of a variable follow each other, in the terms of tf.VariableSynchronization.
+typedef enum bel_variable_synchronization {
+    BEL_SYNCHRONIZATION_AUTO,     ///< ON_WRITE.
+    BEL_SYNCHRONIZATION_NONE,     ///< Each replica has its own, and nobody reads them together.
+    BEL_SYNCHRONIZATION_ON_WRITE, ///< Replicas' assignments are aggregated, and all get the result.
+    BEL_SYNCHRONIZATION_ON_READ,  ///< Each replica has its own; they are aggregated when read.
+} bel_variable_synchronization;
+
+/// How replicas' values become one, in the terms of tf.VariableAggregation.
+typedef enum bel_variable_aggregation {
+    BEL_AGGREGATION_NONE,
+    BEL_AGGREGATION_SUM,
+    BEL_AGGREGATION_MEAN,
+    BEL_AGGREGATION_ONLY_FIRST_REPLICA,
+} bel_variable_aggregation;
+
+/// The kind that these terms mean: for those who come from TensorFlow. *out_kind is set on success.
+/// ON_WRITE with SUM is BEL_VARIABLE_STATE_SUM, which adds to the value. INVALID_ARGUMENT: there is
+/// no such variable (a trainable one that is not ON_WRITE, or is not averaged; NONE with an
+/// aggregation).
+BEL_API bel_status *bel_variable_kind_of(bool trainable,
+                                         bel_variable_synchronization synchronization,
+                                         bel_variable_aggregation aggregation,
+                                         bel_variable_kind *out_kind) BEL_MUST_USE;
 
 /// How values begin, as a function of seed, name and shape alone. Fans are those of kernels [in,
 /// out] or, with more dimensions, of weights of a convolution, [out, in, window…]; of a vector [n]
@@ -103,7 +144,8 @@ typedef struct bel_initializer {
 /// A variable, F32, of closed shape, named "scope/name". A second call with the same name returns
 /// the same variable; the shape must agree, and initializer and kind are those of the first call.
 /// Errors: an open or empty shape; another shape than before; a name above 319 bytes;
-/// ALREADY_EXISTS, a table has this name.
+/// ALREADY_EXISTS, a table has this name; FAILED_PRECONDITION, a BEL_VARIABLE_REPLICA where it
+/// cannot be read.
 BEL_API bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *shape,
                                 bel_initializer initializer, bel_variable_kind kind);
 
@@ -112,6 +154,11 @@ BEL_API bel_value *bel_variable(bel_graph *graph, const char *name, const bel_sh
 /// assigned keeps its value; evaluation and prediction assign nothing. Errors: the variable is of
 /// another kind, or assigned before; the value does not fit.
 BEL_API void bel_assign_state(bel_graph *graph, bel_value *variable, bel_value *value);
+
+/// What the values of all replicas come to: the mean, the sum or the first, as of the last step; no
+/// values are exchanged for it. Of a variable that all replicas share that is the variable itself.
+/// Errors: a BEL_VARIABLE_REPLICA of several replicas; no variable.
+BEL_API bel_value *bel_variable_aggregate(bel_graph *graph, bel_value *variable);
 
 /// --- Tables -------------------------------------------------------------------------------------
 

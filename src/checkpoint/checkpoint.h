@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "base/input_segment.h"
-#include "belfry/tensor.h"
+#include "belfry/graph.h"
 #include "tensor/grain.h"
 
 // A contiguous run of elements of a tensor, in memory that outlives the call.
@@ -130,6 +130,14 @@ bel_status *bel_ckpt_read(const bel_ckpt_reader *reader, const char *name, bel_d
 bel_status *bel_ckpt_read_average(const bel_ckpt_reader *reader, const char *variable,
                                   bel_dtype dtype, const bel_shape *shape, int64_t first,
                                   int64_t count, void *out_data) BEL_MUST_USE;
+
+// As bel_ckpt_read, of a variable with values of replicas (belfry/graph.h), F32 [replicas, …].
+// Where the checkpoint has those of another number of replicas, or one value that all share, each
+// of the replicas has what they come to; of a sum, its part. FAILED_PRECONDITION: `kind` does not
+// say what they come to.
+bel_status *bel_ckpt_read_replicas(const bel_ckpt_reader *reader, const char *name,
+                                   bel_variable_kind kind, const bel_shape *shape, int64_t first,
+                                   int64_t count, float *out) BEL_MUST_USE;
 
 // Steps of all visible checkpoints, ascending; free with bel_free.
 bel_status *bel_ckpt_list(const char *model_dir, int64_t **out_steps,

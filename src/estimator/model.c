@@ -502,7 +502,7 @@ static bel_status *build_steps(bel_model_context *context, bel_built *built, con
 }
 
 bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const bel_loop *loop,
-                            const bel_input *input, bel_built **out_built)
+                            const bel_input *input, int kept_replicas, bel_built **out_built)
 {
     bel_counting counting;
     BEL_TRY(bel_estimator_counting(estimator, &counting));
@@ -511,6 +511,7 @@ bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const
     built->mode = mode;
     built->graph = bel_graph_create();
     built->graph->replica_count = exchanging_replicas(estimator, mode, &counting);
+    built->graph->kept_replicas = kept_replicas;
     built->fields = bel_xcalloc((size_t)bel_input_field_count(input), sizeof *built->fields);
     bel_model_context context = {
         .graph = built->graph, .mode = mode, .estimator = estimator, .input = input};

@@ -42,9 +42,11 @@ bool bel_step_function_names(const char *patterns, const char *name);
 // Calls the estimator's model function, or in TRAIN the step functions of `loop` (NULL: none), with
 // an input for each field of `input` (labels left out in PREDICT). Errors: what the function
 // returned or what stuck to the graph; a missing part of the spec (INVALID_ARGUMENT, names it);
-// metrics or loss of a wrong shape.
+// metrics or loss of a wrong shape. `kept_replicas`: of how many replicas variables have values; 0:
+// of those of this job (TRAIN).
 bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const bel_loop *loop,
-                            const bel_input *input, bel_built **out_built) BEL_MUST_USE;
+                            const bel_input *input, int kept_replicas,
+                            bel_built **out_built) BEL_MUST_USE;
 void bel_built_destroy(bel_built *built);
 
 #endif

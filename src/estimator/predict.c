@@ -3,8 +3,11 @@
 // a training job without slowing it down.
 #include "estimator/predict.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
 #include "estimator/estimator_inner.h"
@@ -57,6 +60,16 @@ static bel_status *load_values(use *u)
     return NULL;
 }
 
+// Of how many replicas the checkpoint has values.
+static int kept_replicas(const use *u)
+{
+    const char *text = bel_ckpt_setting(u->reader, BEL_SETTING_REPLICAS);
+    int64_t count;
+    bool has = text != NULL && bel_parse_i64(text, strlen(text), &count) && count > 0 &&
+               count <= INT32_MAX;
+    return has ? (int)count : 1;
+}
+
 // The checkpoint first: its columns bind the input. A predictor has opened its own.
 static bel_status *begin(use *u, bel_mode mode, bel_input_fn *input_fn, void *input_user,
                          const char *checkpoint)
@@ -67,7 +80,7 @@ static bel_status *begin(use *u, bel_mode mode, bel_input_fn *input_fn, void *in
         BEL_TRY(
             bel_input_fn_open_like(input_fn, input_user, u->estimator, mode, columns, &u->input));
     }
-    BEL_TRY(bel_model_build(u->estimator, mode, NULL, u->input, &u->built));
+    BEL_TRY(bel_model_build(u->estimator, mode, NULL, u->input, kept_replicas(u), &u->built));
     return load_values(u);
 }
 

@@ -65,7 +65,7 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     if (config->elastic_rescale) {
         add(settings, "elastic_rescale", "linear"); // then replicas may change, by that rule
     } else {
-        add(settings, "replicas", "%d", estimator->replica_count);
+        add(settings, BEL_SETTING_REPLICAS, "%d", estimator->replica_count);
     }
     if (config->aggregation != BEL_AGGREGATE_SYNC) {
         add(settings, "mode", "%s",

@@ -238,11 +238,13 @@ static uint32_t kept_by(const bel_trainable *t, size_t variable)
 }
 
 // True for what no step changes: a state variable that is never assigned, or what none of the step
-// functions names and has a gradient of. The model function updates all.
+// functions names and has a gradient of. The model function updates all. Values of replicas keep
+// their kind, which says what they are.
 static bool stays(const bel_trainable *t, size_t variable)
 {
     const bel_graph_variable *v = &t->built->graph->variables[variable];
-    bool state = v->kind == BEL_VARIABLE_STATE_MEAN || v->kind == BEL_VARIABLE_STATE_SUM;
+    bool state = bel_variable_is_state(v->kind);
+    if (bel_variable_is_kept_by_replica(v->kind)) return false;
     bool all = t->built->function_count == 1 && t->built->functions->variables == NULL;
     if (!state && all) return false;
     for (int f = 0; f < t->built->function_count; f++)
@@ -348,6 +350,22 @@ static bel_status *check_collectives(const bel_trainable *t)
     }
     for (int f = 0; f < t->built->function_count; f++)
         BEL_TRY(check_observed(t, &t->built->functions[f].spec, first));
+    return NULL;
+}
+
+// Values of replicas need the same replicas in every step.
+static bel_status *check_replicas(const bel_trainable *t)
+{
+    const bel_graph *graph = t->built->graph;
+    const char *why = NULL;
+    if (bel_counting_takes_stale(&t->counting)) why = "async and bounded have no common steps";
+    if (t->estimator->config.elastic_rescale) why = "with elastic_rescale their number changes";
+    for (size_t v = 0; why != NULL && v < graph->variable_count; v++) {
+        if (!bel_variable_is_kept_by_replica(graph->variables[v].kind)) continue;
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "variable \"%s\": each replica of a step has a value of its own: %s",
+                       graph->variables[v].name, why);
+    }
     return NULL;
 }
 
@@ -530,7 +548,7 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
     BEL_TRY(bel_hooks_init(&t->hooks, spec));
     BEL_TRY(bel_estimator_counting(estimator, &t->counting));
     BEL_TRY(open_training_input(t, spec));
-    BEL_TRY(bel_model_build(estimator, BEL_MODE_TRAIN, spec->loop, t->input, &t->built));
+    BEL_TRY(bel_model_build(estimator, BEL_MODE_TRAIN, spec->loop, t->input, 0, &t->built));
     if (t->built->graph->variable_count == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "the model has no variables: nothing can be trained");
     }
@@ -538,6 +556,7 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
     BEL_TRY_CTX(add_reports(t), "gradients");
     BEL_TRY(check_functions(t));
     BEL_TRY(check_collectives(t));
+    BEL_TRY(check_replicas(t));
     BEL_TRY(check_patterns(t));
     BEL_TRY(check_memory(t));
     make_layout(t);

@@ -307,24 +307,6 @@ bel_value *bel_scalar(bel_graph *graph, bel_dtype dtype, double value)
     return bel_constant(graph, &tensor);
 }
 
-static bel_value *existing_variable(bel_graph *graph, const char *name, const bel_shape *shape)
-{
-    int v = bel_graph_find_variable(graph, name);
-    if (v < 0) {
-        if (bel_graph_find_table(graph, name) < 0) return NULL;
-        bel_graph_fail(graph, BEL_ALREADY_EXISTS, "variable \"%s\": a table has this name", name);
-        return NULL;
-    }
-    bel_value *value = graph->variables[v].value;
-    if (!bel_shape_equal(&value->spec.shape, shape)) {
-        char have[BEL_SHAPE_TEXT], want[BEL_SHAPE_TEXT];
-        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
-                       "variable \"%s\" has shape %s and is asked for again with shape %s", name,
-                       bel_shape_text(&value->spec.shape, have), bel_shape_text(shape, want));
-    }
-    return value;
-}
-
 bool bel_graph_full_name(bel_graph *graph, const char *name, char out_full[BEL_GRAPH_MAX_NAME])
 {
     if (strlen(graph->scope) + strlen(name) >= BEL_GRAPH_MAX_NAME) { // cut, it would be another one
@@ -336,15 +318,9 @@ bool bel_graph_full_name(bel_graph *graph, const char *name, char out_full[BEL_G
     return true;
 }
 
-bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *shape,
-                        bel_initializer initializer, bel_variable_kind kind)
+bel_value *bel_graph_add_variable(bel_graph *graph, const char *full, const bel_shape *shape,
+                                  bel_initializer initializer, bel_variable_kind kind)
 {
-    if (graph->error_code != BEL_OK) return NULL;
-    char full[BEL_GRAPH_MAX_NAME];
-    if (!bel_graph_full_name(graph, name, full)) return NULL;
-    bel_value *existing = existing_variable(graph, full, shape);
-    if (graph->error_code != BEL_OK) return NULL;
-    if (existing != NULL) return existing;
     bel_spec spec = {BEL_DTYPE_F32, *shape};
     bel_status *status = check_size(&spec);
     if (status != NULL) {
@@ -367,31 +343,10 @@ bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *sha
     graph->variables[graph->variable_count++] =
         (bel_graph_variable){.name = bel_arena_strdup(graph->arena, full),
                              .value = value,
+                             .read = value,
                              .initializer = initializer,
                              .kind = kind};
     return value;
-}
-
-void bel_assign_state(bel_graph *graph, bel_value *variable, bel_value *value)
-{
-    if (graph->error_code != BEL_OK) return;
-    if (variable == NULL || variable->node->op != BEL_OP_VARIABLE || value == NULL ||
-        variable->graph != graph || value->graph != graph) {
-        bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "only a state variable can be assigned");
-        return;
-    }
-    bel_graph_variable *target = &graph->variables[variable->node->leaf];
-    bool state = target->kind == BEL_VARIABLE_STATE_MEAN || target->kind == BEL_VARIABLE_STATE_SUM;
-    bool same = value->spec.dtype == BEL_DTYPE_F32 &&
-                bel_shape_equal(&value->spec.shape, &variable->spec.shape);
-    if (!state || !same || target->assigned != NULL) {
-        bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "variable \"%s\" %s", target->name,
-                       !state  ? "is no state variable and cannot be assigned"
-                       : !same ? "is assigned a value of another shape or type"
-                               : "is assigned twice");
-        return;
-    }
-    target->assigned = value;
 }
 
 // --- What others need ----------------------------------------------------------------------------

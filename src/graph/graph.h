@@ -40,7 +40,8 @@ struct bel_node {
 
 typedef struct bel_graph_variable {
     char *name;
-    bel_value *value;
+    bel_value *value; // of values of replicas: all of them
+    bel_value *read;  // what bel_variable gives for it
     bel_initializer initializer;
     bel_variable_kind kind;
     bel_value *assigned; // what a state variable is assigned, or NULL
@@ -84,6 +85,7 @@ struct bel_graph {
     bel_graph_lookup *lookups;
     bel_graph_collective *collectives;
     int replica_count; // that exchange with each other; 0 is 1
+    int kept_replicas; // that variables have values of; 0 is replica_count
     size_t node_count, node_capacity;
     size_t value_count, value_capacity;
     size_t variable_count, variable_capacity;
@@ -104,6 +106,21 @@ struct bel_graph {
 bel_node *bel_graph_add_node(bel_graph *graph, const char *name, bel_op op,
                              const bel_attr_list *attrs, bel_value *const *inputs, int input_count);
 bel_value *bel_graph_add_view(bel_graph *graph, const char *name, const bel_tensor *tensor);
+
+// A variable under its full name, which is new, and of exactly this shape: bel_variable without
+// what it does for values of replicas. Sticky errors.
+bel_value *bel_graph_add_variable(bel_graph *graph, const char *full, const bel_shape *shape,
+                                  bel_initializer initializer, bel_variable_kind kind);
+
+// Whether steps assign to such a variable; whether each replica has a value of its own.
+static inline bool bel_variable_is_state(bel_variable_kind kind)
+{
+    return kind >= BEL_VARIABLE_STATE_MEAN;
+}
+static inline bool bel_variable_is_kept_by_replica(bel_variable_kind kind)
+{
+    return kind >= BEL_VARIABLE_REPLICA;
+}
 
 // The name of a variable or table in the scope that is open. False, with an error that sticks: it
 // is too long.

@@ -97,7 +97,8 @@ static bel_status *build_eval(bel_job *job, bel_job_eval *eval)
     }
     BEL_TRY(bel_input_fn_open(eval->spec->input_fn, eval->spec->input_user, estimator,
                               BEL_MODE_EVAL, bel_input_names(job->trainable.input), &eval->input));
-    BEL_TRY(bel_model_build(estimator, BEL_MODE_EVAL, NULL, eval->input, &eval->built));
+    BEL_TRY(bel_model_build(estimator, BEL_MODE_EVAL, NULL, eval->input, estimator->replica_count,
+                            &eval->built));
     BEL_TRY(bel_rows_init(&eval->rows, eval->built->graph, estimator->config.seed));
     return find_values(job, eval);
 }

@@ -84,6 +84,9 @@ static bel_status *read_variable(const bel_warm_start *warm, const bel_ckpt_read
     bel_status *status = NULL;
     if (bel_ckpt_find(reader, there) < 0) {
         status = not_there(reader, false, variable->name, there);
+    } else if (variable->own_elements > 0) {
+        status = bel_ckpt_read_replicas(reader, there, variable->kind, &variable->shape, 0,
+                                        variable->elements, values);
     } else if (warm->averages) {
         status = bel_ckpt_read_average(reader, there, BEL_DTYPE_F32, &variable->shape, 0,
                                        variable->elements, values);

@@ -127,7 +127,7 @@ static bel_status *make_layout(member *m, const Bel__Setup *setup)
     for (size_t v = 0; v < count && status == NULL; v++) {
         const Bel__Variable *from = setup->variables[v];
         bel_shape shape;
-        bool good = from->kind >= 0 && from->kind <= BEL_VARIABLE_STATE_SUM &&
+        bool good = from->kind >= 0 && from->kind <= BEL_VARIABLE_REPLICA_FIRST &&
                     read_shape(from, &shape) && bel_shape_elements(&shape) <= most - all;
         if (!good) {
             status = BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: variable \"%s\"", from->name);

@@ -1,8 +1,10 @@
 // What a tower has finished becomes reports: elements are counted down chunk by chunk, by any
 // thread of any tower, and the thread that finishes the last of a chunk sends its sum to the
 // chunk's shard. The countdown is acquire and release, so that the thread that brings it to zero
-// sees what all the others have written. The sum is made in place, in the range of the node's first
-// replica, and stays as it is until the next version has come: lanes do not copy it.
+// sees what all the others have written. They are combined in place, in the range of the node's
+// first replica, and stays as it is until the next version has come: lanes do not copy it.
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/trace.h"
@@ -27,25 +29,86 @@ bel_trace_event bel_worker_event(const bel_worker *worker, bel_trace_span span, 
                              .span = (uint8_t)span};
 }
 
-// Sums each of this worker's nodes over its replicas, for one chunk, and sends them. All replicas
-// have their batches by then, so their weights are known. What is a plain sum over replicas is not
-// brought to a mean of examples.
+// The first replica of the node that has examples speaks for all.
+static bel_weight take_first(const bel_worker *worker, const bel_chunk *chunk,
+                             const bel_assignment_node *node)
+{
+    float *const *ranges = worker->config.ranges + (node->first - worker->first_replica);
+    const bel_weight *weights = worker->plain_weights + (node->first - worker->first_replica);
+    int from = 0;
+    while (from < node->count && weights[from].replicas == 0)
+        from++;
+    if (from == node->count) return (bel_weight){0};
+    if (from > 0)
+        memcpy(ranges[0] + chunk->offset, ranges[from] + chunk->offset,
+               (size_t)chunk->count * sizeof(float));
+    return weights[from];
+}
+
+// Brings replica `replica`'s own elements that lie in the segment to `to`, a range; those that it
+// has not assigned in this step are as they were.
+static void take_own(const bel_worker *worker, const bel_segment *segment, int replica, float *to)
+{
+    const bel_worker_config *config = &worker->config;
+    const bel_layout_variable *variable = &config->layout->variables[segment->variable];
+    int r = replica - worker->first_replica;
+    int64_t from = bel_layout_own_first(variable, replica), end = from + variable->own_elements;
+    if (from < segment->first) from = segment->first;
+    if (end > segment->first + segment->count) end = segment->first + segment->count;
+    if (from >= end) return;
+    bool assigned = worker->plain_weights[r].replicas > 0 &&
+                    worker->function->model->reports[segment->variable] != NULL;
+    const float *own = assigned ? config->ranges[r] + variable->offset
+                                : bel_space_variable(config->space, segment->variable);
+    to += variable->offset;
+    if (own != to) memcpy(to + from, own + from, (size_t)(end - from) * sizeof(float));
+}
+
+// Values of replicas are put side by side.
+static bel_weight take_replicas(const bel_worker *worker, const bel_chunk *chunk,
+                                const bel_assignment_node *node)
+{
+    const bel_layout *layout = worker->config.layout;
+    bel_weight all = {0};
+    for (int j = 0; j < node->count; j++) {
+        int r = node->first + j - worker->first_replica;
+        all.replicas += worker->plain_weights[r].replicas;
+        all.examples += worker->plain_weights[r].examples;
+    }
+    for (int s = 0; s < chunk->segment_count; s++)
+        for (int j = 0; j < node->count; j++)
+            take_own(worker, &layout->segments[chunk->first_segment + s], node->first + j,
+                     worker->config.ranges[node->first - worker->first_replica]);
+    return all;
+}
+
+// What is a plain sum over replicas is not brought to a mean of examples.
+static bel_weight combine(const bel_worker *worker, const bel_chunk *chunk,
+                          const bel_assignment_node *node)
+{
+    int first = node->first - worker->first_replica;
+    if (chunk->kind == BEL_VARIABLE_STATE_FIRST) return take_first(worker, chunk, node);
+    if (chunk->kind >= BEL_VARIABLE_REPLICA) return take_replicas(worker, chunk, node);
+    bool plain = chunk->kind == BEL_VARIABLE_STATE_SUM;
+    const bel_weight *weights = (plain ? worker->plain_weights : worker->weights) + first;
+    return bel_assignment_sum_node(node, worker->config.ranges + first, weights, chunk->offset,
+                                   chunk->count);
+}
+
+// Combines what the replicas of each of this worker's nodes have, for one chunk, and sends it. All
+// replicas have their batches by then, so their weights are known.
 bel_status *bel_worker_report_chunk(bel_worker *worker, int c)
 {
     const bel_assignment *assignment = worker->config.assignment;
     const bel_chunk *chunk = &worker->config.layout->chunks[c];
-    bool plain = chunk->kind == BEL_VARIABLE_STATE_SUM;
     int w = worker->config.worker;
     int64_t begun = bel_trace_begin();
     for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++) {
         const bel_assignment_node *node = &assignment->nodes[k];
-        int first = node->first - worker->first_replica;
-        float *const *ranges = worker->config.ranges + first;
-        const bel_weight *weights = (plain ? worker->plain_weights : worker->weights) + first;
-        bel_weight weight =
-            bel_assignment_sum_node(node, ranges, weights, chunk->offset, chunk->count);
+        const float *range = worker->config.ranges[node->first - worker->first_replica];
+        bel_weight weight = combine(worker, chunk, node);
         BEL_TRY(bel_client_report(worker->config.client, worker->step, worker->decision, c, k,
-                                  weight, ranges[0] + chunk->offset));
+                                  weight, range + chunk->offset));
         bel_fault_point("worker_reported");
     }
     bel_trace_end(bel_worker_event(worker, BEL_TRACE_REPORT, c), begun);

@@ -76,7 +76,11 @@ static void list_outputs(const bel_worker *worker, bel_worker_function *function
             int variable = layout->segments[chunk->first_segment + s].variable;
             if (model->reports[variable] == NULL) continue;
             const bel_layout_variable *v = &layout->variables[variable];
-            function->chunk_reports[c] += bel_worker_overlap(chunk, v, 0, v->elements);
+            for (int r = 0; r < worker->replica_count; r++) {
+                int64_t own = bel_layout_own_first(v, worker->first_replica + r);
+                function->chunk_reports[c] +=
+                    bel_worker_overlap(chunk, v, own, bel_layout_own_count(v));
+            }
         }
     }
 }
@@ -202,8 +206,7 @@ void bel_worker_destroy(bel_worker *worker)
 static void begin_reports(bel_worker *worker)
 {
     for (int c = 0; c < worker->config.layout->chunk_count; c++) {
-        atomic_store_explicit(&worker->chunk_left[c],
-                              worker->function->chunk_reports[c] * worker->replica_count,
+        atomic_store_explicit(&worker->chunk_left[c], worker->function->chunk_reports[c],
                               memory_order_relaxed);
     }
 }

@@ -7,7 +7,8 @@
 source "$(dirname "$0")/lib.sh" "$1"
 export XDG_RUNTIME_DIR=$work # sockets lie below it
 
-# Normalises by mean and deviation of the batches of all replicas: three exchanges forward, three backward.
+# Normalises by mean and deviation of the batches of all replicas: three exchanges forward, three backward. Before that
+# each replica takes off a moving mean of its own batches.
 cat >exchanging.c <<'END'
 #include <belfry/belfry.h>
 static bel_value *whole(bel_graph *g, bel_value *x)
@@ -23,6 +24,11 @@ static bel_status *model_fn(bel_model_context *c, bel_estimator_spec *s)
     bel_graph *g = bel_context_graph(c);
     const bel_estimator *e = bel_context_estimator(c);
     bel_value *h = bel_tanh(g, bel_dense(g, bel_context_only_feature(c), 24, "hidden"));
+    const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
+    bel_value *own = bel_variable(g, "own", &BEL_SHAPE(24), zeros, BEL_VARIABLE_REPLICA_MEAN);
+    bel_value *mean = bel_reduce_mean(g, h, (int64_t[]){0}, 1, false), *tenth = bel_scalar(g, BEL_DTYPE_F32, 0.1);
+    bel_assign_state(g, own, bel_add(g, own, bel_mul(g, bel_sub(g, mean, own), tenth)));
+    h = bel_sub(g, h, own);
     if (bel_context_mode(c) == BEL_MODE_TRAIN) {
         bool other = bel_estimator_rank(e) == 1 && bel_estimator_param(e, "other", NULL) != NULL;
         bel_value *apart = bel_sub(g, h, whole(g, h));

@@ -95,20 +95,14 @@ static bel_value *constants(bel_graph *g, const float *numbers, int count)
     return bel_constant(g, &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(count), copy});
 }
 
-// Row r of the state variable `name` becomes what replica r was given: the mean over replicas of a
-// row times their number.
+// What each replica was given.
 static void keep(bel_graph *g, const char *name, bel_value *given)
 {
     bel_shape shape = bel_value_shape(given);
-    int64_t count = bel_shape_elements(&shape), replicas = bel_replica_count(g);
+    bel_shape flat = BEL_SHAPE(bel_shape_elements(&shape));
     const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
-    bel_value *variable =
-        bel_variable(g, name, &BEL_SHAPE(replicas, count), zeros, BEL_VARIABLE_STATE_MEAN);
-    bel_value *mine = bel_one_hot(g, bel_replica_id(g), replicas);
-    bel_value *row = bel_reshape(g, bel_cast(g, given, BEL_DTYPE_F32), &BEL_SHAPE(1, count));
-    bel_value *column = bel_reshape(g, mine, &BEL_SHAPE(replicas, 1));
-    bel_value *all = bel_mul(g, column, row);
-    bel_assign_state(g, variable, bel_mul(g, all, bel_scalar(g, BEL_DTYPE_F32, (double)replicas)));
+    bel_value *variable = bel_variable(g, name, &flat, zeros, BEL_VARIABLE_REPLICA);
+    bel_assign_state(g, variable, bel_reshape(g, bel_cast(g, given, BEL_DTYPE_F32), &flat));
 }
 
 static void finish(bel_model_context *context, bel_estimator_spec *spec)

@@ -31,7 +31,8 @@ typedef struct bel_weight {
 } bel_weight;
 
 // Two nodes side by side: the weight of both together, and what each value is multiplied by before
-// they are added, rounded to its type; 1 and 1 where their replicas have as many examples on average.
+// they are added, rounded to its type; 1 and 1 where their replicas have as many examples on
+// average.
 bel_weight bel_weight_add(bel_weight left, bel_weight right, double *out_left, double *out_right);
 
 // The weight under which each replica with examples counts once.

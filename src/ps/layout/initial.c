@@ -157,7 +157,8 @@ static bel_status *fill_orthogonal(float *values, const bel_layout_variable *var
 
 // --- Choice --------------------------------------------------------------------------------------
 
-bel_status *bel_initial_values(const bel_layout_variable *variable, uint64_t seed, float *values)
+// One value, be it everybody's or a replica's.
+static bel_status *fill(const bel_layout_variable *variable, uint64_t seed, float *values)
 {
     bel_rng_key key =
         bel_rng_key_make(seed, "init", bel_hash64(variable->name, strlen(variable->name)));
@@ -177,5 +178,21 @@ bel_status *bel_initial_values(const bel_layout_variable *variable, uint64_t see
     case BEL_INIT_HE_NORMAL: fill_normal(values, count, sqrt(2.0 / in), key); break;
     case BEL_INIT_ORTHOGONAL: return fill_orthogonal(values, variable, value == 0 ? 1 : value, key);
     }
+    return NULL;
+}
+
+// Values of replicas begin alike: as one of them would without the axis of replicas.
+bel_status *bel_initial_values(const bel_layout_variable *variable, uint64_t seed, float *values)
+{
+    bel_layout_variable one = *variable;
+    if (variable->own_elements > 0) {
+        one.elements = variable->own_elements;
+        one.shape.rank--;
+        memmove(one.shape.dims, one.shape.dims + 1,
+                (size_t)one.shape.rank * sizeof *one.shape.dims);
+    }
+    BEL_TRY(fill(&one, seed, values));
+    for (int64_t first = one.elements; first < variable->elements; first += one.elements)
+        memcpy(values + first, values, (size_t)one.elements * sizeof *values);
     return NULL;
 }

@@ -26,6 +26,9 @@ static int64_t take_variables(bel_layout *layout, const bel_layout_variable *var
         variable->name = bel_xstrdup(variables[v].name);
         bel_index_put_text(&layout->names, variable->name, v);
         variable->elements = bel_shape_elements(&variable->shape);
+        variable->own_elements = 0;
+        if (variable->kind >= BEL_VARIABLE_REPLICA)
+            variable->own_elements = variable->elements / variable->shape.dims[0];
         variable->first_grain = layout->grain_count;
         size += align(variable->elements, BEL_LAYOUT_ALIGN);
         layout->grain_count += bel_grains_of(variable->elements);

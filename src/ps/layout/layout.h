@@ -28,10 +28,21 @@ typedef struct bel_layout_variable {
     bel_initializer initializer;
     uint32_t kept_by; // bit f: step function f leaves it as it is
     int64_t elements;
-    int64_t offset;      // first element in the space
-    int64_t first_grain; // number of its first grain among all grains
-    int first_chunk;     // the chunk of its first element
+    int64_t own_elements; // of each replica's own value, replica r's the r-th; 0: all share one
+    int64_t offset;       // first element in the space
+    int64_t first_grain;  // number of its first grain among all grains
+    int first_chunk;      // the chunk of its first element
 } bel_layout_variable;
+
+// Where what replica `replica` reports of a variable begins in it, and how many elements it is.
+static inline int64_t bel_layout_own_first(const bel_layout_variable *variable, int replica)
+{
+    return variable->own_elements * replica;
+}
+static inline int64_t bel_layout_own_count(const bel_layout_variable *variable)
+{
+    return variable->own_elements > 0 ? variable->own_elements : variable->elements;
+}
 
 typedef struct bel_segment {
     int variable;

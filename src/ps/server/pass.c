@@ -71,16 +71,6 @@ static void direct_piece(pass *p, const bel_shard_group *group, int64_t offset, 
     bel_rule_prepare(&group->numbers, direction, p->values + offset, direction, slots, n);
 }
 
-// State variables have no rule: a mean over the replicas, or a sum on top of the old value.
-static void state_piece(pass *p, bel_variable_kind kind, int64_t offset, int64_t n)
-{
-    const float *sum = sum_piece(p->shard, p->chunk, offset, n);
-    for (int64_t i = 0; i < n; i++) {
-        p->new_values[offset + i] =
-            kind == BEL_VARIABLE_STATE_MEAN ? sum[i] * p->scale : p->values[offset + i] + sum[i];
-    }
-}
-
 // A step without examples, or of a function that does not update them: values and slots stay as
 // they are.
 static void keep_piece(pass *p, bel_job_kind job, int64_t offset, int64_t n)
@@ -89,6 +79,56 @@ static void keep_piece(pass *p, bel_job_kind job, int64_t offset, int64_t n)
     float *direction = p->shard->sums;
     if (job == BEL_JOB_SUM && direction != NULL) memset(direction + offset, 0, bytes);
     if (p->new_values != p->values) memcpy(p->new_values + offset, p->values + offset, bytes);
+}
+
+// Nodes stand in the order of replicas.
+static void first_piece(pass *p, int64_t offset, int64_t n)
+{
+    int64_t start = p->shard->config.layout->chunks[p->chunk->chunk].offset;
+    int node = 0;
+    while (p->chunk->taken[node] == NULL)
+        node++;
+    memcpy(p->new_values + offset, p->chunk->taken[node] + (offset - start),
+           (size_t)n * sizeof(float));
+}
+
+// Of `n` elements from `first` of the variable, each node has those that belong to its replicas;
+// the others stay as they are.
+static void replicas_piece(pass *p, const bel_layout_variable *variable, int64_t first, int64_t n)
+{
+    const bel_assignment *assignment = p->shard->config.assignment;
+    int64_t start = p->shard->config.layout->chunks[p->chunk->chunk].offset;
+    keep_piece(p, BEL_JOB_PASS, variable->offset + first, n);
+    for (int k = 0; k < assignment->node_count; k++) {
+        const bel_assignment_node *node = &assignment->nodes[k];
+        int64_t from = bel_layout_own_first(variable, node->first);
+        int64_t end = bel_layout_own_first(variable, node->first + node->count);
+        if (from < first) from = first;
+        if (end > first + n) end = first + n;
+        if (p->chunk->taken[k] == NULL || from >= end) continue;
+        int64_t offset = variable->offset + from;
+        memcpy(p->new_values + offset, p->chunk->taken[k] + (offset - start),
+               (size_t)(end - from) * sizeof(float));
+    }
+}
+
+// State variables have no rule.
+static void state_piece(pass *p, const bel_segment *segment, int64_t at, int64_t n)
+{
+    const bel_layout_variable *variable = &p->shard->config.layout->variables[segment->variable];
+    int64_t offset = segment->offset + at;
+    if (variable->own_elements > 0) {
+        replicas_piece(p, variable, segment->first + at, n);
+        return;
+    }
+    if (variable->kind == BEL_VARIABLE_STATE_FIRST) {
+        first_piece(p, offset, n);
+        return;
+    }
+    bool mean = variable->kind == BEL_VARIABLE_STATE_MEAN;
+    const float *sum = sum_piece(p->shard, p->chunk, offset, n);
+    for (int64_t i = 0; i < n; i++)
+        p->new_values[offset + i] = mean ? sum[i] * p->scale : p->values[offset + i] + sum[i];
 }
 
 // What a job does to `n` elements from `at` of a segment, which all belong to one variable.
@@ -102,7 +142,7 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
     }
     bel_variable_kind kind = shard->config.layout->variables[segment->variable].kind;
     if (kind != BEL_VARIABLE_TRAINABLE) { // with the sums, as reports may be gone at the update
-        if (job != BEL_JOB_UPDATE) state_piece(p, kind, offset, n);
+        if (job != BEL_JOB_UPDATE) state_piece(p, segment, at, n);
         return;
     }
     const bel_shard_group *group = bel_shard_group_of(shard, segment->variable);

@@ -7,8 +7,9 @@
 // step is given what the others have seen, also where this shard is a step ahead of the others. (It
 // is never two ahead: the next step's exchange waits for that worker.)
 //
-// Everything a worker says is copied before it is checked, and checked before it is used. What comes again from the same process is
-// passed over unread, as the room that it points into may hold something else by then.
+// Everything a worker says is copied before it is checked, and checked before it is used. What
+// comes again from the same process is passed over unread, as the room that it points into may hold
+// something else by then.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -48,6 +48,9 @@ static bel_status *load_segment(bel_shard *shard, const bel_ckpt_reader *reader,
 {
     const bel_layout_variable *variable = &shard->config.layout->variables[segment->variable];
     float *values = shard->config.space->buffers[0] + segment->offset;
+    if (variable->own_elements > 0)
+        return bel_ckpt_read_replicas(reader, variable->name, variable->kind, &variable->shape,
+                                      segment->first, segment->count, values);
     BEL_TRY(bel_ckpt_read(reader, variable->name, BEL_DTYPE_F32, &variable->shape, segment->first,
                           segment->count, values));
     if (variable->kind != BEL_VARIABLE_TRAINABLE) return NULL;

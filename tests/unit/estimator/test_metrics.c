@@ -173,7 +173,7 @@ static bel_status *build(bel_model_fn *model_fn, const bel_param *params, int pa
     config.model_dir = "unused";
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(model_fn, &config, params, param_count, &estimator));
-    bel_status *status = bel_model_build(estimator, mode, NULL, input, out_built);
+    bel_status *status = bel_model_build(estimator, mode, NULL, input, 1, out_built);
     bel_estimator_destroy(estimator);
     return status;
 }

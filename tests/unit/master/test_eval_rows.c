@@ -66,7 +66,7 @@ static void test_step(void **state)
     bel_job job = {.estimator = estimator, .backend = &backend, .saved_step = STEPS};
     bel_job_eval eval = {.last_step = -1};
     BEL_ASSERT_OK(bel_input_fn_open(input, NULL, estimator, BEL_MODE_EVAL, NULL, &eval.input));
-    BEL_ASSERT_OK(bel_model_build(estimator, BEL_MODE_EVAL, NULL, eval.input, &eval.built));
+    BEL_ASSERT_OK(bel_model_build(estimator, BEL_MODE_EVAL, NULL, eval.input, 1, &eval.built));
     BEL_ASSERT_OK(bel_rows_init(&eval.rows, eval.built->graph, config.seed));
     BEL_ASSERT_OK(bel_job_read_rows(&job, &eval, STEPS));
 
