@@ -1,10 +1,13 @@
-// Evaluation and prediction: groups of `tower_count` batches run side by side; between groups
-// the results are taken in block order. So the sums, which are added in double, do not depend on
-// how many towers there are or which of them was first, and neither does the order in which
-// examples are handed out.
+// Evaluation and prediction. Batches run in groups of `tower_count` side by side (blocks.h), and
+// in evaluation others may run some, too. What batches add is kept until all before them are there:
+// so the sums, which are added in double, do not depend on how many towers and helpers there are or
+// which of them was first, and neither does the order in which examples are handed out.
 //
-// A group waits for its slowest tower. A batch without examples, which a map may leave, runs
-// nothing and adds nothing. Prediction does not ask `between`.
+// Blocks are given out in order and stay within a window behind the first that is missing, so
+// memory is bounded. When there is none left to give out, towers run those that helpers still have,
+// from the first on: an evaluation never waits for a helper, whatever has become of it.
+//
+// A group waits for its slowest tower. Prediction does not ask `between`.
 #include "estimator/evaluation.h"
 
 #include <math.h>
@@ -12,130 +15,64 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
-#include "base/thread.h"
+#include "estimator/blocks.h"
 #include "estimator/metrics.h"
 
-typedef struct eval_tower { // its part of a group
-    const bel_evaluation_config *config;
-    int64_t block; // to run, or -1: nothing in this group
-    bel_forward *forward;
-    bel_batch *batch;
-    bel_instance *instance; // with the outputs; NULL: the batch had no example
-    bel_status *status;
-} eval_tower;
+// --- What a batch adds ---------------------------------------------------------------------------
 
-typedef struct group {
-    const bel_evaluation_config *config;
-    eval_tower *towers;
-    bel_team *dispatch;
-    bel_program_output *outputs;
-    int output_count;
-    int64_t block_count;
-    int64_t next_block;
-} group;
+// Lists and numbers lie in one piece of memory, which begins with the list.
+typedef struct sums_memory {
+    bel_batch_sums sums;
+    int64_t *memory; // OWN
+} sums_memory;
 
-// One batch on one tower.
-static bel_status *run_block(eval_tower *tower)
+static sums_memory make_sums(int64_t block, int64_t examples, int output_count, int64_t values)
 {
-    const bel_evaluation_config *config = tower->config;
-    BEL_TRY(bel_input_read(config->input, tower->block, tower->batch));
-    if (tower->batch->example_count == 0) return NULL;
-    BEL_TRY(bel_forward_run(tower->forward, tower->batch->fields, tower->block, &tower->instance));
-    if (config->forward.built->mode != BEL_MODE_PREDICT) return NULL;
-    return bel_forward_check_rows(tower->forward, tower->instance, tower->batch->example_count);
+    size_t lists = (size_t)output_count * sizeof(int64_t);
+    int64_t *memory = bel_xcalloc(1, lists + (size_t)values * sizeof(float) + 1);
+    return (sums_memory){.sums = {.block = block,
+                                  .examples = examples,
+                                  .output_count = output_count,
+                                  .elements = memory,
+                                  .values = (float *)(void *)(memory + output_count)},
+                         .memory = memory};
 }
 
-// On a thread of the dispatch team.
-static void run_tower(void *argument, int64_t tile)
+// The outputs of a run, one behind the other; none where the batch had no example.
+static sums_memory take_run(const bel_block_run *run, int output_count)
 {
-    group *g = argument;
-    eval_tower *tower = &g->towers[tile];
-    if (tower->block >= 0) tower->status = run_block(tower);
-}
-
-// The order in which add_batch reads them: the loss, its weight, then of each metric sum and
-// weight.
-static void list_outputs(group *g)
-{
-    const bel_estimator_spec *spec = &g->config->forward.built->spec;
-    enum { EVAL_OUTPUTS = 2 * BEL_MAX_METRICS + 3, PREDICT_OUTPUTS = BEL_MAX_OUTPUTS + 1 };
-    g->outputs = bel_xcalloc((size_t)EVAL_OUTPUTS + PREDICT_OUTPUTS, sizeof *g->outputs);
-    if (g->config->forward.built->mode == BEL_MODE_PREDICT) {
-        bel_output outputs[BEL_MAX_OUTPUTS + 1];
-        g->output_count = bel_spec_outputs(spec, outputs);
-        for (int i = 0; i < g->output_count; i++)
-            g->outputs[i].value = outputs[i].value;
-        return;
+    int64_t all = 0;
+    int count = run->instance != NULL ? output_count : 0;
+    for (int i = 0; i < count; i++) {
+        const bel_tensor output = bel_instance_output(run->instance, i);
+        all += bel_shape_elements(&output.shape);
     }
-    g->outputs[g->output_count++].value = spec->loss;
-    if (spec->loss_weight != NULL) g->outputs[g->output_count++].value = spec->loss_weight;
-    for (int m = 0; m < spec->metric_count; m++) {
-        g->outputs[g->output_count++].value = spec->metrics[m].sum;
-        if (spec->metrics[m].weight == NULL) continue;
-        g->outputs[g->output_count++].value = spec->metrics[m].weight;
+    int64_t examples = run->instance != NULL ? run->batch->example_count : 0;
+    sums_memory made = make_sums(run->block, examples, count, all);
+    float *to = (float *)(void *)(made.memory + count);
+    for (int i = 0; i < count; i++) {
+        const bel_tensor output = bel_instance_output(run->instance, i);
+        made.memory[i] = bel_shape_elements(&output.shape);
+        memcpy(to, output.data, (size_t)made.memory[i] * sizeof *to);
+        to += made.memory[i];
     }
-    bool confusion = spec->confusion != NULL && g->config->details != NULL;
-    if (confusion) g->outputs[g->output_count++].value = spec->confusion;
+    return made;
 }
 
-static bel_status *never_ends(const bel_evaluation_config *config)
+static sums_memory copy_sums(const bel_batch_sums *from)
 {
-    bool predicts = config->forward.built->mode == BEL_MODE_PREDICT;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s would never end: the input repeats forever%s",
-                   predicts ? "the prediction" : "the evaluation",
-                   predicts ? "" : " and steps is not set");
+    int64_t all = 0;
+    for (int i = 0; i < from->output_count; i++)
+        all += from->elements[i];
+    sums_memory made = make_sums(from->block, from->examples, from->output_count, all);
+    for (int i = 0; i < from->output_count; i++)
+        made.memory[i] = from->elements[i];
+    if (all > 0)
+        memcpy(made.memory + from->output_count, from->values, (size_t)all * sizeof(float));
+    return made;
 }
 
-// Takes part of what it makes on an error, too: group_deinit frees it in any case.
-static bel_status *group_init(group *g, const bel_evaluation_config *config)
-{
-    *g = (group){.config = config,
-                 .block_count = bel_input_block_count(config->input, true),
-                 .towers = bel_xcalloc((size_t)config->tower_count, sizeof *g->towers)};
-    if (config->steps > 0 && config->steps < g->block_count) g->block_count = config->steps;
-    if (g->block_count == INT64_MAX) return never_ends(config);
-    list_outputs(g);
-    BEL_TRY(bel_team_create(config->tower_count, &g->dispatch));
-    for (int t = 0; t < config->tower_count; t++) {
-        eval_tower *tower = &g->towers[t];
-        tower->config = config;
-        tower->batch = bel_batch_create(config->input);
-        BEL_TRY(bel_forward_create(&config->forward, g->outputs, g->output_count, &tower->forward));
-    }
-    return NULL;
-}
-
-static void group_deinit(group *g)
-{
-    for (int t = 0; t < g->config->tower_count; t++) {
-        bel_forward_destroy(g->towers[t].forward);
-        if (g->towers[t].batch != NULL) bel_batch_destroy(g->towers[t].batch);
-        bel_status_destroy(g->towers[t].status);
-    }
-    bel_team_destroy(g->dispatch);
-    bel_free(g->towers);
-    bel_free(g->outputs);
-}
-
-// Runs the next group; *out_more is false when there was no block left.
-static bel_status *run_group(group *g, bool *out_more)
-{
-    *out_more = g->next_block < g->block_count;
-    if (!*out_more) return NULL;
-    for (int t = 0; t < g->config->tower_count; t++) {
-        g->towers[t].block = g->next_block < g->block_count ? g->next_block++ : -1;
-        g->towers[t].instance = NULL;
-    }
-    bel_team_run(g->dispatch, run_tower, g, g->config->tower_count);
-    for (int t = 0; t < g->config->tower_count; t++) {
-        bel_status *status = g->towers[t].status;
-        g->towers[t].status = NULL;
-        if (status == NULL) continue;
-        return bel_status_wrap(status, __FILE__, __LINE__, "batch %lld",
-                               (long long)g->towers[t].block);
-    }
-    return NULL;
-}
+// --- Sums over batches ---------------------------------------------------------------------------
 
 typedef struct totals {
     double loss_sum, loss_weight, batch_loss_sum;
@@ -144,20 +81,42 @@ typedef struct totals {
     bel_details *details; // NULL: not wanted
 } totals;
 
-// Output of the tower's last run.
-static double scalar_of(const eval_tower *tower, int output)
+// Reads a batch's outputs one after the other.
+typedef struct cursor {
+    const bel_batch_sums *sums;
+    int output;
+    const float *at;
+} cursor;
+
+// The next output, which is `value` of the graph; of two dimensions the second may be open.
+static bel_tensor next_output(cursor *c, const bel_value *value)
 {
-    return (double)*(const float *)bel_instance_output(tower->instance, output).data;
+    union {
+        const float *read;
+        void *view;
+    } data = {.read = c->at};
+    int64_t elements = c->sums->elements[c->output++];
+    bel_tensor tensor = {
+        .dtype = BEL_DTYPE_F32, .shape = bel_value_shape(value), .data = data.view};
+    if (tensor.shape.rank == 2) tensor.shape.dims[1] = elements / tensor.shape.dims[0];
+    c->at += elements;
+    return tensor;
+}
+
+static double next_scalar(cursor *c, const bel_value *value)
+{
+    const bel_tensor tensor = next_output(c, value);
+    return (double)*(const float *)tensor.data;
 }
 
 // The batch counts by its weight where the model gives one, else by its examples.
-static void add_batch(totals *t, const eval_tower *tower, const bel_estimator_spec *spec)
+static void add_batch(totals *t, const bel_batch_sums *sums, const bel_estimator_spec *spec)
 {
-    if (tower->block < 0 || tower->instance == NULL) return;
-    int output = 0;
-    double loss = scalar_of(tower, output++), share = (double)tower->batch->example_count;
-    if (spec->loss_weight != NULL) share = scalar_of(tower, output++);
-    t->examples += tower->batch->example_count;
+    cursor c = {sums, 0, sums->values};
+    if (sums->examples == 0) return;
+    double loss = next_scalar(&c, spec->loss), share = (double)sums->examples;
+    if (spec->loss_weight != NULL) share = next_scalar(&c, spec->loss_weight);
+    t->examples += sums->examples;
     if (share != 0) { // else the mean is over nothing
         t->loss_sum += loss * share;
         t->loss_weight += share;
@@ -165,30 +124,141 @@ static void add_batch(totals *t, const eval_tower *tower, const bel_estimator_sp
         t->batches++;
     }
     for (int m = 0; m < spec->metric_count; m++) {
-        bel_tensor sum = bel_instance_output(tower->instance, output++), weight;
-        bool weighted = spec->metrics[m].weight != NULL;
-        if (weighted) weight = bel_instance_output(tower->instance, output++);
-        bel_metric_sums_add(&t->metrics[m], &sum, weighted ? &weight : NULL,
-                            tower->batch->example_count);
+        const bel_metric *metric = &spec->metrics[m];
+        bel_tensor sum = next_output(&c, metric->sum), weight;
+        if (metric->weight != NULL) weight = next_output(&c, metric->weight);
+        bel_metric_sums_add(&t->metrics[m], &sum, metric->weight != NULL ? &weight : NULL,
+                            sums->examples);
     }
     if (t->details == NULL || t->details->classes == 0) return;
-    const float *counts = bel_instance_output(tower->instance, output).data;
+    const float *counts = next_output(&c, spec->confusion).data;
     for (int i = 0; i < t->details->classes * t->details->classes; i++)
         t->details->confusion[i] += (double)counts[i];
 }
 
-// All groups, in block order.
-static bel_status *add_batches(group *g, totals *t)
+// --- Batches in order ----------------------------------------------------------------------------
+
+enum { WINDOW = 1024, MOST_GIVEN = 32 };
+
+typedef struct dealing {
+    const bel_evaluation_config *config;
+    bel_blocks *blocks;
+    int64_t *wanted;            // by tower
+    int64_t added, next, end;   // blocks: all before are added; the next to begin; behind the last
+    sums_memory window[WINDOW]; // by block modulo WINDOW: from `added` on; no memory: not there
+} dealing;
+
+// The first to come counts; they are all the same.
+static void keep(dealing *d, sums_memory made)
 {
-    for (bool more = true; more;) {
-        BEL_TRY(run_group(g, &more));
-        for (int i = 0; more && i < g->config->tower_count; i++)
-            add_batch(t, &g->towers[i], &g->config->forward.built->spec);
-        if (g->config->between != NULL) BEL_TRY(g->config->between(g->config->context));
+    int64_t block = made.sums.block;
+    sums_memory *to = &d->window[block % WINDOW];
+    if (block < d->added || block >= d->next || to->memory != NULL) {
+        bel_free(made.memory);
+    } else {
+        *to = made;
+    }
+}
+
+// Whether outputs are what the model's are: a helper may be of another mind.
+static bool fits(const dealing *d, const bel_batch_sums *sums)
+{
+    const bel_estimator_spec *spec = &d->config->forward.built->spec;
+    if (sums->block < d->added || sums->block >= d->next || sums->examples < 0) return false;
+    if (sums->examples == 0) return sums->output_count == 0;
+    if (sums->output_count != bel_blocks_outputs(d->blocks)) return false;
+    const bel_value *values[2 * BEL_MAX_METRICS + 3];
+    int count = 0;
+    values[count++] = spec->loss;
+    if (spec->loss_weight != NULL) values[count++] = spec->loss_weight;
+    for (int m = 0; m < spec->metric_count; m++) {
+        values[count++] = spec->metrics[m].sum;
+        if (spec->metrics[m].weight != NULL) values[count++] = spec->metrics[m].weight;
+    }
+    if (count < sums->output_count) values[count++] = spec->confusion;
+    for (int i = 0; i < count; i++) {
+        bel_shape shape = bel_value_shape(values[i]);
+        int64_t closed = bel_shape_elements(&shape), have = sums->elements[i];
+        bool open = closed < 0 && shape.rank == 2 && shape.dims[0] > 0 && have >= 0;
+        if (open ? have % shape.dims[0] != 0 : have != closed) return false;
+    }
+    return true;
+}
+
+// So many at once that a helper has something to do, and that few are left to it at the end.
+static void give_to_helpers(dealing *d)
+{
+    const bel_evaluation_helpers *helpers = d->config->helpers;
+    int64_t limit = d->added + WINDOW < d->end ? d->added + WINDOW : d->end;
+    for (bool given = helpers != NULL; given;) {
+        int64_t count = (d->end - d->next) / 16;
+        if (count > MOST_GIVEN) count = MOST_GIVEN;
+        if (count < 1) count = 1;
+        if (d->next + count > limit) return;
+        given = helpers->give(helpers->context, d->next, count);
+        if (given) d->next += count;
+    }
+}
+
+static void take_from_helpers(dealing *d)
+{
+    bel_batch_sums sums;
+    const bel_evaluation_helpers *helpers = d->config->helpers;
+    while (helpers != NULL && helpers->take(helpers->context, &sums))
+        if (fits(d, &sums)) keep(d, copy_sums(&sums));
+}
+
+// Blocks that nobody has begun, then those that helpers still have.
+static void choose(dealing *d)
+{
+    int64_t late = d->added, begun = d->next;
+    for (int t = 0; t < d->config->tower_count; t++) {
+        d->wanted[t] = -1;
+        if (d->next < d->end && d->next < d->added + WINDOW) {
+            d->wanted[t] = d->next++;
+            continue;
+        }
+        while (late < begun && d->window[late % WINDOW].memory != NULL)
+            late++;
+        if (late < begun) d->wanted[t] = late++;
+    }
+}
+
+static void add_ready(dealing *d, totals *t)
+{
+    for (; d->added < d->next; d->added++) {
+        sums_memory *next = &d->window[d->added % WINDOW];
+        if (next->memory == NULL) return;
+        add_batch(t, &next->sums, &d->config->forward.built->spec);
+        bel_free(next->memory);
+        next->memory = NULL;
+    }
+}
+
+static bel_status *run_chosen(dealing *d)
+{
+    const bel_block_run *runs;
+    BEL_TRY(bel_blocks_run(d->blocks, d->wanted, &runs));
+    for (int i = 0; i < d->config->tower_count; i++)
+        if (runs[i].block >= 0) keep(d, take_run(&runs[i], bel_blocks_outputs(d->blocks)));
+    return NULL;
+}
+
+static bel_status *add_batches(dealing *d, totals *t)
+{
+    while (d->added < d->end) {
+        give_to_helpers(d);
+        choose(d);
+        BEL_TRY(run_chosen(d));
+        if (d->config->between != NULL) BEL_TRY(d->config->between(d->config->context));
+        take_from_helpers(d);
+        add_ready(d, t);
     }
     if (t->examples > 0) return NULL;
     return BEL_ERR(BEL_DATA_LOSS, "the evaluation input has no example");
 }
+
+// --- Results -------------------------------------------------------------------------------------
 
 // Means over nothing are NaN.
 static void fill_result(totals *t, const bel_estimator_spec *spec, bel_result *out_result)
@@ -204,13 +274,13 @@ static void fill_result(totals *t, const bel_estimator_spec *spec, bel_result *o
     }
 }
 
-static void begin_details(const group *g, totals *t)
+static void begin_details(const bel_evaluation_config *config, totals *t)
 {
-    const bel_estimator_spec *spec = &g->config->forward.built->spec;
-    t->details = g->config->details;
+    const bel_estimator_spec *spec = &config->forward.built->spec;
+    t->details = config->details;
     if (t->details == NULL) return;
     bel_details_deinit(t->details);
-    t->details->step = g->config->forward.step;
+    t->details->step = config->forward.step;
     if (spec->confusion == NULL) return;
     int classes = (int)bel_value_shape(spec->confusion).dims[0];
     t->details->classes = classes;
@@ -228,14 +298,14 @@ static void finish_details(totals *t, const bel_estimator_spec *spec)
     }
 }
 
-static bel_status *evaluate(group *g, bel_result *out_result)
+static bel_status *evaluate(dealing *d, bel_result *out_result)
 {
     totals t = {0};
-    const bel_estimator_spec *spec = &g->config->forward.built->spec;
-    begin_details(g, &t);
+    const bel_estimator_spec *spec = &d->config->forward.built->spec;
+    begin_details(d->config, &t);
     for (int m = 0; m < spec->metric_count; m++)
         bel_metric_sums_init(&t.metrics[m], &spec->metrics[m]);
-    bel_status *status = add_batches(g, &t);
+    bel_status *status = add_batches(d, &t);
     if (status == NULL) fill_result(&t, spec, out_result);
     if (status == NULL) finish_details(&t, spec);
     for (int m = 0; m < spec->metric_count; m++)
@@ -245,31 +315,62 @@ static bel_status *evaluate(group *g, bel_result *out_result)
 
 bel_status *bel_evaluation_run(const bel_evaluation_config *config, bel_result *out_result)
 {
-    group g;
-    bel_status *status = group_init(&g, config);
-    if (status == NULL) status = evaluate(&g, out_result);
-    group_deinit(&g);
+    dealing *d = bel_xcalloc(1, sizeof *d);
+    d->config = config;
+    d->wanted = bel_xcalloc((size_t)config->tower_count, sizeof *d->wanted);
+    bel_status *status = bel_blocks_create(config, &d->blocks);
+    if (status == NULL) d->end = bel_blocks_count(d->blocks);
+    if (status == NULL) status = evaluate(d, out_result);
+    for (int i = 0; i < WINDOW; i++)
+        bel_free(d->window[i].memory);
+    bel_blocks_destroy(d->blocks);
+    bel_free(d->wanted);
+    bel_free(d);
     return status;
 }
 
+bel_status *bel_evaluation_run_blocks(bel_blocks *blocks, int tower_count, int64_t first,
+                                      int64_t count, bool (*stop)(void *context),
+                                      bel_batch_sums_fn *take, void *context)
+{
+    int64_t *wanted = bel_xcalloc((size_t)tower_count, sizeof *wanted), end = first + count;
+    bel_status *status = NULL;
+    while (status == NULL && first < end && !stop(context)) {
+        const bel_block_run *runs;
+        for (int t = 0; t < tower_count; t++)
+            wanted[t] = first < end ? first++ : -1;
+        status = bel_blocks_run(blocks, wanted, &runs);
+        for (int t = 0; status == NULL && t < tower_count; t++) {
+            if (runs[t].block < 0) continue;
+            sums_memory made = take_run(&runs[t], bel_blocks_outputs(blocks));
+            take(context, &made.sums);
+            bel_free(made.memory);
+        }
+    }
+    bel_free(wanted);
+    return status;
+}
+
+// --- Prediction ----------------------------------------------------------------------------------
+
 // Hands out one batch: row i of an output is of example i.
-static bel_status *deliver(const eval_tower *tower, int64_t *example, bel_predict_fn *each,
-                           void *user)
+static bel_status *deliver(const bel_estimator_spec *spec, const bel_block_run *run,
+                           int64_t *example, bel_predict_fn *each, void *user)
 {
     bel_output outputs[BEL_MAX_OUTPUTS + 1];
     bel_row rows[BEL_MAX_OUTPUTS + 1];
     size_t bytes[BEL_MAX_OUTPUTS + 1];
-    if (tower->block < 0 || tower->instance == NULL) return NULL;
-    int count = bel_spec_outputs(&tower->config->forward.built->spec, outputs);
+    if (run->block < 0 || run->instance == NULL) return NULL;
+    int count = bel_spec_outputs(spec, outputs);
     for (int o = 0; o < count; o++) {
         bel_tensor *row = &rows[o].value;
-        rows[o] = (bel_row){outputs[o].name, bel_instance_output(tower->instance, o)};
+        rows[o] = (bel_row){outputs[o].name, bel_instance_output(run->instance, o)};
         row->shape.rank--;
         memmove(row->shape.dims, row->shape.dims + 1,
                 (size_t)row->shape.rank * sizeof row->shape.dims[0]);
         bytes[o] = bel_tensor_bytes(row);
     }
-    for (int64_t i = 0; i < tower->batch->example_count; i++) {
+    for (int64_t i = 0; i < run->batch->example_count; i++) {
         BEL_TRY(each(user, (*example)++, rows, count));
         for (int o = 0; o < count; o++)
             rows[o].value.data = (char *)rows[o].value.data + bytes[o];
@@ -277,18 +378,29 @@ static bel_status *deliver(const eval_tower *tower, int64_t *example, bel_predic
     return NULL;
 }
 
+static bel_status *predict_all(const bel_evaluation_config *config, bel_blocks *blocks,
+                               int64_t *wanted, bel_predict_fn *each, void *user)
+{
+    int64_t example = 0, next = 0, end = bel_blocks_count(blocks);
+    while (next < end) {
+        const bel_block_run *runs;
+        for (int t = 0; t < config->tower_count; t++)
+            wanted[t] = next < end ? next++ : -1;
+        BEL_TRY(bel_blocks_run(blocks, wanted, &runs));
+        for (int t = 0; t < config->tower_count; t++)
+            BEL_TRY(deliver(&config->forward.built->spec, &runs[t], &example, each, user));
+    }
+    return NULL;
+}
+
 bel_status *bel_prediction_run(const bel_evaluation_config *config, bel_predict_fn *each,
                                void *user)
 {
-    group g;
-    int64_t example = 0;
-    bool more = true;
-    bel_status *status = group_init(&g, config);
-    while (status == NULL && more) {
-        status = run_group(&g, &more);
-        for (int t = 0; more && status == NULL && t < config->tower_count; t++)
-            status = deliver(&g.towers[t], &example, each, user);
-    }
-    group_deinit(&g);
+    bel_blocks *blocks = NULL;
+    int64_t *wanted = bel_xcalloc((size_t)config->tower_count, sizeof *wanted);
+    bel_status *status = bel_blocks_create(config, &blocks);
+    if (status == NULL) status = predict_all(config, blocks, wanted, each, user);
+    bel_blocks_destroy(blocks);
+    bel_free(wanted);
     return status;
 }
