@@ -272,6 +272,8 @@ static const bel_option table[] = {
      "Evaluate every so many steps; 0: at checkpoints.", "eval_files"},
     {"eval_steps", INT, ALONG | BEL_VERB_EVALUATE, "0", "[0, inf)", "batches",
      EVALUATION, "Batches of an evaluation; 0: all data.", "eval_files"},
+    {"evaluate_on_workers", BOOL, ALONG, "false", NULL, NULL, EVALUATION,
+     "In a cluster: workers run batches of the evaluations of checkpoints, too.", NULL},
     {"early_stopping", INT, ALONG, "0", "[0, 1000000]", "evaluations", EVALUATION,
      "End when so many evaluations in a row were not better; 0: never.", "eval_files"},
     {"min_delta", DOUBLE, ALONG, "0", "[0, inf)", NULL, EVALUATION,

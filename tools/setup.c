@@ -166,6 +166,7 @@ static void set_run(const bel_options *options, bel_run_config *config)
     config->replicas_to_aggregate = (int)bel_options_int(options, "replicas_to_aggregate");
     config->accumulate_steps = (int)bel_options_int(options, "accumulate_steps");
     config->elastic_rescale = bel_options_bool(options, "elastic_rescale");
+    config->evaluate_on_workers = bel_options_bool(options, "evaluate_on_workers");
     const char *average = bel_options_string(options, "average");
     if (strcmp(average, "replicas") == 0) config->average = BEL_AVERAGE_REPLICAS;
     if (strcmp(average, "sum") == 0) config->average = BEL_AVERAGE_SUM;

@@ -117,6 +117,11 @@ typedef struct bel_run_config {
     bool audit_input;
     void *user; ///< for the program's functions: bel_estimator_config(estimator)->user [NULL]
     int accumulate_steps; ///< SYNC: batches that each tower computes for an update [1]
+    /// Of a cluster: workers run batches of the evaluations of saved versions, too, on a thread of
+    /// their own beside training, with the values of the checkpoint in memory while it lasts. The
+    /// evaluation's input and model functions are called there. The results have the same bits.
+    /// [false]
+    bool evaluate_on_workers;
 } bel_run_config;
 
 /// Sets every field to its default.

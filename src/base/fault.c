@@ -70,6 +70,7 @@ static const char *const point_names[] = {
     "worker_sends_stats",
     "worker_waits",
     "worker_exchanges",
+    "evaluates",
 };
 
 static void copy_part(char *to, size_t room, const char *from, size_t length)

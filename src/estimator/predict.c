@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
+#include "estimator/blocks.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/evaluation.h"
 #include "estimator/input_fn.h"
@@ -24,6 +25,7 @@ typedef struct use {
     bel_ckpt_reader *reader;
     float **values; // by graph variable, owned
     bel_rows rows;
+    bool averages; // in place of the values, where the checkpoint has them
 } use;
 
 static bel_status *open_checkpoint(use *u, const char *checkpoint)
@@ -35,7 +37,6 @@ static bel_status *open_checkpoint(use *u, const char *checkpoint)
     return BEL_ERR(BEL_NOT_FOUND, "there is no checkpoint in %s; hint: train first", model_dir);
 }
 
-// Moving averages in place of the values, where the checkpoint has them and the settings want them.
 static bel_status *load_values(use *u)
 {
     const bel_graph *graph = u->built->graph;
@@ -47,7 +48,7 @@ static bel_status *load_values(use *u)
         void *memory;
         BEL_TRY(bel_pages_create((size_t)elements * sizeof(float), false, variable->name, &memory));
         u->values[v] = memory;
-        bel_status *status = u->estimator->config.averages
+        bel_status *status = u->averages
                                  ? bel_ckpt_read_average(u->reader, variable->name, spec->dtype,
                                                          &spec->shape, 0, elements, memory)
                                  : bel_ckpt_read(u->reader, variable->name, spec->dtype,
@@ -141,7 +142,7 @@ static void write_events(const use *u, const bel_eval_spec *eval, bool follows,
 static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
                             const char *checkpoint, bool follows, bel_result *out_result)
 {
-    use u = {.estimator = estimator};
+    use u = {.estimator = estimator, .averages = estimator->config.averages};
     bel_result result = {0};
     bel_details details = {0};
     bel_status *status = begin(&u, BEL_MODE_EVAL, eval->input_fn, eval->input_user, checkpoint);
@@ -173,10 +174,61 @@ bel_status *bel_evaluate_newest(bel_estimator *estimator, const bel_eval_spec *e
     return evaluate(estimator, eval, NULL, true, out_result);
 }
 
+struct bel_evaluating {
+    use use;
+    bel_evaluation_config config;
+    bel_details details; // wanted, so that outputs are the master's
+    bel_blocks *blocks;
+};
+
+static bel_status *open_evaluating(bel_evaluating *e, const bel_eval_spec *eval,
+                                   const char *checkpoint)
+{
+    BEL_TRY(begin(&e->use, BEL_MODE_EVAL, eval->input_fn, eval->input_user, checkpoint));
+    e->config = config_of(&e->use, eval->steps);
+    e->config.details = &e->details;
+    return bel_blocks_create(&e->config, &e->blocks);
+}
+
+bel_status *bel_evaluating_open(bel_estimator *estimator, const bel_eval_spec *eval,
+                                const char *checkpoint, bel_evaluating **out_evaluating)
+{
+    bel_evaluating *e = bel_xcalloc(1, sizeof *e);
+    e->use.estimator = estimator;
+    e->use.averages = true;
+    bel_status *status = open_evaluating(e, eval, checkpoint);
+    if (status != NULL) {
+        bel_evaluating_close(e);
+        return status;
+    }
+    *out_evaluating = e;
+    return NULL;
+}
+
+void bel_evaluating_close(bel_evaluating *e)
+{
+    if (e == NULL) return;
+    bel_blocks_destroy(e->blocks);
+    end(&e->use);
+    bel_free(e);
+}
+
+bel_status *bel_evaluating_run(bel_evaluating *e, int64_t first, int64_t count,
+                               bool (*stop)(void *context), bel_batch_sums_fn *take, void *context)
+{
+    int64_t all = bel_blocks_count(e->blocks);
+    if (first < 0 || count < 0 || first > all || count > all - first) {
+        return BEL_ERR(BEL_OUT_OF_RANGE, "batches %lld to %lld of an evaluation that has %lld here",
+                       (long long)first, (long long)first + (long long)count - 1, (long long)all);
+    }
+    return bel_evaluation_run_blocks(e->blocks, e->config.tower_count, first, count, stop, take,
+                                     context);
+}
+
 bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn, void *input_user,
                         const char *checkpoint, bel_predict_fn *each, void *user)
 {
-    use u = {.estimator = estimator};
+    use u = {.estimator = estimator, .averages = estimator->config.averages};
     bel_status *status = begin(&u, BEL_MODE_PREDICT, input_fn, input_user, checkpoint);
     if (status == NULL) {
         bel_evaluation_config config = config_of(&u, 0);
@@ -262,6 +314,7 @@ bel_status *bel_predictor_create(bel_estimator *estimator, const bel_feature *fe
 {
     bel_predictor *p = bel_xcalloc(1, sizeof *p);
     p->use.estimator = estimator;
+    p->use.averages = estimator->config.averages;
     bel_status *status = make_ready(p, features, feature_count, checkpoint);
     if (status != NULL) {
         bel_predictor_destroy(p);

@@ -3,11 +3,26 @@
 #ifndef BELFRY_ESTIMATOR_PREDICT_H
 #define BELFRY_ESTIMATOR_PREDICT_H
 
-#include "belfry/estimator.h"
+#include "estimator/evaluation.h"
 
 // bel_evaluate of the newest checkpoint. An earlier evaluation of a later one that is gone, since
 // training went back behind it, is void in the curves.
 bel_status *bel_evaluate_newest(bel_estimator *estimator, const bel_eval_spec *eval,
                                 bel_result *out_result) BEL_MUST_USE;
+
+// An evaluation of which another process adds up the batches: the values of a checkpoint (moving
+// averages where it has them), the input and the programs. Bound to one thread.
+typedef struct bel_evaluating bel_evaluating;
+
+// `checkpoint` is its folder. Errors: those of bel_evaluate. The estimator must outlive it.
+bel_status *bel_evaluating_open(bel_estimator *estimator, const bel_eval_spec *eval,
+                                const char *checkpoint,
+                                bel_evaluating **out_evaluating) BEL_MUST_USE;
+void bel_evaluating_close(bel_evaluating *evaluating); // accepts NULL
+
+// As bel_evaluation_run_blocks. OUT_OF_RANGE: the evaluation has no such batches.
+bel_status *bel_evaluating_run(bel_evaluating *evaluating, int64_t first, int64_t count,
+                               bool (*stop)(void *context), bel_batch_sums_fn *take,
+                               void *context) BEL_MUST_USE;
 
 #endif

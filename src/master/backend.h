@@ -5,6 +5,7 @@
 #define BELFRY_MASTER_BACKEND_H
 
 #include "checkpoint/checkpoint.h"
+#include "estimator/evaluation.h"
 #include "estimator/rows.h"
 #include "monitoring/board.h"
 #include "ps/server/control.h"
@@ -36,6 +37,12 @@ typedef struct bel_backend_ops {
     bel_status *(*write_shards)(bel_backend *backend, const char *folder,
                                 bel_ckpt_shard **out_shards);
     void (*release_snapshot)(bel_backend *backend);
+    // Others who run batches of evaluation number `evaluation` of the checkpoint, which holds the
+    // snapshot in hand, until end_help; NULL: there are none. Results come with attend. Both may be
+    // NULL.
+    const bel_evaluation_helpers *(*begin_help)(bel_backend *backend, int evaluation,
+                                                const char *checkpoint, int64_t step);
+    void (*end_help)(bel_backend *backend);
     // Looks at what has happened meanwhile, for a master that is busy with something long; an error
     // says that there is no point in going on.
     bel_status *(*attend)(bel_backend *backend);

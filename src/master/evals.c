@@ -151,6 +151,21 @@ static bel_status *attend(void *context)
     return job->backend->ops->attend(job->backend);
 }
 
+// Workers read the values from the checkpoint, so they help where there is one.
+static const bel_evaluation_helpers *begin_help(const bel_job *job, const bel_job_eval *eval,
+                                                int64_t step)
+{
+    const bel_backend_ops *ops = job->backend->ops;
+    if (!job->estimator->config.evaluate_on_workers || ops->begin_help == NULL ||
+        job->saved_step != step)
+        return NULL;
+    char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
+    const bel_evaluation_helpers *helpers =
+        ops->begin_help(job->backend, (int)(eval - job->evals), folder, step);
+    bel_free(folder);
+    return helpers;
+}
+
 // The snapshot stays in hand all the while.
 static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step,
                                   bel_result *result, bel_details *details)
@@ -174,7 +189,10 @@ static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step
     int64_t begun = bel_trace_begin();
     BEL_TRY(job->backend->ops->read_values(job->backend));
     BEL_TRY(bel_job_read_rows(job, eval, step));
-    BEL_TRY_CTX(bel_evaluation_run(&config, result), "%s", eval->folder);
+    config.helpers = begin_help(job, eval, step);
+    bel_status *status = bel_evaluation_run(&config, result);
+    if (config.helpers != NULL) job->backend->ops->end_help(job->backend);
+    BEL_TRY_CTX(status, "%s", eval->folder);
     bel_trace_end(
         (bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_EVALUATE, .step = step},
         begun);

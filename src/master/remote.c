@@ -473,6 +473,7 @@ static void destroy(bel_backend *backend)
 {
     remote *r = (remote *)backend;
     bel_remote_close_lanes(r);
+    bel_remote_help_destroy(r->help);
     bel_doorbell_destroy(r->bell);
     bel_space_free_array(r->config.trainable->layout, backend->values);
     bel_status_ignore(r->error); // reported, or it does not matter any more
@@ -498,6 +499,8 @@ static const bel_backend_ops remote_ops = {
     .take_points = take_points,
     .stop_at = stop_at,
     .ask = ask,
+    .begin_help = bel_remote_begin_help,
+    .end_help = bel_remote_end_help,
     .read_values = bel_remote_read_values,
     .write_shards = write_shards,
     .release_snapshot = release_snapshot,
@@ -522,6 +525,7 @@ bel_status *bel_remote_create(const bel_remote_config *config, bel_backend **out
     r->bell = bel_doorbell_create();
     pthread_mutex_init(&r->ask_mutex, NULL);
     r->seats = worker_seats(config->task, config->trainable->estimator);
+    r->help = bel_remote_help_create(r);
     size_t shards = (size_t)r->backend.shard_count, workers = (size_t)r->seats;
     r->wanted = config->task->worker_count;
     r->replicas = bel_xcalloc(workers, sizeof *r->replicas);

@@ -1,6 +1,7 @@
 // The inside of the master's side of a cluster: remote.c (the backend), remote_members.c (messages
 // and members that come back), remote_assignment.c (who plays which replicas), remote_seats.c (who
-// is who), remote_show.c (what members have counted), remote_values.c (values of a snapshot).
+// is who), remote_show.c (what members have counted), remote_help.c
+// (workers that help with evaluations), remote_values.c (values of a snapshot).
 #ifndef BELFRY_MASTER_REMOTE_INNER_H
 #define BELFRY_MASTER_REMOTE_INNER_H
 
@@ -31,6 +32,8 @@ typedef struct asked {
     int64_t step;
     char *folder; // borrowed
 } asked;
+
+typedef struct bel_remote_help bel_remote_help;
 
 typedef struct remote {
     bel_backend backend; // first: a bel_backend * is a remote *
@@ -89,6 +92,8 @@ typedef struct remote {
     int64_t asks_end;  // behind the last version
     int64_t asks_sent; // before this version all were sent
 
+    bel_remote_help *help; // with evaluations
+
     bel_control_point *points; // not yet taken
     size_t point_count, point_capacity;
     int64_t points_step; // all points up to this step have come
@@ -143,6 +148,15 @@ void bel_remote_send_finish(remote *r, int member); // to an evaluator: training
 bool bel_remote_is_broken(const remote *r); // nothing more can come of what the master does now
 int bel_remote_worker(const remote *r, int worker); // its number among the members
 int bel_remote_assigned(const remote *r);           // workers up to the last that plays
+
+// --- remote_help.c -------------------------------------------------------------------------------
+
+bel_remote_help *bel_remote_help_create(remote *r);
+void bel_remote_help_destroy(bel_remote_help *help);
+const bel_evaluation_helpers *bel_remote_begin_help(bel_backend *backend, int evaluation,
+                                                    const char *checkpoint, int64_t step);
+void bel_remote_end_help(bel_backend *backend);
+void bel_remote_take_batch(remote *r, int member, const Bel__Batch *m);
 
 // --- remote_show.c -------------------------------------------------------------------------------
 

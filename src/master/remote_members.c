@@ -497,6 +497,7 @@ static void take_message(remote *r, int member, const Bel__Message *m)
     case BEL__MESSAGE__KIND_SNAPSHOT: take_snapshot(r, member, m->snapshot); break;
     case BEL__MESSAGE__KIND_SAVED: take_saved(r, member, m->saved); break;
     case BEL__MESSAGE__KIND_ENDED: take_ended(r, member, m->ended); break;
+    case BEL__MESSAGE__KIND_BATCH: bel_remote_take_batch(r, member, m->batch); break;
     case BEL__MESSAGE__KIND_EVALUATED: take_evaluation(r, m->evaluated); break;
     case BEL__MESSAGE__KIND_STOP: bel_remote_ask_to_stop(r, m->stop->why); break;
     case BEL__MESSAGE__KIND_ADMITTED: take_admitted(r, member, m->admitted); break;

@@ -309,6 +309,9 @@ static bel_status *take_message(member *m, const Bel__Message *message)
     } else if (m->evaluates && message->kind_case == BEL__MESSAGE__KIND_FINISH) {
         m->evaluates = false;
         return bel_member_evaluate(m, true);
+    } else if (message->kind_case == BEL__MESSAGE__KIND_EVALUATE) {
+        return message->generation == m->generation ? bel_member_help_take(m, message->evaluate)
+                                                    : NULL;
     } else if (m->shard.has_engine && message->generation == m->generation) {
         return bel_member_shard_message(m, message);
     }
@@ -391,6 +394,7 @@ static bel_status *obey(member *m)
         if (m->evaluates) BEL_TRY(bel_member_evaluate(m, false));
         bel_member_worker_check(m);
         bel_member_shard_progress(m);
+        bel_member_help_send(m);
         bel_member_send_status(m, false);
         if (bel_control_stop_requested() && !m->told_stop) {
             m->told_stop = true;
@@ -445,6 +449,7 @@ static void release(member *m)
 {
     enum { LINGER_MS = 1000, PATIENCE_SECS = 5 };
     stop_parts(m, PATIENCE_SECS);
+    bel_member_help_end(m);
     if (m->traces) bel_trace_stop(); // before the master hears that this process is done
     bel_mailbox_close(m->mailbox, LINGER_MS);
     bel_shm_hub_destroy(m->hub);

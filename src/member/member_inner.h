@@ -88,6 +88,8 @@ typedef struct bel_evaluator_pace {
     int64_t begun_ns, last_ns;
 } bel_evaluator_pace;
 
+typedef struct bel_member_help bel_member_help;
+
 typedef struct member {
     const bel_task *task;
     const bel_member_program *program;
@@ -116,6 +118,7 @@ typedef struct member {
     int64_t evaluated_step; // its step, -1: none
     int64_t looked_step;    // the newest then, which may be damaged and passed over; -1: none
     bel_evaluator_pace pace;
+    bel_member_help *help; // worker: with evaluations; NULL: it was not asked yet
     bool evaluates; // evaluator: the master has said that the job runs
 } member;
 
@@ -195,6 +198,12 @@ void bel_member_worker_free(member *m); // once the endpoint is gone
 // member_evaluator.c: evaluates the newest checkpoint if it is new; with `last`, then tells the
 // master that it is done.
 bel_status *bel_member_evaluate(member *m, bool last) BEL_MUST_USE;
+
+// member_help.c: batches of an evaluation that the master asks a worker for; sends what has come of
+// them; ends the thread, after its batch. RESOURCE_EXHAUSTED: no thread.
+bel_status *bel_member_help_take(member *m, const Bel__Evaluate *message) BEL_MUST_USE;
+void bel_member_help_send(member *m);
+void bel_member_help_end(member *m);
 
 // Opens the inputs of all evaluations once, so that what is wrong with them is known before
 // training.
