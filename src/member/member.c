@@ -449,7 +449,7 @@ static void release(member *m)
 {
     enum { LINGER_MS = 1000, PATIENCE_SECS = 5 };
     stop_parts(m, PATIENCE_SECS);
-    bel_member_help_end(m);
+    bel_member_help_end(m, PATIENCE_SECS);
     if (m->traces) bel_trace_stop(); // before the master hears that this process is done
     bel_mailbox_close(m->mailbox, LINGER_MS);
     bel_shm_hub_destroy(m->hub);

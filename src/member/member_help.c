@@ -34,6 +34,7 @@ struct bel_member_help {
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     bool ends, asked;
+    atomic_bool ended;
     request wanted; // where `asked`
     request now;    // the thread's
     result *results;
@@ -131,6 +132,8 @@ static void *help_main(void *argument)
         pthread_mutex_lock(&h->mutex);
     }
     pthread_mutex_unlock(&h->mutex);
+    atomic_store(&h->ended, true);
+    bel_doorbell_ring(h->m->bell);
     return NULL;
 }
 
@@ -217,7 +220,7 @@ void bel_member_help_send(member *m)
     bel_free(results);
 }
 
-void bel_member_help_end(member *m)
+void bel_member_help_end(member *m, double patience_secs)
 {
     bel_member_help *h = m->help;
     if (h == NULL) return;
@@ -225,7 +228,8 @@ void bel_member_help_end(member *m)
     h->ends = true;
     pthread_cond_signal(&h->wake);
     pthread_mutex_unlock(&h->mutex);
-    (void)pthread_join(h->thread, NULL);
+    bel_member_join_thread(m, h->thread, &h->ended, patience_secs, "an evaluation",
+                           m->over ? 0 : 1);
     for (size_t i = 0; i < h->count; i++)
         free_result(&h->results[i]);
     bel_free(h->results);

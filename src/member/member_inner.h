@@ -119,7 +119,7 @@ typedef struct member {
     int64_t looked_step;    // the newest then, which may be damaged and passed over; -1: none
     bel_evaluator_pace pace;
     bel_member_help *help; // worker: with evaluations; NULL: it was not asked yet
-    bool evaluates; // evaluator: the master has said that the job runs
+    bool evaluates;        // evaluator: the master has said that the job runs
 } member;
 
 // member_say.c. Sends a message of this kind (wire/message.h) to the master, with the generation of
@@ -194,6 +194,11 @@ void bel_member_worker_check(member *m); // tells the master when the worker has
 void bel_member_worker_end(member *m, double patience_secs); // its thread, after its step
 void bel_member_worker_stop(member *m); // then its lanes, and what a shard here has read
 void bel_member_worker_free(member *m); // once the endpoint is gone
+// Joins a thread that rings m->bell when it has `ended`. What does not end in that time, in a user's
+// code or a file system that is stuck, must not keep a process whose job is over, or the others of
+// a job that begins anew: this process ends without it, with `code`.
+void bel_member_join_thread(const member *m, pthread_t thread, const atomic_bool *ended,
+                            double patience_secs, const char *what, int code);
 
 // member_evaluator.c: evaluates the newest checkpoint if it is new; with `last`, then tells the
 // master that it is done.
@@ -203,7 +208,7 @@ bel_status *bel_member_evaluate(member *m, bool last) BEL_MUST_USE;
 // them; ends the thread, after its batch. RESOURCE_EXHAUSTED: no thread.
 bel_status *bel_member_help_take(member *m, const Bel__Evaluate *message) BEL_MUST_USE;
 void bel_member_help_send(member *m);
-void bel_member_help_end(member *m);
+void bel_member_help_end(member *m, double patience_secs);
 
 // Opens the inputs of all evaluations once, so that what is wrong with them is known before
 // training.

@@ -197,24 +197,21 @@ static bool goes_on_waiting(const member *m, int64_t deadline)
     return over != NULL ? !atomic_load(over) : bel_clock_ns() < deadline;
 }
 
-// A step that does not end, in a user's code or a file system that is stuck, must not keep a
-// process whose job is over, or the others of a job that begins anew.
-static void wait_for_worker(member *m, double patience_secs)
+void bel_member_join_thread(const member *m, pthread_t thread, const atomic_bool *ended,
+                            double patience_secs, const char *what, int code)
 {
     enum { NAP_NS = 50000000 };
-    member_worker *w = &m->worker;
     int64_t deadline = bel_clock_ns() + (int64_t)(patience_secs * 1e9);
-    while (!atomic_load(&w->ended) && goes_on_waiting(m, deadline))
+    while (!atomic_load(ended) && goes_on_waiting(m, deadline))
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + NAP_NS);
-    if (atomic_load(&w->ended)) {
-        pthread_join(w->thread, NULL);
-        w->has_thread = false;
+    if (atomic_load(ended)) {
+        pthread_join(thread, NULL);
         return;
     }
-    bel_log_write(BEL_LOG_WARN, "the job goes on or is over, but a step does not end: leaving "
-                                "without it");
+    bel_log_write(BEL_LOG_WARN,
+                  "the job goes on or is over, but %s does not end: leaving without it", what);
     if (m->program->leave != NULL) m->program->leave(m->program->leave_context);
-    _exit(1);
+    _exit(code);
 }
 
 // The worker sees `cancelled` at its next wait at the latest.
@@ -224,7 +221,9 @@ void bel_member_worker_end(member *m, double patience_secs)
     if (!w->here) return;
     atomic_store(&w->cancelled, true);
     if (w->bell != NULL) bel_doorbell_ring(w->bell);
-    if (w->has_thread) wait_for_worker(m, patience_secs);
+    if (!w->has_thread) return;
+    bel_member_join_thread(m, w->thread, &w->ended, patience_secs, "a step", 1);
+    w->has_thread = false;
 }
 
 void bel_member_worker_stop(member *m)
