@@ -1,13 +1,15 @@
-// Metrics over an evaluation in several batches and towers, against plain loops over all examples.
+// Metrics over an evaluation in several batches and towers, against plain loops over all examples;
+// with helpers, whatever they do, the same to the last bit.
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "belfry/belfry.h"
-#include "estimator/evaluation.h"
+#include "estimator/blocks.h"
 #include "estimator/metrics.h"
 #include "support/bel_test.h"
 
-enum { EXAMPLES = 1003, CLASSES = 5, BATCH = 64 };
+enum { EXAMPLES = 2003, CLASSES = 5, BATCH = 64 };
 
 static float scores[EXAMPLES][CLASSES], probabilities[EXAMPLES], weights[EXAMPLES];
 static int64_t labels[EXAMPLES];
@@ -256,6 +258,153 @@ static void test_examples_without_weight(void **state)
         assert_true(result.metrics[m].value == expected.metrics[m].value);
     bel_input_destroy(input);
     fill();
+}
+
+// --- Helpers -------------------------------------------------------------------------------------
+
+typedef enum helper_habit {
+    BACKWARDS, // answers come in the opposite order
+    SILENT,    // takes everything, and never answers
+    TWICE,     // answers everything twice, and what nobody has asked for
+    WRONG,     // before each answer comes one that cannot be
+    MOODY,     // has nothing to do now and then
+    HABITS
+} helper_habit;
+
+typedef struct fake_answer {
+    bel_batch_sums sums;
+    int64_t *elements;
+    float *values;
+} fake_answer;
+
+typedef struct fake_helper {
+    helper_habit habit;
+    bel_blocks *blocks;
+    int64_t given; // batches
+    fake_answer answers[256];
+    int count, asked;
+    fake_answer last;
+} fake_helper;
+
+static bool never(void *context)
+{
+    (void)context;
+    return false;
+}
+
+static void free_answer(fake_answer *a)
+{
+    bel_free(a->elements);
+    bel_free(a->values);
+    *a = (fake_answer){.elements = NULL};
+}
+
+static void put(fake_helper *h, const bel_batch_sums *sums)
+{
+    size_t outputs = (size_t)sums->output_count, values = 0;
+    for (size_t i = 0; i < outputs; i++)
+        values += (size_t)sums->elements[i];
+    fake_answer *a = &h->answers[h->count++];
+    *a = (fake_answer){.sums = *sums,
+                       .elements = bel_xcalloc(outputs + 1, sizeof *a->elements),
+                       .values = bel_xcalloc(values + 1, sizeof *a->values)};
+    memcpy(a->elements, sums->elements, outputs * sizeof *a->elements);
+    memcpy(a->values, sums->values, values * sizeof *a->values);
+    a->sums.elements = a->elements;
+    a->sums.values = a->values;
+}
+
+// One output less, one element more in the last but one, another number, no such batch.
+static void put_wrong(fake_helper *h, const bel_batch_sums *sums)
+{
+    for (int i = 0; i < 5; i++) {
+        put(h, sums);
+        fake_answer *a = &h->answers[h->count - 1];
+        if (i == 0) a->sums.output_count--;
+        if (i == 1) a->elements[sums->output_count - 2]++;
+        if (i == 2) a->elements[sums->output_count - 1]--;
+        if (i == 3) a->sums.block = 1000000;
+        if (i == 4) a->sums.examples = -1;
+    }
+}
+
+static void give_answer(void *context, const bel_batch_sums *sums)
+{
+    fake_helper *h = context;
+    h->given++;
+    if (h->habit == SILENT) return;
+    if (h->habit == WRONG) put_wrong(h, sums);
+    put(h, sums);
+    if (h->habit == TWICE) put(h, sums);
+}
+
+static bool give(void *context, int64_t first, int64_t count)
+{
+    fake_helper *h = context;
+    if (h->count > 0 || (h->habit == MOODY && h->asked++ % 3 != 0)) return false;
+    if (h->habit == SILENT && h->given > 0) return false;
+    BEL_ASSERT_OK(bel_evaluation_run_blocks(h->blocks, 1, first, count, never, give_answer, h));
+    if (h->habit == TWICE && first > 0)
+        BEL_ASSERT_OK(bel_evaluation_run_blocks(h->blocks, 1, first - 1, 2, never, give_answer, h));
+    return true;
+}
+
+static bool take(void *context, bel_batch_sums *out_sums)
+{
+    fake_helper *h = context;
+    free_answer(&h->last);
+    if (h->count == 0) return false;
+    int at = h->habit == BACKWARDS ? h->count - 1 : 0;
+    h->last = h->answers[at];
+    memmove(&h->answers[at], &h->answers[at + 1], (size_t)(--h->count - at) * sizeof h->last);
+    *out_sums = h->last.sums;
+    return true;
+}
+
+static void check_helped(const bel_built *built, int64_t batch, int towers, helper_habit habit,
+                         const bel_result *expected)
+{
+    bel_input *input = open_batches(batch);
+    fake_helper h = {.habit = habit};
+    const bel_evaluation_helpers helpers = {&h, give, take};
+    bel_evaluation_config config = {
+        .forward = {.built = built, .program = {.threads = 1}}, .input = input, .tower_count = 1};
+    const bel_evaluation_config own = config;
+    BEL_ASSERT_OK(bel_blocks_create(&own, &h.blocks));
+    bel_result result;
+    config.helpers = &helpers;
+    config.tower_count = towers;
+    BEL_ASSERT_OK(bel_evaluation_run(&config, &result));
+    assert_true(h.given > 0);
+    assert_int_equal(result.examples, expected->examples);
+    assert_memory_equal(&result.loss, &expected->loss, sizeof result.loss);
+    for (int m = 0; m < expected->metric_count; m++)
+        assert_memory_equal(&result.metrics[m].value, &expected->metrics[m].value, sizeof(double));
+    while (h.count > 0)
+        free_answer(&h.answers[--h.count]);
+    free_answer(&h.last);
+    bel_blocks_destroy(h.blocks);
+    bel_input_destroy(input);
+}
+
+// More batches than are kept at once, and fewer than towers.
+static void test_helpers(void **state)
+{
+    (void)state;
+    static const int64_t batches[] = {1, 7, 400};
+    const bel_param param = {"weighted", "1"};
+    for (int b = 0; b < 3; b++) {
+        bel_input *input = open_batches(batches[b]);
+        bel_built *built;
+        bel_result expected;
+        run(input, "1", 1, &expected);
+        BEL_ASSERT_OK(build(measure, &param, 1, BEL_MODE_EVAL, input, &built));
+        for (int at = 0; at < HABITS; at++)
+            for (int towers = 1; towers <= 4; towers += 3)
+                check_helped(built, batches[b], towers, (helper_habit)at, &expected);
+        bel_built_destroy(built);
+        bel_input_destroy(input);
+    }
 }
 
 // --- Scores that are close, or many, or none -----------------------------------------------------
@@ -552,6 +701,7 @@ int main(void)
 {
     fill();
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),
+                                       cmocka_unit_test(test_helpers),
                                        cmocka_unit_test(test_weighted_losses),
                                        cmocka_unit_test(test_examples_without_weight),
                                        cmocka_unit_test(test_shapes_of_metrics),
