@@ -18,6 +18,7 @@ typedef struct writer {
     bool json;
     const char *const *outputs; // to be shown, in this order
     size_t output_count;        // 0: all
+    bool checked;               // that they have keys of their own
 } writer;
 
 // Element i of a prediction; NaN for types without numbers.
@@ -126,7 +127,8 @@ static bel_status *check_keys(const writer *w, const bel_row *rows, int count)
 static bel_status *write_line(void *user, int64_t example, const bel_row *rows, int count)
 {
     writer *w = user;
-    if (w->json && example == 0) BEL_TRY(check_keys(w, rows, count));
+    if (w->json && !w->checked) BEL_TRY(check_keys(w, rows, count));
+    w->checked = true;
     w->line.length = 0;
     bel_str_puts(&w->line, "");
     if (w->json) bel_str_printf(&w->line, "{\"example\":%lld", (long long)example);

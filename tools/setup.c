@@ -9,10 +9,12 @@
 // texts to which the input points: it must outlive the estimator's calls.
 #include "setup.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/settings.h"
 #include "flags.h"
@@ -132,6 +134,24 @@ static bel_status *set_towers(const bel_options *options, bel_run_config *config
     return NULL;
 }
 
+// --part K/N of a prediction.
+static bel_status *set_part(const bel_options *options, bel_run_config *config)
+{
+    const char *text = bel_options_string(options, "part"); // NULL: of another verb
+    int64_t part = 0, parts = 0;
+    if (text == NULL || text[0] == '\0') return NULL;
+    const char *slash = strchr(text, '/');
+    if (slash == NULL || !bel_parse_i64(text, (size_t)(slash - text), &part) ||
+        !bel_parse_i64(slash + 1, strlen(slash + 1), &parts) || part < 0 || part >= parts ||
+        parts > INT_MAX) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--part: expected K/N such as 0/4, K from 0 to N - 1, got %s", text);
+    }
+    config->predict_part = (int)part;
+    config->predict_parts = (int)parts;
+    return NULL;
+}
+
 static void set_run(const bel_options *options, bel_run_config *config)
 {
     config->seed = (uint64_t)bel_options_int(options, "seed");
@@ -224,6 +244,7 @@ static bel_status *create_estimator(const bel_options *options, bel_params *para
     config.job_file = setup->job_file;
     config.user = setup->model->user;
     int *towers;
+    BEL_TRY(set_part(options, &config));
     BEL_TRY(set_towers(options, &config, &towers));
     set_run(options, &config);
     bel_status *status = bel_estimator_create(setup->model->model_fn, &config, params->items,

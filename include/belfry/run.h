@@ -122,6 +122,11 @@ typedef struct bel_run_config {
     /// evaluation's input and model functions are called there. The results have the same bits.
     /// [false]
     bool evaluate_on_workers;
+    /// bel_predict: only part predict_part, from 0 on, of predict_parts parts of the input, which
+    /// are runs of batches, one behind the other; 0 parts: all of it. So many processes, on
+    /// whatever hosts, predict an input, and their rows one behind the other are those of one. [0,
+    /// 0]
+    int predict_part, predict_parts;
 } bel_run_config;
 
 /// Sets every field to its default.

@@ -79,6 +79,12 @@ static bel_status *check_limits(const bel_run_config *c)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be from %g to %g, got %g", l->name, l->low,
                        l->high, l->value);
     }
+    if (c->predict_parts < 0 || c->predict_part < 0 ||
+        (c->predict_part > 0 && c->predict_part >= c->predict_parts)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "predict_part must be one of predict_parts, from 0 on, got %d of %d",
+                       c->predict_part, c->predict_parts);
+    }
     if (c->elastic_rescale && c->average == BEL_AVERAGE_SUM) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "elastic_rescale raises the learning rate with the number of replicas, and "

@@ -378,10 +378,22 @@ static bel_status *deliver(const bel_estimator_spec *spec, const bel_block_run *
     return NULL;
 }
 
+// Parts differ by one block at most.
+static int64_t part_start(int64_t blocks, int part, int parts)
+{
+    int64_t more = blocks % parts;
+    return blocks / parts * part + (part < more ? part : more);
+}
+
 static bel_status *predict_all(const bel_evaluation_config *config, bel_blocks *blocks,
                                int64_t *wanted, bel_predict_fn *each, void *user)
 {
-    int64_t example = 0, next = 0, end = bel_blocks_count(blocks);
+    int64_t all = bel_blocks_count(blocks), next = 0, end = all;
+    if (config->parts > 0) {
+        next = part_start(all, config->part, config->parts);
+        end = part_start(all, config->part + 1, config->parts);
+    }
+    int64_t example = next * bel_input_batch_size(config->input);
     while (next < end) {
         const bel_block_run *runs;
         for (int t = 0; t < config->tower_count; t++)

@@ -34,6 +34,7 @@ typedef struct bel_evaluation_config {
     int64_t steps; // batches at most; 0: all
     int tower_count;
     bel_details *details; // all zeroes or of an evaluation before; NULL: not wanted
+    int part, parts;      // of a prediction: as of bel_run_config; 0 parts: all
     const bel_evaluation_helpers *helpers; // of an evaluation; NULL: there are none
     // Asked between batches: an error ends the evaluation. May be NULL.
     bel_status *(*between)(void *context);

@@ -232,6 +232,8 @@ bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn, void *
     bel_status *status = begin(&u, BEL_MODE_PREDICT, input_fn, input_user, checkpoint);
     if (status == NULL) {
         bel_evaluation_config config = config_of(&u, 0);
+        config.part = estimator->config.predict_part;
+        config.parts = estimator->config.predict_parts;
         status = bel_prediction_run(&config, each, user);
     }
     end(&u);

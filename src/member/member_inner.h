@@ -194,9 +194,9 @@ void bel_member_worker_check(member *m); // tells the master when the worker has
 void bel_member_worker_end(member *m, double patience_secs); // its thread, after its step
 void bel_member_worker_stop(member *m); // then its lanes, and what a shard here has read
 void bel_member_worker_free(member *m); // once the endpoint is gone
-// Joins a thread that rings m->bell when it has `ended`. What does not end in that time, in a user's
-// code or a file system that is stuck, must not keep a process whose job is over, or the others of
-// a job that begins anew: this process ends without it, with `code`.
+// Joins a thread that rings m->bell when it has `ended`. What does not end in that time, in a
+// user's code or a file system that is stuck, must not keep a process whose job is over, or the
+// others of a job that begins anew: this process ends without it, with `code`.
 void bel_member_join_thread(const member *m, pthread_t thread, const atomic_bool *ended,
                             double patience_secs, const char *what, int code);
 

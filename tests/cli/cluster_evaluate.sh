@@ -68,6 +68,30 @@ killed
 survives rows crash:evaluates#2@worker-1,crash:evaluates#40@master-0 "${rows[@]}"
 killed
 
+# --- A worker that cannot help is named, once, and the others do
+cat >moody.c <<'END'
+#include <belfry/belfry.h>
+static bel_status *model_fn(bel_model_context *c, bel_estimator_spec *s)
+{
+    bel_graph *g = bel_context_graph(c);
+    if (bel_context_mode(c) == BEL_MODE_EVAL && bel_estimator_role(bel_context_estimator(c)) == BEL_ROLE_WORKER &&
+        bel_estimator_rank(bel_context_estimator(c)) == 1)
+        return BEL_ERR(BEL_UNAVAILABLE, "not today");
+    s->loss = bel_mean(g, bel_softmax_cross_entropy(g, bel_dense(g, bel_context_only_feature(c), 10, "d"),
+                                                    bel_context_labels(c)));
+    s->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.05};
+    return NULL;
+}
+BEL_PACKAGE(.name = "moody", .description = "", .model_fn = model_fn)
+END
+"${CC:-cc}" -shared -fPIC -I"$SOURCE/include" moody.c -o moody.so
+moody=(--package ./moody.so --train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --label_column digit --train_batch_size 32
+    --train_steps 60 --save_checkpoints_steps 20 --eval_batch_size 2 --no_report --json)
+alone moody "${moody[@]}"
+survives moody slow:evaluates#5@master-0 "${moody[@]}"
+helped 100
+equal "warnings" "$(grep -c 'worker 1 does not help with evaluations: .*not today' err.txt)" 1
+
 # --- A worker that is stuck in a batch keeps nobody
 survives digits slow:evaluates#5@master-0,hang:evaluates#3@worker-1 "${digits[@]}"
 check "it says so" grep -q 'an evaluation does not end: leaving without it' cluster/logs/worker-1.*

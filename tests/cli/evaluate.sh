@@ -25,6 +25,21 @@ run_ok belfry evaluate --model_dir m --eval_files "$EVAL_CSV" --eval_batch_size 
 three=$(cat out.txt)
 run_ok belfry evaluate --model_dir m --eval_files "$EVAL_CSV" --eval_batch_size 50 --eval_steps 3 --json --num_workers 4
 equal "three batches on four workers" "$(cat out.txt)" "$three"
+# Parts of an input, by as many processes, one behind the other; more parts than batches, too.
+for parts in 1 3 8 11; do
+    : >joined
+    for ((part = 0; part < parts; part++)); do
+        run_ok belfry predict --model_dir m --eval_files features.csv --eval_batch_size 50 --json --num_gpus 2 \
+            --part "$part/$parts"
+        cat out.txt >>joined
+    done
+    run_ok belfry predict --model_dir m --eval_files features.csv --eval_batch_size 50 --json
+    check "$parts parts are the whole" cmp -s joined out.txt
+done
+for part in 3/3 -1/3 1 1/0 a/b 0/99999999999; do
+    run_fails 2 "--part: expected K/N such as 0/4|got $part" belfry predict --model_dir m --eval_files features.csv \
+        --part "$part"
+done
 run_fails 2 '--num_workers' belfry evaluate --model_dir m --eval_files "$EVAL_CSV" --num_workers 0
 run_fails 2 '--num_gpus' belfry predict --model_dir m --eval_files "$EVAL_CSV" --num_gpus 257
 
