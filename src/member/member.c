@@ -129,7 +129,8 @@ static bel_status *make_layout(member *m, const Bel__Setup *setup)
         bel_shape shape;
         bool good = from->kind >= 0 && from->kind <= BEL_VARIABLE_REPLICA_FIRST &&
                     read_shape(from, &shape) && bel_shape_elements(&shape) <= most - all;
-        if (!good) {
+        bool of_replicas = good && from->kind >= BEL_VARIABLE_REPLICA; // by the first dimension
+        if (!good || (of_replicas && (shape.rank == 0 || shape.dims[0] == 0))) {
             status = BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: variable \"%s\"", from->name);
             break;
         }

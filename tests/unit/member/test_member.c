@@ -225,7 +225,8 @@ static void test_setups_that_cannot_be(void **state)
 {
     (void)state;
     static char kernel[] = "dense", user[] = "user";
-    int64_t four[] = {4}, most[] = {INT32_MAX, INT32_MAX, INT32_MAX}, negative[] = {-1};
+    int64_t four[] = {4}, most[] = {INT32_MAX, INT32_MAX, INT32_MAX}, negative[] = {-1},
+            nothing[] = {0, 4};
     Bel__Variable variable;
     bel__variable__init(&variable);
     variable.name = kernel;
@@ -251,6 +252,14 @@ static void test_setups_that_cannot_be(void **state)
     large.dims = negative;
     large.n_dims = 1;
     refuse_setup(large, table, BEL_INVALID_ARGUMENT, "malformed setup: variable \"dense\"");
+    Bel__Variable own = variable; // of no replicas
+    own.kind = BEL_VARIABLE_REPLICA_MEAN;
+    own.dims = nothing;
+    refuse_setup(own, table, BEL_INVALID_ARGUMENT, "malformed setup: variable \"dense\"");
+    own.n_dims = 0;
+    refuse_setup(own, table, BEL_INVALID_ARGUMENT, "malformed setup: variable \"dense\"");
+    variable.kind = BEL_VARIABLE_REPLICA_FIRST + 1;
+    refuse_setup(variable, table, BEL_INVALID_ARGUMENT, "malformed setup: variable \"dense\"");
 }
 
 // --- A shard that runs ---------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Workers that run batches of evaluations: the results of one process, to the last bit, whoever is slow, killed, stuck,
 # or does not see the checkpoint.
-# usage: cluster_evaluate.sh BUILD_FOLDER
+# usage: cluster_shared_evals.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 export XDG_RUNTIME_DIR=$work # sockets lie below it
