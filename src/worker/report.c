@@ -46,9 +46,9 @@ static bel_weight take_first(const bel_worker *worker, const bel_chunk *chunk,
 }
 
 // Brings replica `replica`'s own elements that lie in the segment to `to`, a range; those that it
-// has not assigned in this step are as they were. Returns whether any was to be reported: then the
-// replica is through with it, and its weight is known.
-static bool take_own(const bel_worker *worker, const bel_segment *segment, int replica, float *to)
+// has not assigned in this step are as they were, in `values`.
+static void take_own(const bel_worker *worker, const bel_segment *segment, int replica,
+                     const float *values, float *to)
 {
     const bel_worker_config *config = &worker->config;
     const bel_layout_variable *variable = &config->layout->variables[segment->variable];
@@ -56,34 +56,31 @@ static bool take_own(const bel_worker *worker, const bel_segment *segment, int r
     int64_t from = bel_layout_own_first(variable, replica), end = from + variable->own_elements;
     if (from < segment->first) from = segment->first;
     if (end > segment->first + segment->count) end = segment->first + segment->count;
-    if (from >= end) return false;
-    bool reports = worker->function->model->reports[segment->variable] != NULL;
-    const float *own = reports && worker->plain_weights[r].replicas > 0
-                           ? config->ranges[r] + variable->offset
-                           : bel_space_variable(config->space, segment->variable);
+    if (from >= end) return;
+    bool assigned = worker->plain_weights[r].replicas > 0 &&
+                    worker->function->model->reports[segment->variable] != NULL;
+    const float *own = (assigned ? config->ranges[r] : values) + variable->offset;
     to += variable->offset;
     if (own != to) memcpy(to + from, own + from, (size_t)(end - from) * sizeof(float));
-    return reports;
 }
 
-// Values of replicas are put side by side. Of a chunk that has none of a replica's, that one may
-// not even have its batch yet.
+// Values of replicas are put side by side. What is kept is read from the buffer that is current for
+// this very chunk: it stays so until all have reported it, when other chunks of its variables may
+// be a version ahead already.
 static bel_weight take_replicas(const bel_worker *worker, const bel_chunk *chunk,
                                 const bel_assignment_node *node)
 {
     const bel_layout *layout = worker->config.layout;
+    const float *values = bel_space_of_chunk(worker->config.space, (int)(chunk - layout->chunks));
     float *range = worker->config.ranges[node->first - worker->first_replica];
     bel_weight all = {0};
     for (int j = 0; j < node->count; j++) {
         const bel_weight *own = &worker->plain_weights[node->first + j - worker->first_replica];
-        bool reports = false;
-        for (int s = 0; s < chunk->segment_count; s++) {
-            const bel_segment *segment = &layout->segments[chunk->first_segment + s];
-            if (take_own(worker, segment, node->first + j, range)) reports = true;
-        }
-        if (!reports) continue;
         all.replicas += own->replicas;
         all.examples += own->examples;
+        for (int s = 0; s < chunk->segment_count; s++)
+            take_own(worker, &layout->segments[chunk->first_segment + s], node->first + j, values,
+                     range);
     }
     return all;
 }
@@ -102,7 +99,7 @@ static bel_weight combine(const bel_worker *worker, const bel_chunk *chunk,
 }
 
 // Combines what the replicas of each of this worker's nodes have, for one chunk, and sends it. All
-// replicas that report any of it have their batches by then, so their weights are known.
+// replicas have their batches by then, so their weights are known.
 bel_status *bel_worker_report_chunk(bel_worker *worker, int c)
 {
     const bel_assignment *assignment = worker->config.assignment;
@@ -122,11 +119,13 @@ bel_status *bel_worker_report_chunk(bel_worker *worker, int c)
 }
 
 // A variable may lie in several chunks, one after the other: each is counted down by its own part.
+// Values of replicas are not counted: see report_rest.
 bel_status *bel_worker_finish(bel_worker *worker, int variable, int64_t first, int64_t count)
 {
     const bel_layout *layout = worker->config.layout;
     const bel_layout_variable *v = &layout->variables[variable];
     int64_t end = v->offset + first + count;
+    if (v->own_elements > 0) return NULL;
     for (int c = v->first_chunk; c < layout->chunk_count && layout->chunks[c].offset < end; c++) {
         long long done = bel_worker_overlap(&layout->chunks[c], v, first, count);
         if (done == 0) continue;

@@ -99,14 +99,6 @@ void bel_tower_deinit(bel_tower *tower)
     if (tower->worker != NULL) pthread_mutex_destroy(&tower->mutex);
 }
 
-// Where in a variable the replica's report begins.
-static int64_t own_first(const bel_tower *tower, int variable)
-{
-    const bel_worker *worker = tower->worker;
-    return bel_layout_own_first(&worker->config.layout->variables[variable],
-                                worker->first_replica + tower->replica);
-}
-
 // Any thread of the team, while the program runs: part of an output is final. Outputs behind the
 // reports are the loss, rows and series.
 static void publish(void *context, int output, int64_t first, int64_t count)
@@ -115,9 +107,8 @@ static void publish(void *context, int output, int64_t first, int64_t count)
     bel_worker *worker = tower->worker;
     const bel_worker_function *function = worker->function;
     if (output >= function->report_count) return; // of rows: reported when all replicas have run
-    int variable = function->output_variables[output];
     bel_status *status =
-        bel_worker_finish(worker, variable, own_first(tower, variable) + first, count);
+        bel_worker_finish(worker, function->output_variables[output], first, count);
     if (status == NULL) return;
     pthread_mutex_lock(&tower->mutex);
     if (tower->status == NULL) {
@@ -151,9 +142,10 @@ static void bind_reports(bel_tower *tower, bel_instance *instance)
     float *range = worker->config.ranges[tower->replica];
     const bel_worker_function *function = worker->function;
     for (int r = 0; r < function->report_count; r++) {
-        int variable = function->output_variables[r];
-        int64_t offset = config->layout->variables[variable].offset;
-        bel_instance_bind_output(instance, r, range + offset + own_first(tower, variable));
+        const bel_layout_variable *variable =
+            &config->layout->variables[function->output_variables[r]];
+        int64_t own = bel_layout_own_first(variable, worker->first_replica + tower->replica);
+        bel_instance_bind_output(instance, r, range + variable->offset + own);
     }
 }
 
@@ -363,8 +355,7 @@ static void pass_over(bel_tower *tower)
     const bel_layout *layout = worker->config.layout;
     const bel_worker_function *function = worker->function;
     for (int r = 0; r < function->report_count; r++)
-        publish(tower, r, 0,
-                bel_layout_own_count(&layout->variables[function->output_variables[r]]));
+        publish(tower, r, 0, layout->variables[function->output_variables[r]].elements);
 }
 
 // On the tower's own thread, when no thread publishes.

@@ -76,11 +76,8 @@ static void list_outputs(const bel_worker *worker, bel_worker_function *function
             int variable = layout->segments[chunk->first_segment + s].variable;
             if (model->reports[variable] == NULL) continue;
             const bel_layout_variable *v = &layout->variables[variable];
-            for (int r = 0; r < worker->replica_count; r++) {
-                int64_t own = bel_layout_own_first(v, worker->first_replica + r);
-                function->chunk_reports[c] +=
-                    bel_worker_overlap(chunk, v, own, bel_layout_own_count(v));
-            }
+            if (v->own_elements > 0) continue;
+            function->chunk_reports[c] += bel_worker_overlap(chunk, v, 0, v->elements);
         }
     }
 }
@@ -206,13 +203,16 @@ void bel_worker_destroy(bel_worker *worker)
 static void begin_reports(bel_worker *worker)
 {
     for (int c = 0; c < worker->config.layout->chunk_count; c++) {
-        atomic_store_explicit(&worker->chunk_left[c], worker->function->chunk_reports[c],
+        atomic_store_explicit(&worker->chunk_left[c],
+                              worker->function->chunk_reports[c] * worker->replica_count,
                               memory_order_relaxed);
     }
 }
 
-// Chunks to which nothing is written are reported as zeros.
-static bel_status *report_zeros(bel_worker *worker)
+// When all replicas have run: chunks to which nothing is written, as zeros, and those of values of
+// replicas. What a replica writes of such a chunk says nothing of the others: counted down, the
+// chunk could be passed, and its variable be a version ahead, before another replica has read it.
+static bel_status *report_rest(bel_worker *worker)
 {
     const bel_layout *layout = worker->config.layout;
     for (int c = 0; c < layout->chunk_count; c++) {
@@ -326,7 +326,7 @@ static bel_status *run_step(bel_worker *worker)
         BEL_TRY(take_errors(worker));
     }
     int64_t begun = bel_clock_ns();
-    BEL_TRY(report_zeros(worker));
+    BEL_TRY(report_rest(worker));
     bel_fault_point("worker_sends_stats");
     BEL_TRY(report_stats_list(worker));
     worker->times.push_ns += bel_clock_ns() - begun;

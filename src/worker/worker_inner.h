@@ -69,7 +69,7 @@ typedef struct bel_worker_function {
     int *output_variables;   // by report: the layout variable
     int *lookup_outputs;     // by lookup: its output, -1: none
     int first_series_output; // among the outputs
-    int64_t *chunk_reports;  // by chunk: elements of it that are reported, over all replicas
+    int64_t *chunk_reports;  // by chunk: elements of it that are counted down
     int exchange_count;      // at which its program stops
 } bel_worker_function;
 

@@ -34,14 +34,10 @@ typedef struct bel_layout_variable {
     int first_chunk;      // the chunk of its first element
 } bel_layout_variable;
 
-// Where what replica `replica` reports of a variable begins in it, and how many elements it is.
+// Where what replica `replica` reports of a variable begins in it.
 static inline int64_t bel_layout_own_first(const bel_layout_variable *variable, int replica)
 {
     return variable->own_elements * replica;
-}
-static inline int64_t bel_layout_own_count(const bel_layout_variable *variable)
-{
-    return variable->own_elements > 0 ? variable->own_elements : variable->elements;
 }
 
 typedef struct bel_segment {

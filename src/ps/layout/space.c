@@ -88,12 +88,15 @@ void bel_space_destroy(bel_space *space)
     bel_free(space);
 }
 
+const float *bel_space_of_chunk(const bel_space *space, int chunk)
+{
+    return space->buffers[atomic_load_explicit(&space->current[chunk], memory_order_acquire)];
+}
+
 const float *bel_space_variable(const bel_space *space, int variable)
 {
     const bel_layout_variable *v = &space->layout->variables[variable];
-    unsigned char current =
-        atomic_load_explicit(&space->current[v->first_chunk], memory_order_acquire);
-    return space->buffers[current] + v->offset;
+    return bel_space_of_chunk(space, v->first_chunk) + v->offset;
 }
 
 bel_status *bel_space_initialize(const bel_layout *layout, uint64_t seed, float *values)

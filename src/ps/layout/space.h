@@ -45,6 +45,9 @@ void bel_space_free_arrays(const bel_layout *layout, float **arrays, int count);
 // the same steps, so its first chunk tells for all.
 const float *bel_space_variable(const bel_space *space, int variable);
 
+// The buffer of the whole space that is current for a chunk.
+const float *bel_space_of_chunk(const bel_space *space, int chunk);
+
 // Initial values of all variables: bel_initial_values.
 bel_status *bel_space_initialize(const bel_layout *layout, uint64_t seed,
                                  float *values) BEL_MUST_USE;
