@@ -13,12 +13,14 @@
 #include "member/member_inner.h"
 
 typedef struct request {
+    uint32_t generation; // of the job's state: the same step of another one may have other values
     int evaluation;
     char *checkpoint; // owned
     int64_t step, first, count;
 } request;
 
 typedef struct result {
+    uint32_t generation;
     int evaluation;
     int64_t step;
     bel_batch_sums sums; // its lists owned, as `elements` and `values`
@@ -40,6 +42,7 @@ struct bel_member_help {
     result *results;
     size_t count, capacity;
     bel_evaluating *evaluating; // the thread's: of now.evaluation and now.step; NULL: of none
+    uint32_t open_generation;
     int open_evaluation;
     int64_t open_step;
 };
@@ -67,7 +70,10 @@ static void add_result(bel_member_help *h, const result *made)
 static void take_sums(void *context, const bel_batch_sums *sums)
 {
     bel_member_help *h = context;
-    result made = {.evaluation = h->now.evaluation, .step = h->now.step, .sums = *sums};
+    result made = {.generation = h->now.generation,
+                   .evaluation = h->now.evaluation,
+                   .step = h->now.step,
+                   .sums = *sums};
     size_t outputs = (size_t)sums->output_count;
     for (size_t i = 0; i < outputs; i++)
         made.value_count += (size_t)sums->elements[i];
@@ -84,7 +90,8 @@ static bel_status *open_wanted(bel_member_help *h)
 {
     const bel_member_program *program = h->m->program;
     const request *now = &h->now;
-    if (h->evaluating != NULL && h->open_evaluation == now->evaluation && h->open_step == now->step)
+    if (h->evaluating != NULL && h->open_generation == now->generation &&
+        h->open_evaluation == now->evaluation && h->open_step == now->step)
         return NULL;
     bel_evaluating_close(h->evaluating);
     h->evaluating = NULL;
@@ -94,6 +101,7 @@ static bel_status *open_wanted(bel_member_help *h)
     }
     BEL_TRY(bel_evaluating_open(program->estimator, &program->evals[now->evaluation],
                                 now->checkpoint, &h->evaluating));
+    h->open_generation = now->generation;
     h->open_evaluation = now->evaluation;
     h->open_step = now->step;
     return NULL;
@@ -111,7 +119,10 @@ static void work(bel_member_help *h)
         status = bel_evaluating_run(h->evaluating, h->now.first, h->now.count, is_asked_for_other,
                                     take_sums, h);
     if (status == NULL) return;
-    const result failed = {.evaluation = h->now.evaluation, .step = h->now.step, .failure = status};
+    const result failed = {.generation = h->now.generation,
+                           .evaluation = h->now.evaluation,
+                           .step = h->now.step,
+                           .failure = status};
     add_result(h, &failed);
 }
 
@@ -164,7 +175,8 @@ bel_status *bel_member_help_take(member *m, const Bel__Evaluate *message)
     if (h == NULL) return NULL;
     pthread_mutex_lock(&h->mutex);
     if (h->asked) bel_free(h->wanted.checkpoint);
-    h->wanted = (request){.evaluation = message->evaluation,
+    h->wanted = (request){.generation = m->generation,
+                          .evaluation = message->evaluation,
                           .checkpoint = bel_xstrdup(message->checkpoint),
                           .step = message->step,
                           .first = message->first,
@@ -214,7 +226,7 @@ void bel_member_help_send(member *m)
     h->count = h->capacity = 0;
     pthread_mutex_unlock(&h->mutex);
     for (size_t i = 0; i < count; i++) {
-        send_result(m, &results[i]);
+        if (results[i].generation == m->generation) send_result(m, &results[i]);
         free_result(&results[i]);
     }
     bel_free(results);
