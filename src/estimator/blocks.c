@@ -1,5 +1,7 @@
-// Each tower has a program, a batch and a share of the dispatch team's threads. A batch without
-// examples, which a map may leave, runs nothing.
+// Each tower has a program, a batch and a thread of the dispatch team, and runs one block at a
+// time; a call ends when all of its towers have. Which blocks run is the caller's choice, so that
+// those who deal them to others share this with those who do not. A batch without examples, which a
+// map may leave, runs nothing, and has no instance then.
 #include "estimator/blocks.h"
 
 #include "base/alloc.h"
@@ -134,6 +136,11 @@ int64_t bel_blocks_count(const bel_blocks *b)
 int bel_blocks_outputs(const bel_blocks *b)
 {
     return b->output_count;
+}
+
+const bel_value *bel_blocks_output(const bel_blocks *b, int output)
+{
+    return b->outputs[output].value;
 }
 
 bel_status *bel_blocks_run(bel_blocks *b, const int64_t *wanted, const bel_block_run **out_runs)

@@ -21,9 +21,10 @@ bel_status *bel_blocks_create(const bel_evaluation_config *config,
                               bel_blocks **out_blocks) BEL_MUST_USE;
 void bel_blocks_destroy(bel_blocks *blocks); // accepts NULL
 
-// How many blocks are run in all; how many outputs each has.
+// How many blocks are run in all; how many outputs each has, and what they are in the graph.
 int64_t bel_blocks_count(const bel_blocks *blocks);
 int bel_blocks_outputs(const bel_blocks *blocks);
+const bel_value *bel_blocks_output(const bel_blocks *blocks, int output);
 
 // Runs block wanted[t] (-1: none) on tower t, all side by side; *out_runs is by tower, until the
 // next call. The error of the lowest tower that has one, with its block.

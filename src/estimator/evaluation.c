@@ -163,21 +163,11 @@ static void keep(dealing *d, sums_memory made)
 // Whether outputs are what the model's are: a helper may be of another mind.
 static bool fits(const dealing *d, const bel_batch_sums *sums)
 {
-    const bel_estimator_spec *spec = &d->config->forward.built->spec;
     if (sums->block < d->added || sums->block >= d->next || sums->examples < 0) return false;
     if (sums->examples == 0) return sums->output_count == 0;
     if (sums->output_count != bel_blocks_outputs(d->blocks)) return false;
-    const bel_value *values[2 * BEL_MAX_METRICS + 3];
-    int count = 0;
-    values[count++] = spec->loss;
-    if (spec->loss_weight != NULL) values[count++] = spec->loss_weight;
-    for (int m = 0; m < spec->metric_count; m++) {
-        values[count++] = spec->metrics[m].sum;
-        if (spec->metrics[m].weight != NULL) values[count++] = spec->metrics[m].weight;
-    }
-    if (count < sums->output_count) values[count++] = spec->confusion;
-    for (int i = 0; i < count; i++) {
-        bel_shape shape = bel_value_shape(values[i]);
+    for (int i = 0; i < sums->output_count; i++) {
+        bel_shape shape = bel_value_shape(bel_blocks_output(d->blocks, i));
         int64_t closed = bel_shape_elements(&shape), have = sums->elements[i];
         bool open = closed < 0 && shape.rank == 2 && shape.dims[0] > 0 && have >= 0;
         if (open ? have % shape.dims[0] != 0 : have != closed) return false;

@@ -1,5 +1,6 @@
-// The dense layer: a product with variables of its own. It stands beside the builders of
-// operations, which variables are read by, so that files do not call each other in a circle.
+// The dense layer: a product with a kernel [in, units] and a bias [units] of its own, in a scope of
+// the layer's name, from which their initial values follow. It does not stand in builder.c, whose
+// operations variables are read by: files of this room call each other in no circle.
 #include "belfry/ops.h"
 #include "graph/graph.h"
 

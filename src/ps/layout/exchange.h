@@ -38,9 +38,10 @@ typedef struct bel_exchange_head {
     int32_t source; // BROADCAST: the replica
     int32_t line;   // where it was called
     int32_t slots;
-    int32_t rank, unused;         // of a slot's value as a whole; zero
-    int64_t dims[BEL_MAX_RANK];   // of it, zero behind its rank
-    int64_t total;                // its elements
+    int32_t rank;                 // of a slot's value as a whole
+    int32_t unused;               // 0
+    int64_t dims[BEL_MAX_RANK];   // of the value as a whole; 0 behind its rank
+    int64_t total;                // elements of it
     int64_t elements;             // of a slot, in this piece
     char file[BEL_EXCHANGE_FILE]; // filled up with zeros; the end of a name that is too long
 } bel_exchange_head;
