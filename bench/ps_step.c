@@ -150,7 +150,7 @@ static bel_status *serve(const char *path)
     bel_team *team;
     BEL_TRY(bel_team_create(bel_available_cores(), &team));
     BEL_TRY(over_grpc ? listen_grpc(&s, path, bell) : listen_shm(&s, path, bell, region));
-    const bel_shard_events events = {&s, decide, snapshot_ready};
+    const bel_shard_events events = {&s, decide, NULL, snapshot_ready};
     bel_shard_start(s.shard, &events);
     while (!s.over) {
         if (bel_shard_work_together(s.shard, team)) continue;

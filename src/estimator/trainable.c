@@ -141,12 +141,8 @@ static bel_status *check_functions(const bel_trainable *t)
     for (int f = 0; f < built->function_count; f++)
         BEL_TRY(check_names(t, &built->functions[f]));
     if (built->function_count == 1 && built->functions->variables == NULL) return NULL;
-    bool several = built->function_count > 1;
-    if (several && (graph->table_count > 0 || bel_counting_has_ledger(&t->counting))) {
-        return BEL_ERR(BEL_UNIMPLEMENTED, "%s with several step functions",
-                       graph->table_count > 0 ? "tables of rows"
-                                              : "backups and asynchronous training");
-    }
+    if (built->function_count > 1 && graph->table_count > 0)
+        return BEL_ERR(BEL_UNIMPLEMENTED, "tables of rows with several step functions");
     for (int f = 0; f < built->function_count; f++) {
         bool updates = false;
         for (size_t v = 0; v < graph->variable_count; v++)

@@ -275,6 +275,7 @@ static bel_status *start(bel_backend *backend, const bel_control_config *schedul
         BEL_TRY(make_worker(embedded, w, segment, schedule->first_step));
     const bel_shard_events events = {.context = control,
                                      .decide = bel_control_decide,
+                                     .function_of = bel_control_function_of,
                                      .snapshot_ready = bel_control_snapshot_ready};
     bel_shard_lease_from(embedded->servers[0].shard, segment->first_block, block_end);
     for (int k = 0; k < embedded->server_count; k++)

@@ -131,6 +131,11 @@ static uint32_t decide(void *context, int64_t version, const double *stats, bool
     return decision;
 }
 
+static int function_of(void *context, int64_t version)
+{
+    return bel_control_function_of(((member *)context)->shard.control, version);
+}
+
 // On the engine's thread, or one of its team's: the main thread tells the master.
 static void snapshot_ready(void *context, int shard, int64_t version)
 {
@@ -147,8 +152,10 @@ static void *engine_main(void *argument)
 {
     enum { NAP_NS = 50000000 };
     member *m = argument;
-    const bel_shard_events events = {
-        .context = m, .decide = decide, .snapshot_ready = snapshot_ready};
+    const bel_shard_events events = {.context = m,
+                                     .decide = decide,
+                                     .function_of = function_of,
+                                     .snapshot_ready = snapshot_ready};
     bel_linux_give_way();
     bel_shard_start(m->shard.shard, &events);
     while (!atomic_load(&m->shard.stop)) {

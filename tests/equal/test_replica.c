@@ -152,13 +152,13 @@ static bel_status *pattern(void *user, bel_replicator *replicator)
 
 // Momentum of `first` with decay; Adam of `second`, whose steps are the learning rate where all
 // gradients are alike. Each has slots and a count of its own, of `both` as well.
-static void test_by_hand(void **state)
+static void check_by_hand(const char *steps, deal d)
 {
-    (void)state;
-    static char steps[] = "1121222111";
-    const bel_loop loop = {.functions = both, .function_count = 2, .run = pattern, .user = steps};
+    char *pattern_steps = bel_xstrdup(steps);
+    const bel_loop loop = {
+        .functions = both, .function_count = 2, .run = pattern, .user = pattern_steps};
     run r;
-    BEL_ASSERT_OK(train(&loop, alone, 0, 0, &r));
+    BEL_ASSERT_OK(train(&loop, d, 0, 0, &r));
     assert_int_equal(r.result.global_step, (int64_t)strlen(steps));
     double a = 0, b = 0, shared = 0, sum_a = 0, sum_shared = 0;
     for (const char *c = steps; *c != '\0'; c++) {
@@ -172,10 +172,36 @@ static void test_by_hand(void **state)
             shared -= 0.125;
         }
     }
-    assert_close(read_one(&r, "a/w"), a, 1e-6);
-    assert_close(read_one(&r, "b/w"), b, 1e-6);
-    assert_close(read_one(&r, "both/w"), shared, 1e-6);
+    assert_close(read_one(&r, "a/w"), a, 1e-5);
+    assert_close(read_one(&r, "b/w"), b, 1e-5);
+    assert_close(read_one(&r, "both/w"), shared, 1e-5);
     bel_free(r.folder);
+    bel_free(pattern_steps);
+}
+
+static void test_by_hand(void **state)
+{
+    (void)state;
+    check_by_hand("1121222111", alone);
+}
+
+// These gradients do not depend on when they were computed, so what comes out is the same wherever
+// all steps are made in the order in which they were asked for, each of reports of its function.
+static void test_modes_by_hand(void **state)
+{
+    (void)state;
+    static const deal deals[] = {
+        {3, 1, 1, 0, BEL_AGGREGATE_ASYNC},   {4, 2, 1, 0, BEL_AGGREGATE_ASYNC},
+        {2, 3, 2, 0, BEL_AGGREGATE_ASYNC},   {3, 2, 1, 2, BEL_AGGREGATE_ASYNC},
+        {3, 1, 1, 3, BEL_AGGREGATE_ASYNC},   {3, 1, 1, 0, BEL_AGGREGATE_BOUNDED},
+        {3, 2, 1, 2, BEL_AGGREGATE_BOUNDED}, {3, 1, 1, 2, BEL_AGGREGATE_SYNC},
+        {4, 3, 1, 1, BEL_AGGREGATE_SYNC},
+    };
+    static const char *const patterns[] = {"1121222111", "12121212121212121212121212", "2221",
+                                           "1111111111111111111111112"};
+    for (size_t d = 0; d < sizeof deals / sizeof deals[0]; d++)
+        for (size_t p = 0; p < sizeof patterns / sizeof patterns[0]; p++)
+            check_by_hand(patterns[p], deals[d]);
 }
 
 // What a function does not name keeps its bits, also where it is the only one and decays weights.
@@ -327,7 +353,8 @@ static void test_deals(void **state)
     static const deal deals[] = {
         {1, 1, 4, 0, BEL_AGGREGATE_SYNC},        {2, 1, 2, 0, BEL_AGGREGATE_SYNC},
         {4, 3, 1, 0, BEL_AGGREGATE_SYNC},        {1, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC},
-        {2, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC},
+        {2, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC}, {1, 2, 4, 0, BEL_AGGREGATE_ASYNC},
+        {1, 1, 4, 0, BEL_AGGREGATE_BOUNDED},
     };
     run reference = {0};
     for (size_t d = 0; d < sizeof deals / sizeof deals[0]; d++) {
@@ -469,7 +496,7 @@ static void test_evaluations(void **state)
     assert_int_equal(evaluated.examples, EXAMPLES);
     run r = {.folder = (char *)(uintptr_t)config.model_dir};
     float a = read_one(&r, "a/w"), shared = read_one(&r, "both/w");
-    assert_close(result.loss, WIDTH * ((double)a + 2 * (double)shared), 1e-4);
+    assert_close(result.loss, WIDTH * ((double)a + 2 * (double)shared), 1e-5);
     bel_estimator_destroy(estimator);
 }
 
@@ -639,25 +666,21 @@ static void test_refused(void **state)
     (void)state;
     static const struct {
         bel_step_function functions[2];
-        bel_aggregation mode;
         const char *words;
     } cases[] = {
-        {{{"a", first_fn, NULL}, {"a", second_fn, NULL}}, 0, "a name of its own"},
-        {{{"a", first_fn, NULL}, {"b c", second_fn, NULL}}, 0, "letters"},
-        {{{"a", first_fn, NULL}, {"b", NULL, NULL}}, 0, "must have a function"},
-        {{{"a", first_fn, NULL}, {"b", idle_fn, "a/*"}}, 0, "depends on no trainable variable"},
-        {{{"a", first_fn, NULL}, {"b", idle_fn, "b/*"}}, 0, "no trainable variable matches"},
-        {{{"a", first_fn, NULL}, {"b", open_fn, NULL}}, 0, "closed shape"},
-        {{{"a", first_fn, NULL}, {"b", second_fn, NULL}},
-         BEL_AGGREGATE_ASYNC,
-         "several step functions"},
+        {{{"a", first_fn, NULL}, {"a", second_fn, NULL}}, "a name of its own"},
+        {{{"a", first_fn, NULL}, {"b c", second_fn, NULL}}, "letters"},
+        {{{"a", first_fn, NULL}, {"b", NULL, NULL}}, "must have a function"},
+        {{{"a", first_fn, NULL}, {"b", idle_fn, "a/*"}}, "depends on no trainable variable"},
+        {{{"a", first_fn, NULL}, {"b", idle_fn, "b/*"}}, "no trainable variable matches"},
+        {{{"a", first_fn, NULL}, {"b", open_fn, NULL}}, "closed shape"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static char steps[] = "1";
         const bel_loop loop = {
             .functions = cases[i].functions, .function_count = 2, .run = pattern, .user = steps};
         run r;
-        bel_status *status = train(&loop, (deal){1, 1, 1, 0, cases[i].mode}, 0, 0, &r);
+        bel_status *status = train(&loop, alone, 0, 0, &r);
         assert_non_null(status);
         assert_non_null(strstr(bel_status_message(status), cases[i].words));
         bel_status_destroy(status);
@@ -668,17 +691,12 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_by_hand),
-        BEL_TEST_IN_FOLDER(test_names),
-        BEL_TEST_IN_FOLDER(test_returned_values),
-        BEL_TEST_IN_FOLDER(test_deals),
-        BEL_TEST_IN_FOLDER(test_goes_on),
-        BEL_TEST_IN_FOLDER(test_like_bel_train),
-        BEL_TEST_IN_FOLDER(test_ends),
-        BEL_TEST_IN_FOLDER(test_refused),
-        BEL_TEST_IN_FOLDER(test_stops),
-        BEL_TEST_IN_FOLDER(test_pipelines),
-        BEL_TEST_IN_FOLDER(test_evaluations),
+        BEL_TEST_IN_FOLDER(test_by_hand),        BEL_TEST_IN_FOLDER(test_modes_by_hand),
+        BEL_TEST_IN_FOLDER(test_names),          BEL_TEST_IN_FOLDER(test_returned_values),
+        BEL_TEST_IN_FOLDER(test_deals),          BEL_TEST_IN_FOLDER(test_goes_on),
+        BEL_TEST_IN_FOLDER(test_like_bel_train), BEL_TEST_IN_FOLDER(test_ends),
+        BEL_TEST_IN_FOLDER(test_refused),        BEL_TEST_IN_FOLDER(test_stops),
+        BEL_TEST_IN_FOLDER(test_pipelines),      BEL_TEST_IN_FOLDER(test_evaluations),
     };
     return cmocka_run_group_tests(tests, fill_examples, NULL);
 }

@@ -28,6 +28,12 @@ static inline int bel_decision_function(uint32_t decision)
     return (int)(decision / BEL_DECIDE_FUNCTION & 255);
 }
 
+// The same decision with another step function.
+static inline uint32_t bel_decision_with(uint32_t decision, int function)
+{
+    return decision % BEL_DECIDE_FUNCTION + (uint32_t)function * BEL_DECIDE_FUNCTION;
+}
+
 // The first block of a lease that says: there are none left.
 enum { BEL_LEASE_NONE = -1 };
 

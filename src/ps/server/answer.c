@@ -28,30 +28,35 @@ static void announce_locked(bel_shard *shard, int worker, int64_t version)
         sent++;
     }
     shard->workers[worker].reader = BEL_READER_BEHIND;
-    bel_version_frame announced = {.version = version, .decision = shard->decision, .chunks = sent};
+    bel_version_frame announced = {
+        .version = version,
+        .decision = bel_decision_with(shard->decision, shard->workers[worker].function),
+        .chunks = sent};
     bel_shard_send_locked(shard, lane, bel_version_frame_write(announced, NULL, 0));
 }
 
 // Shard 0: the other shards give the worker the same version.
 static void tell_others_locked(bel_shard *shard, int worker, int64_t version)
 {
-    bel_answer_frame answer = {.number = shard->ledger.answers++,
-                               .version = version,
-                               .decision = shard->decision,
-                               .worker = worker,
-                               .worker_incarnation = shard->workers[worker].incarnation};
+    bel_answer_frame answer = {
+        .number = shard->ledger.answers++,
+        .version = version,
+        .decision = bel_decision_with(shard->decision, shard->workers[worker].function),
+        .worker = worker,
+        .worker_incarnation = shard->workers[worker].incarnation};
     for (int k = 1; k < shard->config.layout->shard_count; k++)
         bel_ledger_put_mail(shard, k, bel_answer_frame_write(answer, NULL, 0));
     bel_ledger_send_mail_locked(shard);
 }
 
 // Where training stops a worker needs no values, and may still be computing.
-void bel_ledger_answer_locked(bel_shard *shard, int worker, int64_t version)
+void bel_ledger_answer_locked(bel_shard *shard, int worker, int64_t version, int function)
 {
     bel_shard_worker *w = &shard->workers[worker];
     bool stopping = bel_shard_is_stopping(shard);
     bel_shard_forget_report_locked(shard, worker);
     w->version = w->answer = version;
+    w->function = function;
     w->held = false;
     if (shard->config.shard == 0) tell_others_locked(shard, worker, version);
     if (shard->config.shard == 0 && !stopping) bel_ledger_lease_locked(shard, worker);
@@ -98,8 +103,10 @@ void bel_ledger_give_answers_locked(bel_shard *shard)
     while (!shard->publishing && next_answer(&shard->ledger, shard->step, &answer)) {
         if ((answer.decision & BEL_DECIDE_STOP) != 0)
             bel_shard_decision_known_locked(shard, answer.decision);
-        if (answer.worker_incarnation == shard->workers[answer.worker].incarnation)
-            bel_ledger_answer_locked(shard, answer.worker, answer.version);
+        if (answer.worker_incarnation == shard->workers[answer.worker].incarnation) {
+            bel_ledger_answer_locked(shard, answer.worker, answer.version,
+                                     bel_decision_function(answer.decision));
+        }
     }
     bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
     bool named = page->needed > 0 && page->named == page->needed;
@@ -113,6 +120,7 @@ void bel_ledger_take_answer_locked(bel_shard *shard, const bel_frame *frame)
     bel_ledger *ledger = &shard->ledger;
     bel_answer_frame answer = bel_answer_frame_read(frame);
     bool fits = answer.worker >= 0 && answer.worker < shard->config.assignment->worker_count &&
+                bel_decision_function(answer.decision) < shard->config.settings.function_count &&
                 shard->config.shard != 0;
     bool known = answer.number < ledger->answers;
     for (size_t i = 0; i < ledger->waiting_count; i++)

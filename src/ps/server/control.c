@@ -363,6 +363,16 @@ bool bel_control_ask(bel_control *control, int64_t version, int function, bool w
     return next;
 }
 
+int bel_control_function_of(void *context, int64_t version)
+{
+    bel_control *control = context;
+    pthread_mutex_lock(&control->mutex);
+    bool asked = !control->config.asks || version < control->asked_end;
+    int function = control->asked[version % BEL_CONTROL_MOST_ASKED].function;
+    pthread_mutex_unlock(&control->mutex);
+    return asked ? function : -1;
+}
+
 // A version that is computed now is finished first.
 void bel_control_stop_at(bel_control *control, int64_t step)
 {

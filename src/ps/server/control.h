@@ -61,6 +61,7 @@ void bel_control_destroy(bel_control *control);
 
 // For bel_shard_config.events, with the control as context.
 uint32_t bel_control_decide(void *control, int64_t version, const double *stats, bool over);
+int bel_control_function_of(void *control, int64_t version); // which is not made yet
 void bel_control_snapshot_ready(void *control, int shard, int64_t version);
 
 enum { BEL_CONTROL_MOST_ASKED = 256 }; // steps that are asked for and not made, at most

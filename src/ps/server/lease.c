@@ -1,6 +1,12 @@
-// Leases of the input, at shard 0: each block goes to one worker once, in order. A worker has two
-// leases in hand, of its next step and of the one behind it, whose batch is read meanwhile. Those
-// of a worker that is replaced are leased again, before any block that no worker has had.
+// What shard 0 hands to workers: each block of the input goes to one worker once, in order. A worker
+// has two leases in hand, of its next step and of the one behind it, whose batch is read meanwhile.
+// Those of a worker that is replaced are leased again, before any block that no worker has had.
+//
+// Where a loop asks for steps by several functions, and reports count on whatever version they were
+// computed, the functions are handed out in the same way: in the order in which steps are asked
+// for, each as often as reports make a step. So there are always as many reports under way of a
+// function as the steps that were handed out need, and a step is made of any reports of its
+// function: it does not wait for the worker that was handed its own.
 #include <string.h>
 
 #include "ps/server/shard_inner.h"
@@ -71,4 +77,58 @@ void bel_ledger_return_leases(bel_shard *shard, bel_shard_worker *worker)
     for (int i = 0; i < worker->lease_count; i++)
         ledger->returned[ledger->returned_count++] = worker->leases[i];
     worker->lease_count = 0;
+}
+
+// --- Step functions ------------------------------------------------------------------------------
+
+// A worker that can have no block is told so, and reports nothing whatever it is handed.
+static bool will_report(const bel_shard *shard, int worker)
+{
+    return shard->workers[worker].lease_count > 0 || bel_ledger_has_blocks(&shard->ledger);
+}
+
+static int take_regained(bel_ledger *ledger, int place)
+{
+    int function = ledger->regained[place];
+    ledger->regained_count--;
+    memmove(ledger->regained + place, ledger->regained + place + 1,
+            (size_t)(ledger->regained_count - place) * sizeof *ledger->regained);
+    return function;
+}
+
+// What this step needs goes first, so that the last blocks are used for it; then what was lost;
+// then steps that are not begun. What was not handed out of steps before this one is not needed:
+// there were too few blocks, or training goes on from a checkpoint.
+static int next_asked(bel_shard *shard)
+{
+    bel_ledger *ledger = &shard->ledger;
+    for (int i = 0; i < ledger->regained_count; i++)
+        if (ledger->regained[i] == bel_shard_function(shard)) return take_regained(ledger, i);
+    if (ledger->asked_step < shard->step || ledger->asked_left == 0) {
+        ledger->asked_step =
+            ledger->asked_step < shard->step ? shard->step : ledger->asked_step + 1;
+        ledger->asked_left = shard->config.settings.counting.workers;
+    }
+    if (ledger->asked_step > shard->step && ledger->regained_count > 0)
+        return take_regained(ledger, 0);
+    int function = shard->events.function_of(shard->events.context, ledger->asked_step);
+    if (function >= 0) ledger->asked_left--;
+    return function;
+}
+
+int bel_ledger_hand_function(bel_shard *shard, int worker)
+{
+    bool several = shard->config.settings.function_count > 1;
+    if (!several || !shard->policy->ahead || !will_report(shard, worker))
+        return bel_shard_function(shard);
+    int function = next_asked(shard);
+    shard->workers[worker].handed = function >= 0;
+    return function;
+}
+
+// Of each worker at most one is regained and not handed out again, as it has one under way.
+void bel_ledger_regain_function(bel_ledger *ledger, bel_shard_worker *worker)
+{
+    if (worker->handed) ledger->regained[ledger->regained_count++] = worker->function;
+    worker->handed = false;
 }

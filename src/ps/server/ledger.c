@@ -22,6 +22,8 @@ void bel_ledger_create(bel_shard *shard)
     ledger->mail = bel_xcalloc(shards, sizeof *ledger->mail);
     ledger->queue = bel_xcalloc(workers, sizeof *ledger->queue);
     ledger->returned = bel_xcalloc(2 * workers, sizeof *ledger->returned);
+    ledger->regained = bel_xcalloc(workers, sizeof *ledger->regained);
+    ledger->asked_step = -1;
 }
 
 void bel_ledger_destroy(bel_shard *shard)
@@ -36,6 +38,7 @@ void bel_ledger_destroy(bel_shard *shard)
     bel_free(ledger->waiting);
     bel_free(ledger->queue);
     bel_free(ledger->returned);
+    bel_free(ledger->regained);
 }
 
 // Ready for the step that is page_count steps later.
@@ -56,7 +59,10 @@ void bel_ledger_reset_locked(bel_shard *shard)
     for (int k = 0; k < shard->config.layout->shard_count; k++)
         ledger->mail[k].count = 0;
     memset(ledger->stale, 0, sizeof ledger->stale);
-    ledger->queue_count = ledger->returned_count = 0;
+    ledger->queue_count = ledger->returned_count = ledger->regained_count = 0;
+    ledger->asked_step = -1;
+    ledger->asked_left = 0;
+    ledger->starved = false;
     ledger->answers = 0;
     ledger->waiting_count = 0;
 }
@@ -97,6 +103,7 @@ void bel_ledger_page_known_locked(bel_shard *shard)
     const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
     if (!page->known) return;
     bel_shard_decision_known_locked(shard, page->decision);
+    bel_shard_push_kept_locked(shard);
     bel_shard_look_at_all_locked(shard);
 }
 
@@ -108,6 +115,21 @@ static void note_staleness(bel_shard *shard, bel_shard_worker *worker)
     worker->stale += versions > 0;
 }
 
+// A worker computes, or its report waits to be counted.
+static bool is_under_way(const bel_shard_worker *worker)
+{
+    return worker->version >= 0 && !worker->held;
+}
+
+bool bel_ledger_may_report(const bel_shard *shard, int worker, int function, bool used_up)
+{
+    const bel_shard_worker *w = &shard->workers[worker];
+    int leases = w->lease_count - (used_up ? 1 : 0);
+    bool other = !used_up && is_under_way(w) && w->function != function;
+    if (other && shard->policy->ahead) return false; // it waits until that is asked for
+    return leases - (other ? 1 : 0) > 0;             // else it is dropped
+}
+
 // How many reports make this step. When all blocks are leased, no more than there are workers that
 // still have some.
 static int needed_reports(const bel_shard *shard)
@@ -115,8 +137,36 @@ static int needed_reports(const bel_shard *shard)
     int needed = shard->config.settings.counting.workers, able = 0;
     if (bel_ledger_has_blocks(&shard->ledger)) return needed;
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
-        able += shard->workers[w].lease_count > 0;
+        able += bel_ledger_may_report(shard, w, bel_shard_function(shard), false);
     return able > 0 && able < needed ? able : needed;
+}
+
+static bool is_of_step(const bel_shard *shard, int worker)
+{
+    return shard->workers[worker].function == bel_shard_function(shard);
+}
+
+static int count_of_step(const bel_shard *shard)
+{
+    int count = 0;
+    for (int i = 0; i < shard->ledger.queue_count; i++)
+        count += is_of_step(shard, shard->ledger.queue[i]);
+    return count;
+}
+
+// One worker more that counts in this step.
+static void name_locked(bel_shard *shard, bel_ledger_page *page, int worker, int needed)
+{
+    page->counts[worker] = true;
+    shard->workers[worker].counted_step = shard->step;
+    note_staleness(shard, &shard->workers[worker]);
+    bel_counts_frame counts = {.step = shard->step,
+                               .decision = shard->decision,
+                               .worker = worker,
+                               .needed = needed,
+                               .answers = shard->ledger.answers};
+    for (int k = 1; k < shard->config.layout->shard_count; k++)
+        bel_ledger_put_mail(shard, k, bel_counts_frame_write(counts, NULL, 0));
 }
 
 // Shard 0 closes its page itself; the others learn of it by mail, one frame for each worker that
@@ -128,23 +178,18 @@ void bel_ledger_close_page_locked(bel_shard *shard)
     int needed = needed_reports(shard);
     bool waits =
         !shard->started || shard->admitting > 0 || page->known || bel_shard_is_stopping(shard);
-    if (waits || ledger->queue_count < needed) return;
-    for (int i = 0; i < needed; i++) {
+    if (waits || count_of_step(shard) < needed) return;
+    int left = 0; // in the queue
+    for (int i = 0, named = 0; i < ledger->queue_count; i++) {
         int worker = ledger->queue[i];
-        page->counts[worker] = true;
-        shard->workers[worker].counted_step = shard->step;
-        note_staleness(shard, &shard->workers[worker]);
-        bel_counts_frame counts = {.step = shard->step,
-                                   .decision = shard->decision,
-                                   .worker = worker,
-                                   .needed = needed,
-                                   .answers = ledger->answers};
-        for (int k = 1; k < shard->config.layout->shard_count; k++)
-            bel_ledger_put_mail(shard, k, bel_counts_frame_write(counts, NULL, 0));
+        if (named < needed && is_of_step(shard, worker)) {
+            name_locked(shard, page, worker, needed);
+            named++;
+        } else {
+            ledger->queue[left++] = worker;
+        }
     }
-    ledger->queue_count -= needed;
-    memmove(ledger->queue, ledger->queue + needed,
-            (size_t)ledger->queue_count * sizeof *ledger->queue);
+    ledger->queue_count = left;
     bel_ledger_send_mail_locked(shard);
     page->named = needed;
     page->decision = shard->decision;

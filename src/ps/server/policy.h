@@ -26,6 +26,9 @@ typedef struct bel_policy {
     // Every report of a step was computed on that step's version: workers read it in place, and
     // nothing is updated between a worker's pull of rows and its report.
     bool lockstep;
+    // Where there are several step functions, workers are handed those of later steps than the one
+    // that is made; else all compute that one's.
+    bool ahead;
 
     // Memory of its own. destroy may find the shard half made.
     void (*create)(bel_shard *shard);

@@ -44,7 +44,18 @@ static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_
         return false;
     }
     bel_shard_decision_known_locked(shard, decision);
-    return true;
+    if (bel_decision_function(decision) == bel_shard_function(shard)) return true;
+    bel_shard_fail_locked(shard, frame, "of another step function than other reports of its step");
+    return false;
+}
+
+// All have reported, so nobody reads the version before this one any more, in whose buffer those
+// chunks are brought that the step does not update.
+static void completed(bel_shard *shard, int worker)
+{
+    (void)worker;
+    if (shard->stats_count == shard->config.assignment->node_count)
+        bel_shard_push_kept_locked(shard);
 }
 
 // Step statistics of a finished step: when its last node's are here, a worker that repeats the step
@@ -135,7 +146,7 @@ const bel_policy bel_policy_all = {
     .counts = counts,
     .accepts = accepts,
     .passed_by = passed_by,
-    .completed = nothing_of_worker,
+    .completed = completed,
     .take_pull = take_pull,
     .rows_fit = rows_fit,
     .begin = begin,

@@ -57,12 +57,15 @@ static bool within_lead(const bel_shard *shard, int worker, int64_t slowest)
 
 // --- What is taken in ----------------------------------------------------------------------------
 
-// A worker reports once on the version that it was given last; anything else was answered already.
+// A worker reports once on the version that it was given last, by the step function that it was
+// handed; anything else was answered already.
 static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_t version,
                     uint32_t decision)
 {
-    (void)frame, (void)decision; // the page says what the step does
-    return version == shard->workers[worker].version && !bel_shard_is_stopping(shard);
+    if (version != shard->workers[worker].version || bel_shard_is_stopping(shard)) return false;
+    if (bel_decision_function(decision) == shard->workers[worker].function) return true;
+    bel_shard_fail_locked(shard, frame, "of a step function that it was not handed");
+    return false;
 }
 
 static void passed_by(bel_shard *shard, int worker, int64_t version, int node)
@@ -70,16 +73,65 @@ static void passed_by(bel_shard *shard, int worker, int64_t version, int node)
     (void)shard, (void)worker, (void)version, (void)node; // it was answered already
 }
 
-// Shard 0 owes a worker the newest version: now, or the next one when this step is closed, since
-// the other shards may have made it by then.
+// A worker that was told that no blocks are left waits for the end, even when some have come back
+// since.
+static bool may_report(const bel_shard *shard, const bel_shard_worker *worker)
+{
+    bool asks = worker->held || worker->version < 0;
+    return worker->lease_count > 0 || (asks && bel_ledger_has_blocks(&shard->ledger));
+}
+
+// The fewest counted reports of any worker that has something left to do. One whose report is in
+// and waits, for others of its step or for a step of its function, keeps nobody waiting.
+static int64_t slowest_count(const bel_shard *shard)
+{
+    const bel_ledger *ledger = &shard->ledger;
+    int64_t slowest = INT64_MAX;
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
+        const bel_shard_worker *worker = &shard->workers[w];
+        bool waits = false;
+        for (int i = 0; i < ledger->queue_count; i++)
+            waits = waits || ledger->queue[i] == w;
+        if (!waits && may_report(shard, worker) && worker->counted < slowest)
+            slowest = worker->counted;
+    }
+    return slowest;
+}
+
+// Shard 0: those who are owed a version get the newest, as far as they may go on. When this step is
+// closed they wait for the next one, since other shards may have made it by then. At the end all
+// are told.
+static void answer_due_locked(bel_shard *shard)
+{
+    if (shard->publishing || is_known(shard)) return;
+    bool stopping = bel_shard_is_stopping(shard);
+    int64_t slowest = slowest_count(shard);
+    shard->ledger.starved = false;
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
+        bool due = shard->workers[w].held && shard->policy->may_go_on(shard, w, slowest);
+        if (stopping) due = shard->workers[w].held;
+        if (!due) continue;
+        int function = stopping ? 0 : bel_ledger_hand_function(shard, w);
+        if (function >= 0) bel_ledger_answer_locked(shard, w, shard->step, function);
+        shard->ledger.starved = shard->ledger.starved || function < 0;
+    }
+}
+
 static void owe_locked(bel_shard *shard, int worker)
 {
-    if (shard->publishing || is_known(shard)) {
-        shard->workers[worker].held = true;
-    } else {
-        bel_ledger_answer_locked(shard, worker, shard->step);
-        bel_ledger_close_page_locked(shard); // it may have taken the last blocks
-    }
+    shard->workers[worker].held = true;
+    answer_due_locked(shard);
+    bel_ledger_close_page_locked(shard); // it may have taken the last blocks
+}
+
+// A report that is whole: can it count in this step, or a later one? A late one of another function
+// than the step's must be of one that was handed out ahead.
+static bool still_counts(const bel_shard *shard, int worker)
+{
+    const bel_shard_worker *w = &shard->workers[worker];
+    if (w->version == shard->step) return true;
+    bool wanted = shard->policy->ahead || w->function == bel_shard_function(shard);
+    return wanted && shard->policy->takes_stale(shard);
 }
 
 // Its batches are used up all the same: the worker has moved on.
@@ -94,13 +146,14 @@ static void completed(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
     if (shard->config.shard != 0) return;
-    if (w->version < shard->step && !shard->policy->takes_stale(shard)) {
+    if (!still_counts(shard, worker)) {
         drop_report(w);
         owe_locked(shard, worker);
         return;
     }
     shard->ledger.queue[shard->ledger.queue_count++] = worker;
     bel_ledger_close_page_locked(shard);
+    answer_due_locked(shard); // it may have been the slowest
 }
 
 // Shard 0: a worker begins; whatever version it names, it gets the newest.
@@ -157,6 +210,13 @@ static bool rows_fit(const bel_shard *shard, int table, int worker, int64_t vers
 
 // --- A step --------------------------------------------------------------------------------------
 
+// Steps may have been asked for meanwhile.
+static void poll(bel_shard *shard)
+{
+    bel_ledger_send_mail_locked(shard);
+    if (shard->ledger.starved) answer_due_locked(shard);
+}
+
 // Every worker that counts is complete, and no copy for a worker is still being made.
 static bool is_done(const bel_shard *shard)
 {
@@ -166,34 +226,20 @@ static bool is_done(const bel_shard *shard)
     return true;
 }
 
-// The input is leased, and no worker has a lease left but the one that this step uses up.
+// The input is leased, and no worker has a report left for the next step. Where it is not asked for
+// yet, nobody knows; the question comes again.
 static bool is_over(const bel_shard *shard)
 {
+    int64_t next = shard->step + (is_known(shard) ? 1 : 0);
+    int function = 0;
     if (bel_ledger_has_blocks(&shard->ledger)) return false;
-    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
+    if (shard->config.settings.function_count > 1)
+        function = shard->events.function_of(shard->events.context, next);
+    for (int w = 0; w < shard->config.assignment->worker_count && function >= 0; w++) {
         bool used_up = is_known(shard) && counts(shard, w);
-        if (shard->workers[w].lease_count > (used_up ? 1 : 0)) return false;
+        if (bel_ledger_may_report(shard, w, function, used_up)) return false;
     }
-    return true;
-}
-
-// A worker that was told that no blocks are left waits for the end, even when some have come back
-// since.
-static bool may_report(const bel_shard *shard, const bel_shard_worker *worker)
-{
-    bool asks = worker->held || worker->version < 0;
-    return worker->lease_count > 0 || (asks && bel_ledger_has_blocks(&shard->ledger));
-}
-
-// The fewest counted reports of any worker that has something left to do.
-static int64_t slowest_count(const bel_shard *shard)
-{
-    int64_t slowest = INT64_MAX;
-    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
-        const bel_shard_worker *worker = &shard->workers[w];
-        if (may_report(shard, worker) && worker->counted < slowest) slowest = worker->counted;
-    }
-    return slowest;
+    return function >= 0;
 }
 
 // Shard 0, with a new version: workers that counted in the step before (`page`) are due, and those
@@ -201,27 +247,28 @@ static int64_t slowest_count(const bel_shard *shard)
 static void answer_workers_locked(bel_shard *shard, const bel_ledger_page *page)
 {
     bel_ledger *ledger = &shard->ledger;
-    int workers = shard->config.assignment->worker_count;
-    for (int w = 0; w < workers; w++) {
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
+        bel_shard_worker *worker = &shard->workers[w];
         if (page->counts[w]) {
-            shard->workers[w].counted++;
-            shard->workers[w].held = true; // until it is answered
-            bel_ledger_use_up_lease(&shard->workers[w]);
+            worker->counted++;
+            worker->held = true; // until it is answered
+            worker->handed = false;
+            bel_ledger_use_up_lease(worker);
+        }
+        if (bel_shard_is_stopping(shard) && worker->version >= 0) worker->held = true;
+    }
+    int left = 0; // in the queue
+    for (int i = 0; i < ledger->queue_count; i++) {
+        int w = ledger->queue[i];
+        if (still_counts(shard, w)) {
+            ledger->queue[left++] = w;
+        } else {
+            drop_report(&shard->workers[w]);
+            shard->workers[w].held = true;
         }
     }
-    bool drops = !shard->policy->takes_stale(shard);
-    for (int i = 0; i < ledger->queue_count && drops; i++) {
-        drop_report(&shard->workers[ledger->queue[i]]);
-        shard->workers[ledger->queue[i]].held = true;
-    }
-    if (drops) ledger->queue_count = 0;
-    int64_t slowest = slowest_count(shard);
-    for (int w = 0; w < workers; w++) {
-        const bel_shard_worker *worker = &shard->workers[w];
-        bool due = worker->held && shard->policy->may_go_on(shard, w, slowest);
-        bool last = bel_shard_is_stopping(shard) && (worker->held || worker->version >= 0);
-        if (due || last) bel_ledger_answer_locked(shard, w, shard->step);
-    }
+    ledger->queue_count = left;
+    answer_due_locked(shard);
 }
 
 // The step before is closed for good, and its page is cleared for a later step.
@@ -251,7 +298,9 @@ static void forget(bel_shard *shard, int worker)
     for (int i = 0; i < ledger->queue_count; i++)
         if (ledger->queue[i] != worker) ledger->queue[kept++] = ledger->queue[i];
     ledger->queue_count = kept;
-    if (shard->config.shard == 0) bel_ledger_return_leases(shard, &shard->workers[worker]);
+    if (shard->config.shard != 0) return;
+    bel_ledger_return_leases(shard, &shard->workers[worker]);
+    bel_ledger_regain_function(ledger, &shard->workers[worker]);
 }
 
 // Pages are not closed while a worker is being admitted; this one may be due.
@@ -268,10 +317,12 @@ static void admitted(bel_shard *shard)
     .completed = completed, .take_pull = take_pull, .take_counts = take_counts,                    \
     .take_answer = bel_ledger_take_answer_locked, .rows_fit = rows_fit, .begin = begin,            \
     .is_done = is_done, .is_over = is_over, .chunk_passed = nothing_of_worker,                     \
-    .copied = bel_ledger_copied_locked, .published = published,                                    \
-    .poll = bel_ledger_send_mail_locked, .forget = forget, .admitted = admitted
+    .copied = bel_ledger_copied_locked, .published = published, .poll = poll, .forget = forget,    \
+    .admitted = admitted
 
 const bel_policy bel_policy_backups = {LEDGER, .takes_stale = when_none_can_follow,
                                        .may_go_on = at_once};
-const bel_policy bel_policy_async = {LEDGER, .takes_stale = always, .may_go_on = at_once};
-const bel_policy bel_policy_bounded = {LEDGER, .takes_stale = always, .may_go_on = within_lead};
+const bel_policy bel_policy_async = {LEDGER, .ahead = true, .takes_stale = always,
+                                     .may_go_on = at_once};
+const bel_policy bel_policy_bounded = {LEDGER, .ahead = true, .takes_stale = always,
+                                       .may_go_on = within_lead};

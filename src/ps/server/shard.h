@@ -39,13 +39,16 @@ typedef struct bel_shard bel_shard;
 enum { BEL_DECIDE_LATER = 1 << 30 };
 
 // Calls out of shard 0, and of every shard for snapshots. They run on whichever thread does the
-// work, never under a lock.
+// work, and but for function_of never under a lock.
 typedef struct bel_shard_events {
     void *context;
     // What to do at `version`; `stats` sums the step before (NULL at the first version).
     // `over`: no step can follow, as the input has nothing left. May answer BEL_DECIDE_LATER: then
     // it is asked again when bel_shard_work is next called.
     uint32_t (*decide)(void *context, int64_t version, const double *stats, bool over);
+    // Where there are several step functions: that of the step on `version`; -1: it is not asked
+    // for yet. Under the shard's lock.
+    int (*function_of)(void *context, int64_t version);
     // The snapshot of `version` is complete in this shard.
     void (*snapshot_ready)(void *context, int shard, int64_t version);
 } bel_shard_events;

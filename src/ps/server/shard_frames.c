@@ -52,8 +52,9 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame, int wor
         bel_shard_fail_locked(shard, frame, "a report of the wrong size");
         return;
     }
-    if (!bel_shard_changes(shard, local)) {
-        bel_shard_fail_locked(shard, frame, "a chunk that the step does not update");
+    int function = bel_decision_function(report.decision);
+    if (!bel_chunk_changes(&shard->config.layout->chunks[report.chunk], function)) {
+        bel_shard_fail_locked(shard, frame, "a chunk that its step function does not update");
         return;
     }
     bel_shard_chunk *chunk = &shard->chunks[local];
@@ -102,7 +103,7 @@ static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int work
     double *copy = shard->stats_values + (size_t)stats.node * size;
     memcpy(copy, frame->payload, frame->payload_bytes);
     shard->stats_list[stats.node] = copy;
-    if (++shard->stats_count == assignment->node_count) bel_shard_push_kept_locked(shard);
+    shard->stats_count++;
     for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++)
         if (shard->stats_list[k] == NULL) return;
     shard->workers[worker].complete = true;

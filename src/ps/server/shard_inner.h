@@ -69,6 +69,8 @@ typedef struct bel_shard_worker {
     int64_t complete_ns; // since when
     int64_t counted;     // its reports that were counted
     // With a ledger:
+    int function;         // the step function that its report is of
+    bool handed;          // shard 0: that was handed to it (lease.c), and is not counted yet
     int copies;           // chunks that are still copied for it
     int64_t answer;       // the version that they belong to
     int64_t counted_step; // shard 0: the last that it counted in, -1: none
@@ -107,7 +109,14 @@ typedef struct bel_ledger {
     int64_t block_end;  // shard 0: behind the last
     int64_t *returned;  // shard 0: first blocks whose worker was lost with them
     int returned_count;
-    int64_t leased;  // next_block when the newest snapshot was made
+    int64_t leased; // next_block when the newest snapshot was made
+    // Shard 0, with several step functions, whose reports may be of a later step than is made: so
+    // many reports of the step on that version are still to be handed out, …
+    int64_t asked_step;
+    int asked_left;
+    int *regained; // … but those first that workers were lost with
+    int regained_count;
+    bool starved;    // a worker that may go on waits for a step to be asked for
     int64_t answers; // shard 0: given so far; other shards: the first that is not given yet
     bel_answer_frame *waiting; // other shards: those of versions to come
     size_t waiting_count, waiting_capacity;
@@ -318,6 +327,9 @@ void bel_ledger_reset_locked(bel_shard *shard);
 void bel_ledger_clear_page(const bel_shard *shard, bel_ledger_page *page);
 void bel_ledger_close_page_locked(bel_shard *shard); // shard 0: if there are enough reports
 void bel_ledger_page_known_locked(bel_shard *shard); // looks at what may be ready by that
+// Shard 0, when all blocks are leased: can a report of the worker still count in a step of that
+// function? `used_up`: what it has under way counts in the step before that one.
+bool bel_ledger_may_report(const bel_shard *shard, int worker, int function, bool used_up);
 // Shard 0: one more thing that another shard is to be told; and tells all of them, as far as their
 // lanes have room.
 void bel_ledger_put_mail(bel_shard *shard, int other, bel_frame frame);
@@ -333,8 +345,13 @@ void bel_ledger_lease_locked(bel_shard *shard, int worker);
 void bel_ledger_use_up_lease(bel_shard_worker *worker);
 void bel_ledger_return_leases(bel_shard *shard, bel_shard_worker *worker);
 
-// answer.c. The worker has nothing under way and gets the values of this step, which is `version`.
-void bel_ledger_answer_locked(bel_shard *shard, int worker, int64_t version);
+// The step function that the worker reports next, as its answer says it; -1: none is asked for.
+int bel_ledger_hand_function(bel_shard *shard, int worker);
+void bel_ledger_regain_function(bel_ledger *ledger, bel_shard_worker *worker); // it is lost
+
+// answer.c. The worker has nothing under way and gets the values of this step, which is `version`,
+// to compute on by that step function.
+void bel_ledger_answer_locked(bel_shard *shard, int worker, int64_t version, int function);
 void bel_ledger_copied_locked(bel_shard *shard, int worker);
 void bel_ledger_take_answer_locked(bel_shard *shard, const bel_frame *frame);
 // Other shards: what shard 0 has answered by now; says so on the page when that was all.

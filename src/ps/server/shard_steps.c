@@ -46,8 +46,8 @@ void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision)
     }
 }
 
-// What other step functions update is brought into the next version's buffer. All have reported by
-// then, so nobody reads the version before this one any more, which lies in that buffer.
+// What other step functions update is brought into the next version's buffer, which must not be read
+// by anybody any more: with a ledger nobody does, as workers have copies.
 void bel_shard_push_kept_locked(bel_shard *shard)
 {
     for (int i = 0; i < shard->chunk_count; i++) {

@@ -23,7 +23,7 @@ typedef struct cluster {
     bel_lane *inner_ends[MAX_SHARDS][MAX_SHARDS];   // between shards
     bel_shard *shards[MAX_SHARDS];
     bel_counting counting;
-    bel_optimizers optimizers;
+    bel_optimizers optimizers[2];
     float *outboxes[MAX_WORKERS]; // with a ledger
     bel_client *clients[MAX_WORKERS];
     bel_client_config client_configs[MAX_WORKERS];
@@ -34,6 +34,7 @@ typedef struct cluster {
     int64_t last_version; // at which training stops
     int64_t decided;      // newest version that was asked about
     double examples;      // in its step statistics
+    int asked;            // steps that are asked for, of step_functions; all if those are NULL
     int64_t block_end;    // of the input, with a ledger
     bool polls;           // clients look once and wait for nothing: CANCELLED
     bel_weight weights[REPLICAS];
@@ -44,6 +45,7 @@ static size_t inner_frames = LANE_FRAMES; // that fit a lane between shards
 enum { TABLE_IDS = 64 };                  // of a replica's batch at most
 static int table_width;                   // of a table beside the variables; 0: there is none
 static bool with_exchanges;
+static const int *step_functions; // by step: 0, or 1 where it is of the other step function
 
 // Variables of every kind, two of them longer than a chunk.
 static bel_layout *make_layout(int shards)
@@ -51,11 +53,11 @@ static bel_layout *make_layout(int shards)
     static char names[][8] = {"kernel", "bias", "frozen", "mean", "sum", "last", "rows"};
     const bel_layout_variable variables[] = {
         {.name = names[0], .shape = BEL_SHAPE(70, 300)},
-        {.name = names[1], .shape = BEL_SHAPE(300)},
+        {.name = names[1], .shape = BEL_SHAPE(300), .kept_by = step_functions != NULL ? 2 : 0},
         {.name = names[2], .shape = BEL_SHAPE(5001), .kind = BEL_VARIABLE_FROZEN},
         {.name = names[3], .shape = BEL_SHAPE(10), .kind = BEL_VARIABLE_STATE_MEAN},
         {.name = names[4], .shape = BEL_SHAPE(3), .kind = BEL_VARIABLE_STATE_SUM},
-        {.name = names[5], .shape = BEL_SHAPE(130, 130)},
+        {.name = names[5], .shape = BEL_SHAPE(130, 130), .kept_by = step_functions != NULL ? 1 : 0},
     };
     bel_layout *layout = bel_layout_create(variables, 6, shards);
     layout->exchanges = with_exchanges;
@@ -73,7 +75,16 @@ static uint32_t decide(void *context, int64_t version, const double *stats, bool
     c->decided = version;
     c->examples = stats == NULL ? 0 : stats[BEL_STATS_EXAMPLES];
     if (c->while_publishing != NULL) c->while_publishing(c, version);
-    return over || version >= c->last_version ? BEL_DECIDE_STOP : 0;
+    if (over || version >= c->last_version) return BEL_DECIDE_STOP;
+    if (step_functions == NULL) return 0;
+    if (version >= c->asked) return BEL_DECIDE_LATER;
+    return bel_decision_with(0, step_functions[version]);
+}
+
+static int function_of(void *context, int64_t version)
+{
+    const cluster *c = context;
+    return version < c->asked ? step_functions[version] : -1;
 }
 
 static void snapshot_ready(void *context, int shard, int64_t version)
@@ -112,7 +123,8 @@ static void make_lanes(cluster *c)
 static void make_shards(cluster *c, bel_optimizer optimizer)
 {
     BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
-    c->optimizers = (bel_optimizers){.main = optimizer};
+    for (int f = 0; f < 2; f++)
+        c->optimizers[f] = (bel_optimizers){.main = optimizer};
     for (int k = 0; k < c->layout->shard_count; k++) {
         bel_shard_config config = {.layout = c->layout,
                                    .shard = k,
@@ -120,8 +132,8 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
                                    .space = c->space,
                                    .snapshot = c->snapshot,
                                    .snapshot_averages = c->averages,
-                                   .settings = {.optimizers = &c->optimizers,
-                                                .function_count = 1,
+                                   .settings = {.optimizers = c->optimizers,
+                                                .function_count = step_functions != NULL ? 2 : 1,
                                                 .counting = c->counting},
                                    .generation = 1,
                                    .worker_lanes = c->shard_ends[k],
@@ -130,7 +142,7 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
         BEL_ASSERT_OK(bel_shard_create(&config, &c->shards[k]));
     }
     for (int k = 0; k < c->layout->shard_count; k++) {
-        bel_shard_events events = {c, decide, snapshot_ready};
+        bel_shard_events events = {c, decide, function_of, snapshot_ready};
         bel_shard_lease_from(c->shards[k], 0, c->block_end);
         bel_shard_start(c->shards[k], &events);
     }
@@ -149,7 +161,7 @@ static cluster *cluster_create_counting(int shards, const int *replicas_of, int 
     c->counting = counting;
     c->layout = make_layout(shards);
     c->assignment = bel_assignment_create(replicas_of, workers);
-    assert_int_equal(c->assignment->replica_count, REPLICAS);
+    assert_in_range(c->assignment->replica_count, 1, REPLICAS);
     BEL_ASSERT_OK(bel_space_create(c->layout, 2, &c->space));
     BEL_ASSERT_OK(bel_space_array(c->layout, "snapshot", &c->snapshot));
     BEL_ASSERT_OK(bel_space_array(c->layout, "snapshot of averages", &c->averages));
@@ -264,9 +276,11 @@ static inline uint32_t wait_for(cluster *c, int worker, int64_t version)
     return decision;
 }
 
-// Computes what worker `worker` has to say about a step, and sends the first `most` frames of it.
-static void report_part(cluster *c, int worker, int64_t step, int most)
+// Computes what worker `worker` has to say about a step of a step function, and sends the first
+// `most` frames of it.
+static void report_part_of(cluster *c, int worker, int64_t step, int function, int most)
 {
+    uint32_t decision = bel_decision_with(0, function);
     int sent = 0;
     const bel_assignment *assignment = c->assignment;
     bel_weight plain[REPLICAS];
@@ -286,15 +300,20 @@ static void report_part(cluster *c, int worker, int64_t step, int most)
             const bel_weight *weights = part->kind == BEL_VARIABLE_STATE_SUM ? plain : c->weights;
             bel_weight weight = bel_assignment_sum_node(
                 node, c->gradients + node->first, weights + node->first, part->offset, part->count);
-            if (part->kind == BEL_VARIABLE_FROZEN || sent++ >= most) continue;
-            BEL_ASSERT_OK(bel_client_report(c->clients[worker], step, 0, chunk, k, weight,
+            if (!bel_chunk_changes(part, function) || sent++ >= most) continue;
+            BEL_ASSERT_OK(bel_client_report(c->clients[worker], step, decision, chunk, k, weight,
                                             c->gradients[node->first] + part->offset));
         }
         memset(c->stats_list[k], 0, sizeof c->stats_list[k]);
         c->stats_list[k][BEL_STATS_EXAMPLES] = examples;
         if (sent++ >= most) continue;
-        BEL_ASSERT_OK(bel_client_stats(c->clients[worker], step, 0, k, c->stats_list[k]));
+        BEL_ASSERT_OK(bel_client_stats(c->clients[worker], step, decision, k, c->stats_list[k]));
     }
+}
+
+static inline void report_part(cluster *c, int worker, int64_t step, int most)
+{
+    report_part_of(c, worker, step, 0, most);
 }
 
 static inline void report_step(cluster *c, int worker, int64_t step)

@@ -203,6 +203,34 @@ static void bound_holds_the_fast_back(void **state)
     cluster_destroy(c);
 }
 
+// The slowest has reported, and its report waits for a second one: it holds nobody back.
+static void report_that_waits_holds_nobody_back(void **state)
+{
+    (void)state;
+    const bel_counting two = {.kind = BEL_COUNTING_BOUNDED, .workers = 2, .max_lead = 1};
+    for (int shards = 1; shards <= 2; shards++) {
+        cluster *c = create(shards, two);
+        everybody_begins(c);
+        report_step(c, 0, 0);
+        report_step(c, 1, 0);
+        next_is(c, 0, 0, 1);
+        next_is(c, 1, 0, 1);
+        report_step(c, 0, 1);
+        report_step(c, 1, 1);
+        nothing_comes(c, 0, 1);
+        nothing_comes(c, 1, 1);
+        report_step(c, 2, 0);
+        next_is(c, 0, 1, 2);
+        next_is(c, 1, 1, 2);
+        report_step(c, 0, 2);
+        next_is(c, 2, 0, 3);
+        const expected_step steps[] = {
+            {{0, 1, -1}, {0, 0}}, {{0, 1, -1}, {1, 1}}, {{2, 0, -1}, {0, 2}}};
+        worker_has(c, 2, steps, 3);
+        cluster_destroy(c);
+    }
+}
+
 static void end_is_told_to_those_who_compute(void **state)
 {
     (void)state;
@@ -313,133 +341,6 @@ static void worker_lost_in_the_middle_is_known(void **state)
     assert_int_equal(replace(c, 0), 0); // where shard 1 stands
     assert_int_equal(bel_shard_counted_step(c->shards[0], 0), 0);
     cluster_destroy(c);
-}
-
-// --- The end of the input ------------------------------------------------------------------------
-
-enum { MOST_BLOCKS = 64 };
-
-// Workers that compute in an order of their own, until they are told of the end.
-typedef struct players {
-    cluster *c;
-    int64_t versions[WORKERS], steps[WORKERS]; // on which they compute; that they have computed
-    bool done[WORKERS];
-    int used[MOST_BLOCKS]; // how often each block was reported
-} players;
-
-static bool take_answer(players *p, int w)
-{
-    uint32_t decision;
-    int64_t version = p->versions[w];
-    bel_status *status = bel_client_wait_next(p->c->clients[w], &version, &decision);
-    bool got = status == NULL;
-    if (!got) assert_int_equal(bel_status_code(status), BEL_CANCELLED);
-    bel_status_ignore(status); // it has to wait
-    if (!got) return false;
-    p->versions[w] = version;
-    p->done[w] = (decision & BEL_DECIDE_STOP) != 0;
-    return true;
-}
-
-// Everybody looks what has come, until nothing comes any more.
-static void take_answers(players *p, bool *waits)
-{
-    for (int quiet = 0; quiet < 3; quiet++) { // other shards are asked after the first has answered
-        work(p->c);
-        for (int w = 0; w < WORKERS; w++)
-            if (waits[w] && !p->done[w] && take_answer(p, w)) {
-                waits[w] = false;
-                quiet = 0;
-            }
-    }
-}
-
-static bool has_blocks(const players *p, int w)
-{
-    return bel_client_lease(p->c->clients[w], p->steps[w]) >= 0;
-}
-
-static void compute(players *p, int w)
-{
-    int64_t first = bel_client_lease(p->c->clients[w], p->steps[w]++);
-    for (int i = 0; i < bel_assignment_replicas(p->c->assignment, w); i++)
-        p->used[first + i]++;
-    report_step(p->c, w, p->versions[w]);
-}
-
-// Plays to the end, in an order that follows from `order`; worker `lost` (-1: none) dies once in
-// the middle of a step, when its blocks are the last. Fails when all wait and nothing ends it.
-static void play_to_the_end(players *p, uint32_t order, int lost)
-{
-    bool waits[WORKERS] = {true, true, true};
-    p->c->polls = true;
-    for (uint32_t turn = 0;; turn++) {
-        take_answers(p, waits);
-        int ready[WORKERS], count = 0;
-        bool all_done = true;
-        for (int w = 0; w < WORKERS; w++) {
-            all_done = all_done && p->done[w];
-            if (waits[w] || p->done[w]) continue;
-            waits[w] = !has_blocks(p, w); // for another version: the end
-            if (!waits[w]) ready[count++] = w;
-        }
-        if (all_done) return;
-        if (count == 0) fail_msg("order %u, turn %u: everybody waits", order, turn);
-        int w = ready[(order * 2654435761u >> turn % 28) % (uint32_t)count];
-        if (w == lost && turn > order % 11) {
-            report_part(p->c, w, p->versions[w], 2);
-            (void)replace(p->c, w);
-            p->versions[w] = -1;
-            p->steps[w] = 0;
-            lost = -1;
-        } else {
-            compute(p, w);
-        }
-        waits[w] = true;
-    }
-}
-
-static void check_end(uint32_t order, int shards, bel_counting counting, int64_t blocks, int lost)
-{
-    block_end = blocks;
-    players p = {.c = create(shards, counting), .versions = {-1, -1, -1}};
-    play_to_the_end(&p, order, lost);
-    const bel_shard_staleness staleness = bel_shard_stale(p.c->shards[0], NULL);
-    int64_t counted = 0, steps = 0;
-    for (int i = 0; i < BEL_STALENESS_BINS; i++)
-        counted += staleness.counted[i];
-    for (int w = 0; w < WORKERS; w++) {
-        steps += p.steps[w];
-        assert_int_equal(p.versions[w], p.c->decided); // all are told of the same last version
-    }
-    for (int64_t b = 0; b < blocks; b++)
-        assert_int_equal(p.used[b], 1);
-    if (lost < 0) assert_int_equal(counted + staleness.dropped, steps);
-    bool takes_stale = bel_counting_takes_stale(&counting);
-    if (takes_stale) assert_int_equal(staleness.dropped, 0);
-    if (takes_stale && counting.workers == 1) assert_int_equal(counted, p.c->decided);
-    cluster_destroy(p.c);
-    block_end = INT64_MAX;
-}
-
-// However reports are counted, whoever is fast, dies or has nothing left: every block is read, what
-// is left counts, and all are told of the end. (The last blocks of a worker may not be there.)
-static void input_ends_for_everybody(void **state)
-{
-    (void)state;
-    const bel_counting countings[] = {
-        as_they_come,
-        two_of_three,
-        {.kind = BEL_COUNTING_ASYNC, .workers = 2},
-        {.kind = BEL_COUNTING_BOUNDED, .workers = 1, .max_lead = 0},
-        {.kind = BEL_COUNTING_BOUNDED, .workers = 1, .max_lead = 1},
-        {.kind = BEL_COUNTING_BOUNDED, .workers = 3, .max_lead = 0},
-    };
-    for (size_t k = 0; k < sizeof countings / sizeof countings[0]; k++)
-        for (uint32_t order = 0; order < 120; order++) {
-            int shards = 1 + (int)(order % 2), lost = (int)(order / 2 % 4) - 1;
-            check_end(order, shards, countings[k], 1 + order * 5 % 23, lost);
-        }
 }
 
 // --- Copies and publications ---------------------------------------------------------------------
@@ -631,12 +532,12 @@ int main(void)
         cmocka_unit_test(full_lanes_lose_nothing),
         cmocka_unit_test(reports_are_applied_in_order_of_arrival),
         cmocka_unit_test(bound_holds_the_fast_back),
+        cmocka_unit_test(report_that_waits_holds_nobody_back),
         cmocka_unit_test(end_is_told_to_those_who_compute),
         cmocka_unit_test(blocks_are_leased_once),
         cmocka_unit_test(replaced_worker_gets_blocks_back),
         cmocka_unit_test(newcomer_does_not_wait_for_the_busy),
         cmocka_unit_test(worker_lost_in_the_middle_is_known),
-        cmocka_unit_test(input_ends_for_everybody),
         cmocka_unit_test(answer_waits_for_a_publication),
         cmocka_unit_test(publication_waits_for_copies),
         cmocka_unit_test(repeated_and_late_frames_do_nothing),

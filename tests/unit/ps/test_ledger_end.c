@@ -1,0 +1,206 @@
+// The end of a finite input where some workers' reports make a step: whoever is fast, dies or has
+// nothing left, nobody waits for what cannot come, with one step function and with two.
+#include "unit/ps/test_cluster.h"
+
+static const bel_optimizer sgd = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.5};
+enum { WORKERS = 3, LAST = 100, MOST_BLOCKS = 64 };
+// Replicas: different where each worker gets its own blocks back, as a lease is as large as they.
+static const int different[WORKERS] = {2, 2, 1}, alike[WORKERS] = {1, 1, 1};
+
+// Workers that compute in an order of their own, until they are told of the end.
+typedef struct players {
+    cluster *c;
+    int64_t versions[WORKERS], steps[WORKERS]; // on which they compute; that they have computed
+    int functions[WORKERS];                    // by which they compute, and what they were last
+    bool done[WORKERS];
+    int used[MOST_BLOCKS]; // how often each block was reported
+} players;
+
+static bool take_answer(players *p, int w)
+{
+    uint32_t decision;
+    int64_t version = p->versions[w];
+    bel_status *status = bel_client_wait_next(p->c->clients[w], &version, &decision);
+    bool got = status == NULL;
+    if (!got) assert_int_equal(bel_status_code(status), BEL_CANCELLED);
+    bel_status_ignore(status); // it has to wait
+    if (!got) return false;
+    p->versions[w] = version;
+    p->done[w] = (decision & BEL_DECIDE_STOP) != 0;
+    if (!p->done[w]) p->functions[w] = bel_decision_function(decision);
+    return true;
+}
+
+static void work(cluster *c)
+{
+    while (work_for_shards(c)) {
+    }
+}
+
+// Everybody looks what has come, until nothing comes any more.
+static void take_answers(players *p, bool *waits)
+{
+    for (int quiet = 0; quiet < 3; quiet++) { // other shards are asked after the first has answered
+        work(p->c);
+        for (int w = 0; w < WORKERS; w++)
+            if (waits[w] && !p->done[w] && take_answer(p, w)) {
+                waits[w] = false;
+                quiet = 0;
+            }
+    }
+}
+
+static bool has_blocks(const players *p, int w)
+{
+    return bel_client_lease(p->c->clients[w], p->steps[w]) >= 0;
+}
+
+static void compute(players *p, int w)
+{
+    int64_t first = bel_client_lease(p->c->clients[w], p->steps[w]++);
+    for (int i = 0; i < bel_assignment_replicas(p->c->assignment, w); i++)
+        p->used[first + i]++;
+    report_part_of(p->c, w, p->versions[w], p->functions[w], INT_MAX);
+}
+
+// A loop that has asked for all steps but what it decides on by the newest one. False: steps that
+// are asked for are not made.
+static bool ask_for_one(players *p)
+{
+    if (step_functions == NULL || p->c->asked > p->c->decided) return false;
+    p->c->asked++;
+    return true;
+}
+
+static void lose(players *p, int w)
+{
+    report_part_of(p->c, w, p->versions[w], p->functions[w], 2);
+    (void)replace_worker(p->c, w, 1);
+    p->versions[w] = -1;
+    p->steps[w] = 0;
+}
+
+// Plays to the end, in an order that follows from `order`; the workers of `lost`, by bit, die once,
+// in the middle of a step, when their blocks may be the last. Fails when all wait and nothing ends it.
+static void play_to_the_end(players *p, uint32_t order, uint32_t lost)
+{
+    bool waits[WORKERS] = {true, true, true};
+    p->c->polls = true;
+    for (uint32_t turn = 0;; turn++) {
+        uint32_t chance = order * 2654435761u >> turn % 28;
+        if (p->c->asked < LAST) p->c->asked += (int)(chance / 4 % 3); // or fewer than are made
+        take_answers(p, waits);
+        int ready[WORKERS], count = 0;
+        bool all_done = true;
+        for (int w = 0; w < WORKERS; w++) {
+            all_done = all_done && p->done[w];
+            if (waits[w] || p->done[w]) continue;
+            waits[w] = !has_blocks(p, w); // for another version: the end
+            if (!waits[w]) ready[count++] = w;
+        }
+        if (all_done) return;
+        if (count == 0 && ask_for_one(p)) continue;
+        if (count == 0) fail_msg("order %u, turn %u: everybody waits", order, turn);
+        if (lost == 0 || turn <= order % 29) {
+            int w = ready[chance % (uint32_t)count];
+            compute(p, w);
+            waits[w] = true;
+        } else {
+            for (int w = 0; w < WORKERS; w++) { // none of them begins before all are gone
+                if ((lost >> w & 1) == 0 || waits[w] || p->done[w]) continue;
+                lose(p, w);
+                waits[w] = true;
+            }
+            lost = 0;
+        }
+    }
+}
+
+// Without step functions all blocks are read and all reports counted or dropped; with them a report
+// is left only when the next step is of another function than it.
+static void check_left(const players *p, int64_t blocks, bool lost)
+{
+    for (int64_t b = 0; b < blocks; b++)
+        assert_in_range(p->used[b], step_functions == NULL, 1);
+    for (int w = 0; w < WORKERS && !lost; w++) {
+        bel_shard_reports reports = bel_shard_count_reports(p->c->shards[0], w);
+        if (reports.counted + reports.dropped == p->steps[w]) continue;
+        assert_int_equal(reports.counted + reports.dropped, p->steps[w] - 1);
+        assert_non_null(step_functions);
+        assert_int_not_equal(p->functions[w], step_functions[p->c->decided]);
+    }
+}
+
+static void check_end(uint32_t order, int shards, bel_counting counting, int64_t blocks,
+                      uint32_t lost)
+{
+    block_end = blocks;
+    bool several_lost = (lost & (lost - 1)) != 0;
+    const int *replicas_of = step_functions != NULL || several_lost ? alike : different;
+    players p = {.c = cluster_create_counting(shards, replicas_of, WORKERS, sgd, LAST, counting),
+                 .versions = {-1, -1, -1}};
+    play_to_the_end(&p, order, lost);
+    const bel_shard_staleness staleness = bel_shard_stale(p.c->shards[0], NULL);
+    int64_t counted = 0;
+    for (int i = 0; i < BEL_STALENESS_BINS; i++)
+        counted += staleness.counted[i];
+    for (int w = 0; w < WORKERS; w++)
+        assert_int_equal(p.versions[w], p.c->decided); // all are told of the same last version
+    check_left(&p, blocks, lost != 0);
+    bool takes_stale = bel_counting_takes_stale(&counting);
+    if (takes_stale) assert_int_equal(staleness.dropped, 0);
+    if (takes_stale && counting.workers == 1) assert_int_equal(counted, p.c->decided);
+    cluster_destroy(p.c);
+    block_end = INT64_MAX;
+}
+
+static void play_all(void)
+{
+    const bel_counting countings[] = {
+        {.kind = BEL_COUNTING_ASYNC, .workers = 1},
+        {.kind = BEL_COUNTING_BACKUPS, .workers = 2},
+        {.kind = BEL_COUNTING_ASYNC, .workers = 2},
+        {.kind = BEL_COUNTING_ASYNC, .workers = 3},
+        {.kind = BEL_COUNTING_BOUNDED, .workers = 1, .max_lead = 0},
+        {.kind = BEL_COUNTING_BOUNDED, .workers = 1, .max_lead = 1},
+        {.kind = BEL_COUNTING_BOUNDED, .workers = 2, .max_lead = 0},
+        {.kind = BEL_COUNTING_BOUNDED, .workers = 3, .max_lead = 0},
+    };
+    for (size_t k = 0; k < sizeof countings / sizeof countings[0]; k++)
+        for (uint32_t order = 0; order < 120; order++) {
+            int shards = 1 + (int)(order % 2);
+            check_end(order, shards, countings[k], 1 + order * 5 % 23, order / 2 % 8);
+        }
+}
+
+// Every block is read, what is left counts, and all are told of the end. (The last blocks of a
+// worker may not be there.)
+static void input_ends_for_everybody(void **state)
+{
+    (void)state;
+    play_all();
+}
+
+// The same where a loop asks for steps of two functions, as it goes or ahead.
+static void input_ends_in_the_middle_of_a_pattern(void **state)
+{
+    (void)state;
+    static const int periods[] = {2, 5}; // the last step of each is the other function's
+    int functions[2 * LAST];
+    step_functions = functions;
+    for (size_t i = 0; i < sizeof periods / sizeof periods[0]; i++) {
+        for (int s = 0; s < 2 * LAST; s++)
+            functions[s] = s % periods[i] == periods[i] - 1;
+        play_all();
+    }
+    step_functions = NULL;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(input_ends_for_everybody),
+        cmocka_unit_test(input_ends_in_the_middle_of_a_pattern),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
