@@ -389,12 +389,14 @@ static bel_status *take_optimizers(bel_built *built, int function)
         (bel_optimizers){.main = spec->optimizer, .part_count = spec->optimizer_part_count};
     memcpy(optimizers->parts, spec->optimizer_parts, sizeof optimizers->parts);
     BEL_TRY(bel_optimizers_check(optimizers));
-    if (optimizers->main.moving_average_decay == built->optimizers->main.moving_average_decay &&
-        optimizers->main.moving_average_ramp == built->optimizers->main.moving_average_ramp)
+    const bel_optimizer *first = &built->optimizers->main;
+    bool same_averages = optimizers->main.moving_average_decay == first->moving_average_decay &&
+                         optimizers->main.moving_average_ramp == first->moving_average_ramp;
+    if (same_averages && optimizers->main.mean_by_contributors == first->mean_by_contributors)
         return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "moving averages are those of all parameters: all step functions must set them "
-                   "alike");
+                   "%s: all step functions must set it alike, as it is that of all parameters",
+                   same_averages ? "mean_by_contributors" : "moving_average_decay");
 }
 
 static bel_status *check_returns(const bel_estimator_spec *spec, bool in_loop)

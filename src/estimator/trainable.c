@@ -83,8 +83,11 @@ static void add_reports_of(bel_trainable *t, int function)
         bool trainable = variable->kind == BEL_VARIABLE_TRAINABLE && named;
         values[v] = trainable ? variable->value : NULL;
     }
-    for (size_t l = 0; l < lookups; l++)
-        values[count + l] = graph->inputs[graph->lookups[l].rows].value;
+    for (size_t l = 0; l < lookups; l++) {
+        const bel_graph_lookup *lookup = &graph->lookups[l];
+        bool named = bel_step_function_names(f->variables, graph->tables[lookup->table].name);
+        values[count + l] = named ? graph->inputs[lookup->rows].value : NULL;
+    }
     bool halves = t->estimator->config.precision == BEL_PRECISION_BF16;
     bel_gradients_keeping(graph, halves ? BEL_DTYPE_BF16 : BEL_DTYPE_F32, f->spec.loss, values,
                           (int)(count + lookups), reports);
@@ -120,11 +123,13 @@ static bel_status *check_names(const bel_trainable *t, const bel_built_function 
             matches = graph->variables[v].kind == BEL_VARIABLE_TRAINABLE &&
                       bel_step_function_names(pattern, graph->variables[v].name);
         }
+        for (size_t i = 0; i < graph->table_count && !matches; i++)
+            matches = bel_step_function_names(pattern, graph->tables[i].name);
         bel_status *status = matches
                                  ? NULL
                                  : BEL_ERR(BEL_INVALID_ARGUMENT,
-                                           "step function \"%s\": no trainable variable matches "
-                                           "\"%s\"",
+                                           "step function \"%s\": no trainable variable or table "
+                                           "matches \"%s\"",
                                            function->name, pattern);
         bel_free(pattern);
         if (status != NULL) return status;
@@ -133,7 +138,7 @@ static bel_status *check_names(const bel_trainable *t, const bel_built_function 
     return NULL;
 }
 
-// Of several step functions each must update something, and none can share what is one for all.
+// Of several step functions each must update something.
 static bel_status *check_functions(const bel_trainable *t)
 {
     const bel_built *built = t->built;
@@ -141,11 +146,9 @@ static bel_status *check_functions(const bel_trainable *t)
     for (int f = 0; f < built->function_count; f++)
         BEL_TRY(check_names(t, &built->functions[f]));
     if (built->function_count == 1 && built->functions->variables == NULL) return NULL;
-    if (built->function_count > 1 && graph->table_count > 0)
-        return BEL_ERR(BEL_UNIMPLEMENTED, "tables of rows with several step functions");
     for (int f = 0; f < built->function_count; f++) {
         bool updates = false;
-        for (size_t v = 0; v < graph->variable_count; v++)
+        for (size_t v = 0; v < graph->variable_count + graph->lookup_count; v++)
             updates = updates || reports_of(t, f)[v] != NULL;
         if (updates) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -196,7 +199,8 @@ static bel_status *check_patterns_of(const bel_trainable *t, int function)
             names[count++] = variable->name;
     }
     for (size_t i = 0; i < graph->table_count; i++)
-        names[count++] = graph->tables[i].name;
+        if (bel_step_function_names(t->built->functions[function].variables, graph->tables[i].name))
+            names[count++] = graph->tables[i].name;
     bel_status *status = bel_optimizers_check_names(&t->built->optimizers[function], names, count);
     bel_free(names);
     return status;
@@ -209,6 +213,21 @@ static bel_status *check_patterns(const bel_trainable *t)
     return NULL;
 }
 
+// By bit: the step functions that leave a table as it is. The model function updates all.
+static uint32_t table_kept_by(const bel_trainable *t, int index)
+{
+    const bel_graph *graph = t->built->graph;
+    uint32_t kept = 0;
+    if (t->built->function_count == 1 && t->built->functions->variables == NULL) return 0;
+    for (int f = 0; f < t->built->function_count; f++) {
+        bool updates = false;
+        for (int l = graph->tables[index].first_lookup; l >= 0; l = graph->lookups[l].next)
+            updates = updates || reports_of(t, f)[graph->variable_count + (size_t)l] != NULL;
+        if (!updates) kept |= (uint32_t)1 << f;
+    }
+    return kept;
+}
+
 // `ids`: of all lookups in the table, for a full batch.
 static void add_table(bel_trainable *t, int index)
 {
@@ -217,7 +236,8 @@ static void add_table(bel_trainable *t, int index)
     bel_layout_table table = {.name = from->name,
                               .width = from->width,
                               .initializer = from->initializer,
-                              .counts_replicas = t->built->optimizers->main.mean_by_contributors};
+                              .counts_replicas = t->built->optimizers->main.mean_by_contributors,
+                              .kept_by = table_kept_by(t, index)};
     for (int l = from->first_lookup; l >= 0; l = graph->lookups[l].next)
         table.ids +=
             bel_graph_lookup_ids(graph, &graph->lookups[l]) * bel_input_batch_size(t->input);
@@ -276,7 +296,10 @@ static bel_status *check_tables(const bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
     if (graph->table_count == 0) return NULL;
-    if (t->built->optimizers->main.clip_each_replica) {
+    bool each = false;
+    for (int f = 0; f < t->built->function_count; f++)
+        each = each || t->built->optimizers[f].main.clip_each_replica;
+    if (each) {
         return BEL_ERR(BEL_UNIMPLEMENTED,
                        "table \"%s\": clip_each_replica is for dense variables alone",
                        graph->tables[0].name);
@@ -545,7 +568,7 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
     BEL_TRY(bel_estimator_counting(estimator, &t->counting));
     BEL_TRY(open_training_input(t, spec));
     BEL_TRY(bel_model_build(estimator, BEL_MODE_TRAIN, spec->loop, t->input, 0, &t->built));
-    if (t->built->graph->variable_count == 0) {
+    if (t->built->graph->variable_count == 0 && t->built->graph->table_count == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "the model has no variables: nothing can be trained");
     }
     BEL_TRY(check_tables(t));

@@ -88,6 +88,7 @@ static void describe_tables(const bel_layout *layout, setup *s)
         to->start = (int32_t)from->initializer.kind;
         to->start_value = from->initializer.value;
         to->ids = from->ids;
+        to->kept_by = from->kept_by;
     }
 }
 

@@ -92,6 +92,7 @@ static bel_status *add_tables(member *m, const Bel__Setup *setup)
                 .name = from->name,
                 .width = from->width,
                 .ids = from->ids,
+                .kept_by = from->kept_by,
                 .counts_replicas = m->optimizers->main.mean_by_contributors,
                 .initializer = {.kind = (bel_init_kind)from->start, .value = from->start_value}});
     }

@@ -163,9 +163,9 @@ bool bel_rule_has_rows(bel_optimizer_kind kind)
 }
 
 void bel_rule_apply_rows(const bel_rule_step *step, const float *sums, float scale,
-                         float *const *rows, int width, int64_t n)
+                         float *const *rows, int first_slot, int width, int64_t n)
 {
-    bel_rule_kernels_get()->apply_rows[step->kind](step, sums, scale, rows, width, n);
+    bel_rule_kernels_get()->apply_rows[step->kind](step, sums, scale, rows, first_slot, width, n);
 }
 
 double bel_rule_sum_square(const float *values, int64_t n)

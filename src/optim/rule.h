@@ -99,11 +99,12 @@ float bel_rule_average_rest(const bel_optimizer *optimizer, int64_t step);
 void bel_rule_average(const float *values, float rest, float *averages, int64_t n);
 
 // Rows of a table, updated in place: values = update(values, clip(sums × scale)). `sums` holds n
-// rows of `width`; rows[i] is where row i begins: its values, then each slot, `width` elements
-// each. Same bits as bel_rule_scale and bel_rule_apply; one call for many short rows.
+// rows of `width`; rows[i] is where row i begins: its values, then slots of `width` elements each,
+// of which this rule's begin with number `first_slot`. Same bits as bel_rule_scale and
+// bel_rule_apply; one call for many short rows.
 bool bel_rule_has_rows(bel_optimizer_kind kind); // SGD, ADAM, ADAGRAD, FTRL
 void bel_rule_apply_rows(const bel_rule_step *step, const float *sums, float scale,
-                         float *const *rows, int width, int64_t n);
+                         float *const *rows, int first_slot, int width, int64_t n);
 
 // Sum of squares of n elements, in double, in a fixed order.
 double bel_rule_sum_square(const float *values, int64_t n);
@@ -114,7 +115,7 @@ typedef void bel_rule_kernel(const bel_rule_step *step, const float *gradient, f
                              int64_t n);
 
 typedef void bel_rule_rows_kernel(const bel_rule_step *step, const float *sums, float scale,
-                                  float *const *rows, int width, int64_t n);
+                                  float *const *rows, int first_slot, int width, int64_t n);
 
 typedef struct bel_rule_kernels {
     void (*scale)(const float *sum, float scale, float limit, float *out, int64_t n);

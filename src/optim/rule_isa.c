@@ -246,21 +246,22 @@ static void average(const float *values, float rest, float *averages, int64_t n)
 // clipping the scale takes the place of the factor, which multiplies likewise.
 static INLINE void apply_to_rows(bel_rule_kernel *rule, const bel_rule_step *step,
                                  const float *restrict sums, float scale, float *const *rows,
-                                 int width, int64_t n)
+                                 int first_slot, int width, int64_t n)
 {
     enum { PIECE = 64 };
     for (int64_t i = 0; i < n; i++, sums += width) {
         float *row = rows[i];
-        float *slots[BEL_RULE_MAX_SLOTS] = {row + width, row + 2 * (int64_t)width};
+        float *first = row + (first_slot + 1) * (int64_t)width;
+        float *slots[BEL_RULE_MAX_SLOTS] = {first, first + width};
         if (step->clip_value == 0.0f) {
             rule(step, sums, scale, row, row, slots, width);
             continue;
         }
-        for (int first = 0; first < width; first += PIECE) {
-            int count = width - first < PIECE ? width - first : PIECE;
+        for (int at = 0; at < width; at += PIECE) {
+            int count = width - at < PIECE ? width - at : PIECE;
             float gradient[PIECE];
-            scale_by(sums + first, scale, step->clip_value, gradient, count);
-            rule(step, gradient, 1.0f, row + first, row + first, slots, count);
+            scale_by(sums + at, scale, step->clip_value, gradient, count);
+            rule(step, gradient, 1.0f, row + at, row + at, slots, count);
             for (int k = 0; k < BEL_RULE_MAX_SLOTS && slots[k] != NULL; k++)
                 slots[k] += count;
         }
@@ -269,13 +270,13 @@ static INLINE void apply_to_rows(bel_rule_kernel *rule, const bel_rule_step *ste
 
 #define ROWS_OF(rule)                                                                              \
     static void rule##_rows(const bel_rule_step *step, const float *sums, float scale,             \
-                            float *const *rows, int width, int64_t n)                              \
+                            float *const *rows, int first_slot, int width, int64_t n)              \
     {                                                                                              \
         switch (width) {                                                                           \
-        case 8: apply_to_rows(rule, step, sums, scale, rows, 8, n); break;                         \
-        case 16: apply_to_rows(rule, step, sums, scale, rows, 16, n); break;                       \
-        case 32: apply_to_rows(rule, step, sums, scale, rows, 32, n); break;                       \
-        default: apply_to_rows(rule, step, sums, scale, rows, width, n); break;                    \
+        case 8: apply_to_rows(rule, step, sums, scale, rows, first_slot, 8, n); break;             \
+        case 16: apply_to_rows(rule, step, sums, scale, rows, first_slot, 16, n); break;           \
+        case 32: apply_to_rows(rule, step, sums, scale, rows, first_slot, 32, n); break;           \
+        default: apply_to_rows(rule, step, sums, scale, rows, first_slot, width, n); break;        \
         }                                                                                          \
     }
 ROWS_OF(sgd)

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "ps/frames/frames.h"
 #include "worker/worker_inner.h"
 
 static const bel_graph *graph_of(const bel_worker *worker)
@@ -179,6 +180,13 @@ bel_status *bel_worker_pull_rows(bel_worker *worker)
 
 // --- Running -------------------------------------------------------------------------------------
 
+// Whether the step updates rows of the table.
+static bool changes(const bel_worker *worker, int table)
+{
+    return bel_layout_table_changes(&worker->config.layout->tables[table],
+                                    bel_decision_function(worker->decision));
+}
+
 // True when the round has one replica.
 static bool runs_alone(const bel_worker *worker)
 {
@@ -206,7 +214,7 @@ void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
             float *gradients = rows->gradients + (size_t)position * width;
             if (worker->function->lookup_outputs[l] >= 0) {
                 bel_instance_bind_output(instance, worker->function->lookup_outputs[l], gradients);
-            } else { // a batch before may have left other lookups' there
+            } else if (changes(worker, t)) { // a batch before may have left other lookups' there
                 memset(gradients, 0, (size_t)n * width * sizeof *gradients);
             }
             for (int64_t i = 0; i < n; i++, to += width) {
@@ -237,6 +245,7 @@ void bel_tower_sum_rows(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
     for (int t = 0; t < worker->config.layout->table_count; t++) {
+        if (!changes(worker, t)) continue;
         const bel_worker_table *table = &worker->tables[t];
         const bel_replica_rows *rows = &table->replicas[tower->replica];
         bel_row_batch_sum(rows->batch, rows->gradients, table->width, rows->sums);
@@ -271,6 +280,7 @@ bel_status *bel_worker_report_rows(bel_worker *worker)
     const bel_assignment *assignment = worker->config.assignment;
     int w = worker->config.worker;
     for (int t = 0; t < worker->config.layout->table_count; t++) {
+        if (!changes(worker, t)) continue;
         int64_t begun = bel_clock_ns();
         for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++)
             BEL_TRY(report_node(worker, t, k));

@@ -230,7 +230,7 @@ static void test_names(void **state)
     bel_free(r.folder);
     only.variables = "a/*,d/*";
     BEL_ASSERT_FAILS(train(&loop, alone, 0, 0, &r), BEL_INVALID_ARGUMENT,
-                     "no trainable variable matches \"d/*\"");
+                     "no trainable variable or table matches \"d/*\"");
     bel_free(r.folder);
 }
 
@@ -672,7 +672,7 @@ static void test_refused(void **state)
         {{{"a", first_fn, NULL}, {"b c", second_fn, NULL}}, "letters"},
         {{{"a", first_fn, NULL}, {"b", NULL, NULL}}, "must have a function"},
         {{{"a", first_fn, NULL}, {"b", idle_fn, "a/*"}}, "depends on no trainable variable"},
-        {{{"a", first_fn, NULL}, {"b", idle_fn, "b/*"}}, "no trainable variable matches"},
+        {{{"a", first_fn, NULL}, {"b", idle_fn, "b/*"}}, "no trainable variable or table matches"},
         {{{"a", first_fn, NULL}, {"b", open_fn, NULL}}, "closed shape"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

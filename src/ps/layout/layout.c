@@ -205,6 +205,7 @@ uint64_t bel_layout_fingerprint(const bel_layout *layout)
         double numbers[3] = {table->width, table->initializer.kind, table->initializer.value};
         bel_hasher_update(hasher, table->name, strlen(table->name) + 1);
         bel_hasher_update(hasher, numbers, sizeof numbers);
+        if (table->kept_by != 0) bel_hasher_update(hasher, &table->kept_by, sizeof table->kept_by);
     }
     uint64_t fingerprint = bel_hasher_finish(hasher).low;
     bel_hasher_destroy(hasher);

@@ -68,7 +68,14 @@ typedef struct bel_layout_table {
     int64_t ids; // that a replica's batch has at most
     bel_initializer initializer;
     bool counts_replicas; // rows of reports end with how many replicas are in their sums
+    uint32_t kept_by;     // bit f: step function f leaves it as it is
 } bel_layout_table;
+
+// Whether a step of the function updates rows of the table.
+static inline bool bel_layout_table_changes(const bel_layout_table *table, int function)
+{
+    return (table->kept_by >> function & 1) == 0;
+}
 
 // Floats of a row in a report.
 static inline int bel_layout_report_width(const bel_layout_table *table)

@@ -1,6 +1,7 @@
-// What shard 0 hands to workers: each block of the input goes to one worker once, in order. A worker
-// has two leases in hand, of its next step and of the one behind it, whose batch is read meanwhile.
-// Those of a worker that is replaced are leased again, before any block that no worker has had.
+// What shard 0 hands to workers: each block of the input goes to one worker once, in order. A
+// worker has two leases in hand, of its next step and of the one behind it, whose batch is read
+// meanwhile. Those of a worker that is replaced are leased again, before any block that no worker
+// has had.
 //
 // Where a loop asks for steps by several functions, and reports count on whatever version they were
 // computed, the functions are handed out in the same way: in the order in which steps are asked

@@ -20,6 +20,7 @@ void bel_shard_look_at_chunk_locked(bel_shard *shard, int local)
 void bel_shard_look_at_table_locked(bel_shard *shard, int t)
 {
     bel_shard_table *table = &shard->tables[t];
+    if (!bel_shard_changes_table(shard, t)) return;
     if (table->queued || !shard->policy->is_known(shard)) return;
     for (int k = 0; k < shard->config.assignment->node_count; k++)
         if (!table->reported[k] && bel_shard_counts(shard, k)) return;

@@ -255,10 +255,13 @@ static inline const bel_shard_group *bel_shard_group_of(const bel_shard *shard, 
     return bel_shard_group_in(shard, bel_shard_function(shard), variable);
 }
 
-// Which layer of slots of a variable is a function's: those before it that update it, too.
+// Which layer of slots of a variable, or of a table behind the last one, is a function's: those
+// before it that update it, too.
 static inline int bel_shard_layer(const bel_shard *shard, int function, int variable)
 {
-    uint32_t kept = shard->config.layout->variables[variable].kept_by;
+    const bel_layout *layout = shard->config.layout;
+    int table = variable - layout->variable_count;
+    uint32_t kept = table < 0 ? layout->variables[variable].kept_by : layout->tables[table].kept_by;
     int layer = 0;
     for (int f = 0; f < function; f++)
         layer += (kept >> f & 1) == 0;
@@ -277,6 +280,13 @@ static inline bool bel_shard_changes(const bel_shard *shard, int local)
 {
     return bel_chunk_changes(&shard->config.layout->chunks[shard->chunks[local].chunk],
                              bel_shard_function(shard));
+}
+
+// Whether this step updates rows of a table.
+static inline bool bel_shard_changes_table(const bel_shard *shard, int table)
+{
+    return bel_layout_table_changes(&shard->config.layout->tables[table],
+                                    bel_shard_function(shard));
 }
 
 // How many sums of squares a shard has: of directions, and of values where a rule trusts.
@@ -300,9 +310,9 @@ void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char 
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job);
 void bel_shard_push_chunk_locked(bel_shard *shard, int local); // the first job of a chunk
 void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
-void bel_shard_push_kept_locked(bel_shard *shard);  // the chunks that this step does not update
-bool bel_shard_is_stopping(const bel_shard *shard); // this step is not run, as far as is known
-bool bel_shard_counts(const bel_shard *shard, int node);      // is its worker one of this step's?
+void bel_shard_push_kept_locked(bel_shard *shard);       // what this step does not update
+bool bel_shard_is_stopping(const bel_shard *shard);      // this step is not run, as far as is known
+bool bel_shard_counts(const bel_shard *shard, int node); // is its worker one of this step's?
 int bel_shard_local_chunk(const bel_shard *shard, int chunk); // its index here, -1: another's
 // A worker as it was before its first report; what was counted stays.
 void bel_shard_reset_worker(bel_shard_worker *worker);

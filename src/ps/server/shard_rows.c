@@ -49,6 +49,28 @@ static void create_pull(const bel_shard *shard, bel_shard_pull *pull, int t, int
     pull->places = bel_xcalloc((size_t)pull->most + 1, sizeof *pull->places);
 }
 
+// With the optimizers of the step functions that update it; where none does, it has rows all the
+// same.
+static bel_table_config describe_table(const bel_shard *shard, int t)
+{
+    const bel_layout_table *from = &shard->config.layout->tables[t];
+    int variable = shard->config.layout->variable_count + t, found = 0;
+    bel_table_config config =
+        bel_table_describe(from->name, from->width, from->initializer, shard->config.settings.seed,
+                           bel_shard_group_in(shard, 0, variable)->optimizer);
+    for (int f = 0; f < shard->config.settings.function_count; f++) {
+        if (!bel_layout_table_changes(from, f)) continue;
+        const bel_optimizer *optimizer = bel_shard_group_in(shard, f, variable)->optimizer;
+        if (found == 0) {
+            config.optimizer = *optimizer;
+        } else {
+            config.others[config.other_count++] = optimizer;
+        }
+        found++;
+    }
+    return config;
+}
+
 // Reports and sets by node, pulls by worker; the weights of a sum lie behind those of the reports.
 static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, int t)
 {
@@ -63,11 +85,7 @@ static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, 
     for (size_t w = 0; w < workers; w++)
         create_pull(shard, &table->pulls[w], t, (int)w);
     forget_frames(shard, table);
-    const bel_layout_table *from = &shard->config.layout->tables[t];
-    const bel_optimizer *optimizer =
-        bel_shard_group_in(shard, 0, shard->config.layout->variable_count + t)->optimizer;
-    bel_table_config config = bel_table_describe(from->name, from->width, from->initializer,
-                                                 shard->config.settings.seed, optimizer);
+    bel_table_config config = describe_table(shard, t);
     config.memory_limit = shard->config.table_memory;
     return bel_table_create(&config, &table->table);
 }
@@ -273,6 +291,11 @@ bool bel_shard_keep_rows_locked(bel_shard *shard, const bel_frame *frame,
     bel_shard_table *table = &shard->tables[report->table];
     const bel_layout *layout = shard->config.layout;
     int width = bel_layout_report_width(&layout->tables[report->table]);
+    if (!bel_layout_table_changes(&layout->tables[report->table],
+                                  bel_decision_function(report->decision))) {
+        bel_shard_fail_locked(shard, frame, "a table that its step function does not update");
+        return false;
+    }
     if (table->reported[report->node]) {
         shard->counters.repeated++;
         return false;
@@ -384,9 +407,7 @@ static const float *take_means(bel_shard_table *table, const bel_row_set *sums, 
     return table->means;
 }
 
-// The job, without the lock: it reads the reports of those who count, which stay until the step
-// ends, and nobody reads the table meanwhile.
-bel_status *bel_shard_update_table(bel_shard *shard, int t)
+static bel_status *update_rows(bel_shard *shard, int t)
 {
     bel_shard_table *table = &shard->tables[t];
     const bel_assignment *assignment = shard->config.assignment;
@@ -409,12 +430,23 @@ bel_status *bel_shard_update_table(bel_shard *shard, int t)
     }
     // Not in lockstep, a row that was not there when it was pulled may be there by now.
     const uint32_t *places = shard->policy->lockstep ? find_places(shard, table, &all) : NULL;
-    int group = shard->group_of[shard->config.layout->variable_count + t];
-    const bel_rule_step *numbers = &shard->groups[group].numbers;
-    BEL_TRY_CTX(bel_table_update_places(table->table, NULL, numbers, all.keys, places, all.rows,
-                                        scale, all.count),
-                "shard %d, table \"%s\"", shard->config.shard, layout->name);
-    return (shard->decision & BEL_DECIDE_SAVE) != 0 ? mark_snapshot(table) : NULL;
+    int variable = shard->config.layout->variable_count + t;
+    const bel_rule_step *numbers = &bel_shard_group_of(shard, variable)->numbers;
+    int layer = bel_shard_layer(shard, bel_shard_function(shard), variable);
+    return bel_table_update_places(table->table, NULL, numbers, layer, all.keys, places, all.rows,
+                                   scale, all.count);
+}
+
+// The job, without the lock: it reads the reports of those who count, which stay until the step
+// ends, and nobody reads the table meanwhile.
+bel_status *bel_shard_update_table(bel_shard *shard, int t)
+{
+    if (bel_shard_changes_table(shard, t)) {
+        BEL_TRY_CTX(update_rows(shard, t), "shard %d, table \"%s\"", shard->config.shard,
+                    shard->config.layout->tables[t].name);
+    }
+    bool saves = (shard->decision & BEL_DECIDE_SAVE) != 0;
+    return saves ? mark_snapshot(&shard->tables[t]) : NULL;
 }
 
 // --- Snapshots and checkpoints -------------------------------------------------------------------

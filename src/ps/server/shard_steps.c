@@ -46,8 +46,8 @@ void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision)
     }
 }
 
-// What other step functions update is brought into the next version's buffer, which must not be read
-// by anybody any more: with a ledger nobody does, as workers have copies.
+// What other step functions update is brought into the next version's buffer, which must not be
+// read by anybody any more: with a ledger nobody does, as workers have copies.
 void bel_shard_push_kept_locked(bel_shard *shard)
 {
     for (int i = 0; i < shard->chunk_count; i++) {
@@ -56,6 +56,11 @@ void bel_shard_push_kept_locked(bel_shard *shard)
         if (changes || shard->chunks[i].queued) continue; // a worker may say all of it again
         shard->chunks[i].queued = true;
         bel_shard_push_chunk_locked(shard, i);
+    }
+    for (int t = 0; t < shard->config.layout->table_count; t++) {
+        if (bel_shard_changes_table(shard, t) || shard->tables[t].queued) continue;
+        shard->tables[t].queued = true;
+        bel_shard_table_due_locked(shard, t); // a snapshot may be made of it
     }
 }
 

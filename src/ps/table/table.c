@@ -37,7 +37,6 @@ bel_table_config bel_table_describe(const char *name, int width, bel_initializer
 
 static bel_status *check_config(const bel_table_config *config)
 {
-    const bel_optimizer *o = &config->optimizer;
     if (config->width < 1 || config->width > MAX_WIDTH) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "table \"%s\": width must be from 1 to %d, got %d",
                        config->name, MAX_WIDTH, config->width);
@@ -46,6 +45,11 @@ static bel_status *check_config(const bel_table_config *config)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "table \"%s\": scale must be 0 or above, got %g",
                        config->name, (double)config->scale);
     }
+    return NULL;
+}
+
+static bel_status *check_optimizer(const bel_table_config *config, const bel_optimizer *o)
+{
     if (!bel_rule_has_rows(o->kind)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "table \"%s\": expected the optimizer sgd, adagrad, adam or ftrl, whose "
@@ -75,9 +79,25 @@ static void size_blocks(bel_table *table)
     table->keys.bytes = sizeof(int64_t) << BEL_TABLE_KEY_BLOCK_BITS;
 }
 
+// The next layer: the slots of an optimizer's rule behind those of the layers before it.
+static void add_layer(bel_table *table, int layer, const bel_optimizer *optimizer)
+{
+    const bel_rule *rule = bel_rule_get(optimizer);
+    table->first_slots[layer] = table->slot_count;
+    for (int k = 0; k < rule->slot_count; k++) {
+        table->slot_start[table->slot_count++] = bel_rule_slot_start(optimizer, k);
+        table->columns[table->slot_count] =
+            layer == 0 ? bel_strf("%s/%s", rule->name, rule->slots[k])
+                       : bel_strf("%s/%d/%s", rule->name, layer, rule->slots[k]);
+    }
+}
+
 bel_status *bel_table_create(const bel_table_config *config, bel_table **out_table)
 {
     BEL_TRY(check_config(config));
+    BEL_TRY(check_optimizer(config, &config->optimizer));
+    for (int i = 0; i < config->other_count; i++)
+        BEL_TRY(check_optimizer(config, config->others[i]));
     bel_table *table = bel_xcalloc(1, sizeof *table);
     table->name = bel_xstrdup(config->name);
     table->width = config->width;
@@ -85,14 +105,12 @@ bel_status *bel_table_create(const bel_table_config *config, bel_table **out_tab
     table->scale = config->scale;
     table->random =
         bel_rng_key_make(config->seed, "table", bel_hash64(config->name, strlen(config->name)));
-    table->rule = bel_rule_get(&config->optimizer);
     table->columns[0] = bel_xstrdup("values");
-    for (int k = 0; k < table->rule->slot_count; k++) {
-        table->slot_start[k] = bel_rule_slot_start(&config->optimizer, k);
-        table->columns[1 + k] = bel_strf("%s/%s", table->rule->name, table->rule->slots[k]);
-    }
+    add_layer(table, 0, &config->optimizer);
+    for (int i = 0; i < config->other_count; i++)
+        add_layer(table, i + 1, config->others[i]);
     table->memory_limit = config->memory_limit;
-    table->record_floats = (size_t)config->width * (size_t)(1 + table->rule->slot_count);
+    table->record_floats = (size_t)config->width * (size_t)(1 + table->slot_count);
     size_blocks(table);
     bel_status *status = bel_table_index_init(table);
     if (status != NULL) {
@@ -109,7 +127,7 @@ void bel_table_destroy(bel_table *table)
     if (table == NULL) return;
     bel_table_snapshot_end(table);
     bel_table_index_deinit(table);
-    for (int i = 0; i < 1 + BEL_RULE_MAX_SLOTS; i++)
+    for (int i = 0; i < 1 + table->slot_count; i++)
         bel_free(table->columns[i]);
     bel_free(table->name);
     bel_free(table);
@@ -199,6 +217,7 @@ void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, floa
 typedef struct update_job {
     bel_table *table;
     const bel_rule_step *step;
+    int first_slot; // of the rule
     const int64_t *keys;
     const float *sums;
     float scale;
@@ -208,7 +227,7 @@ typedef struct update_job {
 
 static void start_slots(const bel_table *table, float *record)
 {
-    for (int k = 0; k < table->rule->slot_count; k++) {
+    for (int k = 0; k < table->slot_count; k++) {
         float *slot = record + (int64_t)(k + 1) * table->width;
         for (int i = 0; i < table->width; i++)
             slot[i] = table->slot_start[k];
@@ -261,17 +280,17 @@ static void update_tile(void *argument, int64_t tile)
         fetch_records(table, table->rows + next, bel_table_group(next, end), records[1 - turn]);
         prepare_records(job, i, group, records[turn]);
         bel_rule_apply_rows(job->step, job->sums + i * table->width, job->scale, records[turn],
-                            table->width, group);
+                            job->first_slot, table->width, group);
         i = next;
     }
 }
 
 // All that may fail comes first (bel_table_admit); the tiles then cannot fail.
 bel_status *bel_table_update_places(bel_table *table, bel_team *team, const bel_rule_step *step,
-                                    const int64_t *keys, const uint32_t *places, const float *sums,
-                                    float scale, int64_t n)
+                                    int layer, const int64_t *keys, const uint32_t *places,
+                                    const float *sums, float scale, int64_t n)
 {
-    update_job job = {table, step, keys, sums, scale, n, table->count};
+    update_job job = {table, step, table->first_slots[layer], keys, sums, scale, n, table->count};
     BEL_TRY(bel_table_admit(table, team, keys, places, n));
     int64_t tiles = (n + TILE - 1) / TILE;
     if (team != NULL) {
@@ -286,7 +305,7 @@ bel_status *bel_table_update_places(bel_table *table, bel_team *team, const bel_
 bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step,
                              const int64_t *keys, const float *sums, float scale, int64_t n)
 {
-    return bel_table_update_places(table, team, step, keys, NULL, sums, scale, n);
+    return bel_table_update_places(table, team, step, 0, keys, NULL, sums, scale, n);
 }
 
 // --- Load ----------------------------------------------------------------------------------------
@@ -346,7 +365,7 @@ bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *r
         float *record = bel_table_record(table, table->rows[i]);
         memcpy(record, rows + i * table->width, row_bytes);
         if (slots == NULL) start_slots(table, record);
-        for (int k = 0; slots != NULL && k < table->rule->slot_count; k++) {
+        for (int k = 0; slots != NULL && k < table->slot_count; k++) {
             record += table->width;
             memcpy(record, slots[k] + i * table->width, row_bytes);
         }

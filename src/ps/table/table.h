@@ -16,6 +16,7 @@
 #include "belfry/optimizer.h"
 #include "checkpoint/table.h"
 #include "optim/rule.h"
+#include "ps/layout/layout.h"
 #include "ps/layout/row_set.h"
 
 typedef struct bel_table bel_table;
@@ -33,7 +34,10 @@ typedef struct bel_table_config {
     float scale;
     uint64_t seed;
     bel_optimizer optimizer; // checked; SGD, ADAGRAD, ADAM and FTRL are for rows
-    int64_t memory_limit;    // bytes for all that grows with the rows; 0: none
+    // Those of further step functions that update it; each has slots of its own, a layer of them.
+    const bel_optimizer *others[BEL_MAX_STEP_FUNCTIONS - 1];
+    int other_count;
+    int64_t memory_limit; // bytes for all that grows with the rows; 0: none
 } bel_table_config;
 
 // The configuration of a graph's table. `initializer` is ZEROS, UNIFORM or NORMAL.
@@ -66,10 +70,11 @@ bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_st
                              const int64_t *keys, const float *sums, float scale,
                              int64_t n) BEL_MUST_USE;
 
-// The same with places that bel_table_pull_places noted for these keys (NULL: none did).
+// The same with places that bel_table_pull_places noted for these keys (NULL: none did), by the
+// rule of the optimizer whose layer it is (0: the first one's).
 bel_status *bel_table_update_places(bel_table *table, bel_team *team, const bel_rule_step *step,
-                                    const int64_t *keys, const uint32_t *places, const float *sums,
-                                    float scale, int64_t n) BEL_MUST_USE;
+                                    int layer, const int64_t *keys, const uint32_t *places,
+                                    const float *sums, float scale, int64_t n) BEL_MUST_USE;
 
 int64_t bel_table_count(const bel_table *table);
 int64_t bel_table_bytes(const bel_table *table); // memory held: what memory_limit limits
@@ -103,8 +108,8 @@ bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *r
 // --- Checkpoints ---------------------------------------------------------------------------------
 
 // The snapshot (without one: no rows) as bel_ckpt_write_shard_tables wants it: columns "values" and
-// "<rule>/<slot>". What is pointed to belongs to the table; reading it is ABORTED at a value that
-// is not finite.
+// "<rule>/<slot>", of a layer behind the first "<rule>/<layer>/<slot>". What is pointed to belongs
+// to the table; reading it is ABORTED at a value that is not finite.
 bel_ckpt_rows bel_table_rows(const bel_table *table);
 
 // Loads the rows of one of `shard_count` shards, whatever number of shards wrote them, block by

@@ -25,6 +25,7 @@ enum {
     BEL_TABLE_KEY_BLOCK_BITS = 18, // keys of a block: 2 MiB
     BEL_TABLE_BLOCK_BYTES = 2 << 20, // of records, at least: what a huge page backs
     BEL_TABLE_LOCKS = 64,
+    BEL_TABLE_MAX_SLOTS = BEL_MAX_STEP_FUNCTIONS * BEL_RULE_MAX_SLOTS,
 };
 
 #define BEL_TABLE_NO_ROW BEL_TABLE_NOWHERE
@@ -73,9 +74,10 @@ struct bel_table {
     bel_table_start start;
     float scale;
     bel_rng_key random;
-    const bel_rule *rule;
-    char *columns[1 + BEL_RULE_MAX_SLOTS]; // their names in checkpoints
-    float slot_start[BEL_RULE_MAX_SLOTS];
+    int slot_count;                          // of all layers
+    int first_slots[BEL_MAX_STEP_FUNCTIONS]; // by layer
+    char *columns[1 + BEL_TABLE_MAX_SLOTS];  // their names in checkpoints
+    float slot_start[BEL_TABLE_MAX_SLOTS];
     int64_t memory_limit;
     int64_t count, bytes;
     size_t record_floats;

@@ -156,7 +156,7 @@ static void read_row(const bel_table *table, uint32_t row, int64_t place, float 
     uint32_t saved = snapshot->saved[row];
     const float *record = saved != 0 ? copy_at(table, saved - 1) : record_at(table, row);
     if (out_rows != NULL) memcpy(out_rows + place * table->width, record, row_bytes);
-    for (int k = 0; out_slots != NULL && k < table->rule->slot_count; k++) {
+    for (int k = 0; out_slots != NULL && k < table->slot_count; k++) {
         if (out_slots[k] == NULL) continue;
         memcpy(out_slots[k] + place * table->width, record + (int64_t)(k + 1) * table->width,
                row_bytes);

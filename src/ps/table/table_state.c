@@ -6,13 +6,13 @@
 
 #include "ps/table/table_inner.h"
 
-// What the checkpoint writes and expects: column 0 is the values, the others are the rule's slots.
+// What the checkpoint writes and expects: column 0 is the values, the others are the rules' slots.
 static bel_ckpt_table describe(const bel_table *table)
 {
     return (bel_ckpt_table){
         .name = table->name,
         .width = table->width,
-        .column_count = 1 + table->rule->slot_count,
+        .column_count = 1 + table->slot_count,
         .columns = (const char *const *)table->columns,
     };
 }
@@ -40,7 +40,7 @@ static bel_status *read_column(void *context, int64_t first, int64_t n, int64_t 
     if (column == BEL_CKPT_KEYS) {
         return bel_table_snapshot_range(table, first, n, out_keys, NULL, NULL);
     }
-    float *slots[BEL_RULE_MAX_SLOTS] = {0}, *values = column == 0 ? out_floats : NULL;
+    float *slots[BEL_TABLE_MAX_SLOTS] = {0}, *values = column == 0 ? out_floats : NULL;
     if (column > 0) slots[column - 1] = out_floats;
     BEL_TRY(bel_table_snapshot_range(table, first, n, out_keys, values, slots));
     return check_finite(table, out_keys, column, out_floats, n);

@@ -81,7 +81,8 @@ static void lose(players *p, int w)
 }
 
 // Plays to the end, in an order that follows from `order`; the workers of `lost`, by bit, die once,
-// in the middle of a step, when their blocks may be the last. Fails when all wait and nothing ends it.
+// in the middle of a step, when their blocks may be the last. Fails when all wait and nothing ends
+// it.
 static void play_to_the_end(players *p, uint32_t order, uint32_t lost)
 {
     bool waits[WORKERS] = {true, true, true};

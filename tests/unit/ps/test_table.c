@@ -263,7 +263,7 @@ static void test_wide_clip(void **state)
         sums[i] = gradient_at(9, 1, i);
         record[i] = values[i] = gradient_at(9, 2, i);
     }
-    bel_rule_apply_rows(&numbers, sums, 0.5f, &row, WIDE, 1);
+    bel_rule_apply_rows(&numbers, sums, 0.5f, &row, 0, WIDE, 1);
     bel_rule_scale(&numbers, sums, 0.5f, gradient, WIDE);
     bel_rule_apply(&numbers, gradient, 1.0f, values, values, slots, WIDE);
     assert_memory_equal(record, values, sizeof values);
@@ -316,7 +316,8 @@ static void test_places(void **state)
         int64_t n = step * COUNT / 3;
         make_sums(keys, n, WIDTH, step, sums);
         bel_rule_step numbers = bel_rule_begin(&config.optimizer, step);
-        BEL_ASSERT_OK(bel_table_update_places(noted, NULL, &numbers, keys, places, sums, 0.25f, n));
+        BEL_ASSERT_OK(
+            bel_table_update_places(noted, NULL, &numbers, 0, keys, places, sums, 0.25f, n));
         BEL_ASSERT_OK(bel_table_update(plain, NULL, &numbers, keys, sums, 0.25f, n));
     }
     content a = read_table(noted), b = read_table(plain);
