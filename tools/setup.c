@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "estimator/estimator_inner.h"
+#include "estimator/run_flags.h"
 #include "estimator/settings.h"
 #include "flags.h"
 #include "input/column_names.h"
@@ -105,8 +106,6 @@ static bel_status *set_towers(const bel_options *options, bel_run_config *config
     size_t count;
     bel_options_list(options, "towers_of_workers", &count);
     int64_t gpus = bel_options_int(options, "num_gpus");
-    config->worker_count = (int)bel_options_int(options, "num_workers");
-    config->tower_count = gpus > 0 ? (int)gpus : 1;
     *out_list = NULL;
     if (gpus > 0) {
         bel_log_write(
@@ -152,54 +151,15 @@ static bel_status *set_part(const bel_options *options, bel_run_config *config)
     return NULL;
 }
 
-static void set_run(const bel_options *options, bel_run_config *config)
+// The folder is not among them, as it may follow from a checkpoint.
+static bel_status *set_run(const bel_options *options, bel_run_config *config)
 {
-    config->seed = (uint64_t)bel_options_int(options, "seed");
-    config->shard_count = (int)bel_options_int(options, "parameter_server_count");
-    if (config->shard_count == 0) config->shard_count = config->worker_count;
-    config->thread_count = (int)bel_options_int(options, "num_threads");
-    if (strcmp(bel_options_string(options, "executor"), "async") == 0) {
-        config->executor = BEL_EXECUTOR_ASYNC;
+    const char *name;
+    for (size_t i = 0; (name = bel_run_flag(i)) != NULL; i++) {
+        if (strcmp(name, "model_dir") == 0 || !bel_options_has(options, name)) continue;
+        BEL_TRY(bel_run_config_set(config, name, bel_options_text(options, name)));
     }
-    if (strcmp(bel_options_string(options, "precision"), "bf16") == 0) {
-        config->precision = BEL_PRECISION_BF16;
-    }
-    if (strcmp(bel_options_string(options, "products"), "openblas") == 0) {
-        config->products = BEL_PRODUCTS_OPENBLAS;
-    }
-    config->activation_memory = bel_options_int(options, "activation_memory") << 20;
-    config->save_checkpoints_steps = bel_options_int(options, "save_checkpoints_steps");
-    config->save_checkpoints_secs = bel_options_double(options, "save_checkpoints_secs");
-    config->keep_checkpoint_max = (int)bel_options_int(options, "keep_checkpoint_max");
-    config->keep_checkpoint_every_n_hours =
-        bel_options_double(options, "keep_checkpoint_every_n_hours");
-    config->save_summary_steps = bel_options_int(options, "save_summary_steps");
-    config->log_step_count_steps = bel_options_int(options, "log_step_count_steps");
-    config->train_metrics = bel_options_bool(options, "train_metrics");
-    config->report = bel_options_bool(options, "report");
-    config->averages = bel_options_bool(options, "averages");
-    config->allow_changes = bel_options_bool(options, "allow_changes");
-    config->stall_timeout_secs = bel_options_double(options, "stall_timeout");
-    const char *mode = bel_options_string(options, "mode");
-    if (strcmp(mode, "async") == 0) config->aggregation = BEL_AGGREGATE_ASYNC;
-    if (strcmp(mode, "bounded") == 0) config->aggregation = BEL_AGGREGATE_BOUNDED;
-    config->replicas_to_aggregate = (int)bel_options_int(options, "replicas_to_aggregate");
-    config->accumulate_steps = (int)bel_options_int(options, "accumulate_steps");
-    config->elastic_rescale = bel_options_bool(options, "elastic_rescale");
-    config->evaluate_on_workers = bel_options_bool(options, "evaluate_on_workers");
-    const char *average = bel_options_string(options, "average");
-    if (strcmp(average, "replicas") == 0) config->average = BEL_AVERAGE_REPLICAS;
-    if (strcmp(average, "sum") == 0) config->average = BEL_AVERAGE_SUM;
-    config->audit_input = bel_options_bool(options, "audit_input");
-    config->drop_remainder = bel_options_bool(options, "drop_remainder");
-    config->max_staleness = (int)bel_options_int(options, "max_staleness");
-    config->metrics_port = (int)bel_options_int(options, "metrics_port");
-    config->table_memory = bel_options_int(options, "table_memory") << 20;
-    config->metrics_address = bel_options_string(options, "metrics_address");
-    config->trace_file = bel_options_string(options, "trace");
-    const char *lane = bel_options_string(options, "lane");
-    if (strcmp(lane, "shm") == 0) config->lane = BEL_LANE_SHM;
-    if (strcmp(lane, "grpc") == 0) config->lane = BEL_LANE_GRPC;
+    return NULL;
 }
 
 // A model of Belfry gets every flag, also as a default; what nobody reads was refused. Of a
@@ -245,8 +205,8 @@ static bel_status *create_estimator(const bel_options *options, bel_params *para
     config.user = setup->model->user;
     int *towers;
     BEL_TRY(set_part(options, &config));
+    BEL_TRY(set_run(options, &config));
     BEL_TRY(set_towers(options, &config, &towers));
-    set_run(options, &config);
     bel_status *status = bel_estimator_create(setup->model->model_fn, &config, params->items,
                                               (int)params->count, &setup->estimator);
     bel_free(towers);

@@ -17,7 +17,7 @@
 /// Actors run in every process that has workers, and look for a newer checkpoint now and then. What
 /// they do depends on when they do it, so two runs differ.
 ///
-/// usage: actor_learner [STEPS [MODEL_DIR]]
+/// usage: actor_learner [STEPS] [--model_dir FOLDER] [flags of belfry train_and_evaluate]
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -275,14 +275,15 @@ int main(int count, char **arguments)
 {
     static program p = {
         .queue = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}};
-    p.steps = count > 1 ? atoll(arguments[1]) : 2000;
     bel_run_config config;
     bel_run_config_init(&config);
-    config.model_dir = count > 2 ? arguments[2] : NULL; // NULL: that of --job_dir
     config.tower_count = 2;
     config.save_checkpoints_steps = SAVE_EVERY;
+    bel_status *status = bel_run_config_flags(&config, &count, arguments);
+    if (status != NULL) return bel_status_report(status);
+    p.steps = count > 1 ? atoll(arguments[1]) : 2000;
     bel_estimator *estimator;
-    bel_status *status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
+    status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
     if (status != NULL) return bel_status_report(status);
     p.model_dir = bel_estimator_config(estimator)->model_dir;
     const bel_step_function learn = {"learn", learn_fn, NULL};

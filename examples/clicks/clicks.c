@@ -8,7 +8,8 @@
 /// hour ─ dense "hour" ─────────────────────────────────────────────────┘
 /// ```
 ///
-/// usage: clicks TRAIN.csv EVAL.csv [EPOCHS [MODEL_DIR]]
+/// usage: clicks TRAIN.csv EVAL.csv [EPOCHS] [--model_dir FOLDER] [flags of belfry
+///        train_and_evaluate]
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -78,21 +79,22 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
 
 int main(int count, char **arguments)
 {
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.worker_count = 2; // in a cluster: as many as that has
+    bel_status *status = bel_run_config_flags(&config, &count, arguments);
+    if (status != NULL) return bel_status_report(status);
     if (count < 3) {
-        fprintf(stderr, "usage: clicks TRAIN.csv EVAL.csv [EPOCHS [MODEL_DIR]]\n");
+        fprintf(stderr, "usage: clicks TRAIN.csv EVAL.csv [EPOCHS] [--model_dir FOLDER] [flags]\n");
         return 2;
     }
     files f = {arguments[1], arguments[2], count > 3 ? atoll(arguments[3]) : 5};
-    bel_run_config config;
-    bel_run_config_init(&config);
-    config.model_dir = count > 4 ? arguments[4] : NULL; // NULL: that of --job_dir
-    config.worker_count = 2;                            // in a cluster: as many as that has
 
     bel_estimator *estimator;
     bel_result result;
     const bel_train_spec train = {.input_fn = input_fn, .input_user = &f};
     const bel_eval_spec eval = {.input_fn = input_fn, .input_user = &f};
-    bel_status *status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
+    status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
     if (status != NULL) return bel_status_report(status);
     int code = bel_run_job(estimator, &train, &eval, 1, &result);
     if (result.digest[0] != '\0') { // the process that speaks for the job

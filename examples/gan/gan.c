@@ -10,7 +10,8 @@
 /// Two steps of the discriminator, one of the generator, again and again. Every 300 steps, and at
 /// the end, a picture of samples is written: MODEL_DIR/samples-<step>.pgm.
 ///
-/// usage: gan TRAIN.csv [STEPS [MODEL_DIR]]
+/// usage: gan TRAIN.csv [STEPS] [--model_dir FOLDER] [flags of belfry train_and_evaluate, such as
+///        --num_workers 4 --mode async]
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -177,17 +178,18 @@ static bel_status *loop(void *user, bel_replicator *replicator)
 
 int main(int count, char **arguments)
 {
-    if (count < 2) {
-        fprintf(stderr, "usage: gan TRAIN.csv [STEPS [MODEL_DIR]]\n");
-        return 2;
-    }
     bel_run_config config;
     bel_run_config_init(&config);
-    config.model_dir = count > 3 ? arguments[3] : NULL; // NULL: that of --job_dir
     config.tower_count = 2;
     config.save_checkpoints_steps = 150;
+    bel_status *status = bel_run_config_flags(&config, &count, arguments);
+    if (status != NULL) return bel_status_report(status);
+    if (count < 2) {
+        fprintf(stderr, "usage: gan TRAIN.csv [STEPS] [--model_dir FOLDER] [flags]\n");
+        return 2;
+    }
     bel_estimator *estimator;
-    bel_status *status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
+    status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
     if (status != NULL) return bel_status_report(status);
     course c = {.steps = count > 2 ? atoll(arguments[2]) : 3000, .estimator = estimator};
     const bel_loop own = {.functions = functions,

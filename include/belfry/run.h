@@ -79,7 +79,7 @@ typedef struct bel_run_config {
     int worker_count;        ///< workers in this process [1]
     int tower_count;         ///< towers of a worker; a CPU tower is a share of the cores [1]
     const int *towers_of;    ///< towers of each worker, if they differ; NULL: tower_count each
-    int shard_count;         ///< parameter-server shards in this process [1]
+    int shard_count;         ///< parameter-server shards in this process; 0: as many as workers [1]
     int thread_count;        ///< threads of a tower; 0: cores / towers of this machine [0]
     bel_executor executor;   ///< [SYNC]
     bel_precision precision; ///< [F32]
@@ -131,6 +131,20 @@ typedef struct bel_run_config {
 
 /// Sets every field to its default.
 BEL_API void bel_run_config_init(bel_run_config *config);
+
+/// Sets the field that a flag of `belfry train_and_evaluate` sets: ("mode", "async"),
+/// ("num_gpus", "4"). Texts are borrowed. INVALID_ARGUMENT: no such flag, or malformed; what is out
+/// of range says bel_estimator_create.
+BEL_API bel_status *bel_run_config_set(bel_run_config *config, const char *name,
+                                       const char *text) BEL_MUST_USE;
+
+/// Takes those flags out of the arguments of a program, which so runs on towers, workers and in
+/// modes as its user says: `--NAME VALUE`, `--NAME=VALUE`, and `--NAME` or `--no_NAME` of a switch,
+/// up to `--`. All other arguments stay, in their order; *count and arguments are those of main.
+/// In a process of a job its cluster says how many workers and servers there are. Texts are
+/// borrowed. INVALID_ARGUMENT: a flag without a value, or malformed.
+BEL_API bel_status *bel_run_config_flags(bel_run_config *config, int *count,
+                                         char **arguments) BEL_MUST_USE;
 
 /// A parameter of the model, an input or a hook: bel_estimator_param, bel_context_param.
 typedef struct bel_param {

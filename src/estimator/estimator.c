@@ -51,7 +51,7 @@ static bel_status *check_limits(const bel_run_config *c)
     const limit limits[] = {
         {"worker_count", c->worker_count, 1, MAX_WORKERS},
         {"tower_count", c->tower_count, 1, MAX_TOWERS},
-        {"shard_count", c->shard_count, 1, MAX_SHARDS},
+        {"shard_count", c->shard_count, 0, MAX_SHARDS},
         {"thread_count", c->thread_count, 0, MAX_THREADS},
         {"executor", (double)c->executor, BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC},
         {"precision", (double)c->precision, BEL_PRECISION_F32, BEL_PRECISION_BF16},
@@ -289,6 +289,7 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
     bel_estimator *estimator = bel_xcalloc(1, sizeof *estimator);
     estimator->model_fn = model_fn;
     estimator->config = *config;
+    if (config->shard_count == 0) estimator->config.shard_count = config->worker_count;
     estimator->config.model_dir = bel_xstrdup(resolved.model_dir);
     if (config->metrics_address != NULL) {
         estimator->config.metrics_address = bel_xstrdup(config->metrics_address);

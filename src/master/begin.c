@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "launch/folder_lock.h"
 #include "master/embedded.h"
@@ -80,11 +81,15 @@ void bel_job_describe(const bel_job *job)
 {
     const bel_estimator *estimator = job->estimator;
     const bel_run_config *config = &estimator->config;
+    int tables = job->trainable.layout->table_count;
+    char rows[64] = "";
+    if (tables > 0)
+        bel_snprintf(rows, sizeof rows, ", rows of %d table%s", tables, tables == 1 ? "" : "s");
     bel_log_write(BEL_LOG_INFO,
-                  "%lld parameters in %d variables; %d worker%s, %d replica%s of batch %lld, %d "
+                  "%lld parameters in %d variables%s; %d worker%s, %d replica%s of batch %lld, %d "
                   "shard%s, %d thread%s each; %s",
                   (long long)job->trainable.layout->parameters,
-                  job->trainable.layout->variable_count, job->backend->worker_count,
+                  job->trainable.layout->variable_count, rows, job->backend->worker_count,
                   job->backend->worker_count == 1 ? "" : "s", job->backend->replica_count,
                   job->backend->replica_count == 1 ? "" : "s",
                   (long long)bel_input_batch_size(job->trainable.input), config->shard_count,

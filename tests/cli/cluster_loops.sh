@@ -8,7 +8,7 @@ export XDG_RUNTIME_DIR=$work # sockets lie below it
 program=$BUILD/tests/own_gan
 printed_digest() { sed -nE 's/.*digest ([0-9a-f]+)$/\1/p' out.txt; }
 
-run_ok "$program" "$TRAIN_CSV" 600 alone
+run_ok "$program" "$TRAIN_CSV" 600 --model_dir alone
 whole=$(printed_digest)
 check "it says a digest" test "${#whole}" -eq 32
 check "a loss of each" grep -qE '^step 600: discriminator 0\.[0-9]+, generator [12]\.[0-9]+$' out.txt
@@ -22,8 +22,8 @@ check "of 64 by 16 numbers up to 255" awk 'NR > 1 { for (i = 1; i <= NF; i++) { 
 check "that change" test "$(cksum <alone/samples-300.pgm)" != "$(cksum <alone/samples-600.pgm)"
 
 # --- It goes on where it was
-run_ok "$program" "$TRAIN_CSV" 250 parts
-run_ok "$program" "$TRAIN_CSV" 600 parts
+run_ok "$program" "$TRAIN_CSV" 250 --model_dir=parts
+run_ok "$program" "$TRAIN_CSV" 600 --model_dir parts
 equal "digest of two runs" "$(printed_digest)" "$whole"
 check "with the losses that it remembers" grep -qxF "$(grep '^step 600:' alone.txt)" out.txt
 run_fails 2 'trained with other settings|generator' "$BUILD/tools/belfry" train --model_dir parts \
@@ -63,6 +63,51 @@ for flags in --distributed --tcp; do
     check "the other goes on" grep -q 'goes on with 1 worker' err.txt
 done
 
+# --- In modes with a ledger: every step is made, whoever is killed; what bits there are follows from timing
+finishes() { # FAULT FLAGS… -- FLAGS…
+    local places=()
+    for word in "${@:2}"; do [ "$word" = -- ] && break; places+=("$word"); done
+    rm -rf modes
+    run_ok env BELFRY_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train "${places[@]}" --job_dir modes -- \
+        "$program" "$TRAIN_CSV" 600 "${@:3+${#places[@]}}"
+    check "all steps with $*" grep -qE '^step 600: discriminator [01]\.[0-9]+, generator [0-3]\.[0-9]+$' out.txt
+    [ -z "$1" ] || check "it was killed ($1)" grep -q 'killed on purpose' modes/logs/*.log
+}
+more=(--distributed --worker_count 3 --parameter_server_count 2)
+for mode in '--mode async' '--mode bounded --max_staleness 1' '--replicas_to_aggregate 2'; do
+    read -ra flags <<<"$mode"
+    finishes '' "${more[@]}" -- "${flags[@]}"
+    finishes crash:tower_step#101@worker-1 "${more[@]}" --tcp -- "${flags[@]}"
+    finishes crash:worker_sends_stats#150@worker-0 "${more[@]}" -- "${flags[@]}"
+    finishes crash:shard_passes#411@ps-1 "${more[@]}" -- "${flags[@]}"
+    finishes crash:master_saves#2@master-0 "${more[@]}" -- "${flags[@]}"
+done
+run_ok "$program" "$TRAIN_CSV" 600 --model_dir alone-async --mode async
+equal "one worker, async" "$(printed_digest)" "$whole"
+run_fails 2 '--mode: expected sync|async|bounded, got "fast"' "$program" "$TRAIN_CSV" --model_dir x --mode fast
+run_fails 2 '--mode: its value is missing' "$program" "$TRAIN_CSV" --model_dir x --mode
+run_fails 2 'tower_count must be from 1' "$program" "$TRAIN_CSV" --model_dir x --num_gpus=-1
+
+# --- Two functions that update a table each (examples/factors)
+factors=("$BUILD/tests/own_factors" "$TRAIN_CSV" 300)
+run_ok "${factors[@]}" --model_dir rows --num_gpus 2
+two=$(printed_digest)
+check "a digest of rows" test "${#two}" -eq 32
+rows_survive() { # FAULT FLAGS…
+    rm -rf tables
+    run_ok env BELFRY_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train "${@:2}" --job_dir tables -- \
+        "${factors[@]}"
+    equal "digest of rows with $*" "$(printed_digest)" "$two"
+}
+rows_survive '' "${many[@]}" --tcp
+rows_survive crash:tower_step#100@worker-0 "${many[@]}"
+rows_survive crash:worker_rows_reported#201@worker-1 "${many[@]}"
+rows_survive crash:shard_decides#205@ps-0 "${many[@]}"
+rows_survive crash:shard_snapshot#1@ps-1 "${many[@]}"
+rows_survive crash:master_saves#2@master-0 "${many[@]}"
+run_ok timeout -k 5 120 "$BUILD/tools/belfry" local train "${more[@]}" --job_dir rows-async -- "${factors[@]}" --mode async
+check "all steps of rows" grep -q '^step 300: ' out.txt
+
 # --- Actors and a learner: what comes from a queue differs from run to run, and is learned all the same
 learner=$BUILD/tests/own_actor_learner
 learned() { # COMMAND…: chance gets 0.25
@@ -70,7 +115,7 @@ learned() { # COMMAND…: chance gets 0.25
     # shellcheck disable=SC2016 # of awk
     check "rewards of $1" awk '/^step [0-9]+: reward / { last = $4 } END { exit !(last > 0.7) }' out.txt
 }
-learned "$learner" 1000 queue
+learned "$learner" 1000 --model_dir queue
 learned "$BUILD/tools/belfry" local train "${many[@]}" --job_dir queues -- "$learner" 1000
 learned env BELFRY_FAULT=crash:tower_step#400@worker-1 "$BUILD/tools/belfry" local train "${many[@]}" \
     --job_dir killed -- "$learner" 1000

@@ -73,18 +73,18 @@ run_ok cmake --build clicks/build
 clicks/make_data 8000 1 >train.csv
 clicks/make_data 2000 2 >eval.csv
 export LD_LIBRARY_PATH=$prefix/lib
-run_ok clicks/build/clicks train.csv eval.csv 8 one
+run_ok clicks/build/clicks train.csv eval.csv 8 --model_dir one
 accuracy=$(sed -nE 's/.*accuracy ([0-9.]+),.*/\1/p' out.txt)
 check "rows learn tastes: accuracy $accuracy" awk "BEGIN { exit !($accuracy > 0.85) }"
 cp out.txt first.txt
-run_ok clicks/build/clicks train.csv eval.csv 8 other
+run_ok clicks/build/clicks train.csv eval.csv 8 --model_dir other
 check "the same bits again" cmp -s first.txt out.txt
 run_ok belfry inspect one
 check "tables are listed" grep -qE '^  user +400 rows of 8: values, adagrad/' out.txt
 run_ok belfry inspect one --json
 check "and in JSON" grep -q '"name":"popularity","rows":200,"width":1' out.txt
 sed -i '5s/^[^,]*/nobody/' train.csv
-capture clicks/build/clicks train.csv eval.csv 5 bad
+capture clicks/build/clicks train.csv eval.csv 5 --model_dir bad
 check "a line that is none is named" grep -q 'train.csv:5' err.txt
 
 finish

@@ -13,7 +13,7 @@ make_data=$SOURCE/examples/clicks/make_data
 printed_digest() { sed -nE 's/.*digest ([0-9a-f]+)$/\1/p' out.txt; }
 
 # --- Alone, and as processes
-run_ok "$program" train.csv eval.csv 3 alone
+run_ok "$program" train.csv eval.csv 3 --model_dir alone
 first=$(printed_digest)
 check "it says a digest" test "${#first}" -eq 32
 run_fails 2 'model_dir must name a folder|BELFRY_MODEL_DIR' "$program" train.csv eval.csv
@@ -32,7 +32,7 @@ check "it was killed" grep -q 'worker 1 (pid .*it is started again' err.txt
 # --- What cannot be told to a program
 run_fails 2 '--job_dir is needed: the folder' belfry local train --distributed -- "$program" train.csv eval.csv
 run_fails 2 "the job's folder is many, but the program's model_dir is elsewhere" \
-    belfry local train --distributed --job_dir many -- "$program" train.csv eval.csv 3 elsewhere
+    belfry local train --distributed --job_dir many -- "$program" train.csv eval.csv 3 --model_dir elsewhere
 run_fails 2 '--trace is for belfry|bel_run_config' belfry local train --job_dir d --trace t -- "$program" a b
 run_fails 2 '--quiet does not reach the program' belfry local train --job_dir d --quiet -- "$program" a b
 run_fails 2 '--package_path builds a package for belfry' belfry local train --job_dir d --package_path p -- "$program"

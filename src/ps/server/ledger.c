@@ -61,7 +61,7 @@ void bel_ledger_reset_locked(bel_shard *shard)
     memset(ledger->stale, 0, sizeof ledger->stale);
     ledger->queue_count = ledger->returned_count = ledger->regained_count = 0;
     ledger->asked_step = -1;
-    ledger->asked_left = 0;
+    ledger->asked_left = ledger->turn = 0;
     ledger->starved = false;
     ledger->answers = 0;
     ledger->waiting_count = 0;

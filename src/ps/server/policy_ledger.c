@@ -104,16 +104,23 @@ static int64_t slowest_count(const bel_shard *shard)
 static void answer_due_locked(bel_shard *shard)
 {
     if (shard->publishing || is_known(shard)) return;
+    bel_ledger *ledger = &shard->ledger;
     bool stopping = bel_shard_is_stopping(shard);
     int64_t slowest = slowest_count(shard);
-    shard->ledger.starved = false;
-    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
+    int workers = shard->config.assignment->worker_count, first = ledger->turn;
+    ledger->starved = false;
+    for (int i = 0; i < workers; i++) {
+        int w = (first + i) % workers;
         bool due = shard->workers[w].held && shard->policy->may_go_on(shard, w, slowest);
         if (stopping) due = shard->workers[w].held;
         if (!due) continue;
         int function = stopping ? 0 : bel_ledger_hand_function(shard, w);
-        if (function >= 0) bel_ledger_answer_locked(shard, w, shard->step, function);
-        shard->ledger.starved = shard->ledger.starved || function < 0;
+        if (function >= 0) {
+            bel_ledger_answer_locked(shard, w, shard->step, function);
+        } else if (!ledger->starved) {
+            ledger->starved = true;
+            ledger->turn = w; // it comes first the next time
+        }
     }
 }
 

@@ -116,7 +116,8 @@ typedef struct bel_ledger {
     int asked_left;
     int *regained; // … but those first that workers were lost with
     int regained_count;
-    bool starved;    // a worker that may go on waits for a step to be asked for
+    bool starved;    // a worker that may go on waits for a step to be asked for …
+    int turn;        // … and is the first that gets one
     int64_t answers; // shard 0: given so far; other shards: the first that is not given yet
     bel_answer_frame *waiting; // other shards: those of versions to come
     size_t waiting_count, waiting_capacity;

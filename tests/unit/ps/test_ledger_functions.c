@@ -113,11 +113,11 @@ static void functions_are_handed_out_ahead(void **state)
     }
 }
 
-// A loop that looks at each step before it asks for the next one.
+// A loop that looks at each step before it asks for the next one: workers take turns.
 static void nobody_computes_what_is_not_asked_for(void **state)
 {
     (void)state;
-    static const int functions[] = {GENERATOR, 0, 0};
+    static const int functions[] = {GENERATOR, 0, 0, GENERATOR};
     cluster *c = create(2, as_they_come, functions, 1);
     is_handed(c, 0, -1, 0, GENERATOR);
     nothing_comes(c, 1, -1);
@@ -125,8 +125,10 @@ static void nobody_computes_what_is_not_asked_for(void **state)
     nothing_comes(c, 0, 0);
     c->asked = 3;
     is_handed(c, 1, -1, 1, 0);
-    is_handed(c, 0, 0, 1, 0);
-    nothing_comes(c, 2, -1);
+    is_handed(c, 2, -1, 1, 0);
+    nothing_comes(c, 0, 0);
+    c->asked = 4;
+    is_handed(c, 0, 0, 1, GENERATOR);
     destroy(c);
 }
 

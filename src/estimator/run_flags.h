@@ -1,0 +1,10 @@
+// Settings of a run by the names that they have as flags (belfry/run.h), one row each.
+#ifndef BELFRY_ESTIMATOR_RUN_FLAGS_H
+#define BELFRY_ESTIMATOR_RUN_FLAGS_H
+
+#include <stddef.h>
+
+// The name of the index-th one, NULL behind the last.
+const char *bel_run_flag(size_t index);
+
+#endif
