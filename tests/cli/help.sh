@@ -32,6 +32,12 @@ for flag in train_files eval_files train_batch_size eval_batch_size model_dir tr
     num_gpus num_workers; do
     check "help names --$flag" grep -q -- "^  --$flag " out.txt
 done
+# Programs take the same ones (bel_run_config_flags).
+sed -nE 's/^    ROW\("([a-z_]+)".*/\1/p' "$SOURCE/src/estimator/run_flags.c" >flags.txt
+check "programs have flags of a run" test "$(wc -l <flags.txt)" -gt 30
+while read -r flag; do
+    check "the command has --$flag, too" grep -qE -- "^  --$flag( |$)" out.txt
+done <flags.txt
 check "help says units and ranges" grep -q -- 'default: 128; examples; \[1, inf)' out.txt
 
 run_ok belfry version
