@@ -34,9 +34,10 @@ for flag in train_files eval_files train_batch_size eval_batch_size model_dir tr
 done
 # Programs take the same ones (bel_run_config_flags).
 sed -nE 's/^    ROW\("([a-z_]+)".*/\1/p' "$SOURCE/src/estimator/run_flags.c" >flags.txt
+"$BUILD/tools/belfry" evaluate --help | cat out.txt - >both.txt
 check "programs have flags of a run" test "$(wc -l <flags.txt)" -gt 30
 while read -r flag; do
-    check "the command has --$flag, too" grep -qE -- "^  --$flag( |$)" out.txt
+    check "the command has --$flag, too" grep -qE -- "^  --(\\[no_\\])?$flag( |$)" both.txt
 done <flags.txt
 check "help says units and ranges" grep -q -- 'default: 128; examples; \[1, inf)' out.txt
 
