@@ -1,6 +1,6 @@
 // From an estimator and its training input to what workers and shards need: the input, the graph
-// with its gradients, the parameter space. What cannot be trained, or cannot fit, is reported here,
-// before anything is laid out or started.
+// with its gradients, the parameter space. What cannot be trained, or cannot fit, is reported
+// before anything is laid out or started (trainable_check.c).
 #include "estimator/trainable.h"
 
 #include <math.h>
@@ -10,6 +10,7 @@
 #include "autodiff/autodiff.h"
 #include "base/alloc.h"
 #include "estimator/input_fn.h"
+#include "estimator/trainable_inner.h"
 #include "ps/layout/row_buffer.h"
 
 // What was trained already binds the columns; in a new run the file does.
@@ -21,13 +22,6 @@ static bel_status *open_training_input(bel_trainable *t, const bel_train_spec *s
                                                 BEL_MODE_TRAIN, columns, &t->input);
     bel_free(columns);
     return status;
-}
-
-// By step function: for each variable what it reports, then the gradients of rows.
-static bel_value **reports_of(const bel_trainable *t, int function)
-{
-    const bel_graph *graph = t->built->graph;
-    return t->reports + (size_t)function * (graph->variable_count + graph->lookup_count);
 }
 
 // What a state variable is assigned in a step of the function; NULL: nothing.
@@ -70,13 +64,13 @@ static void clip_reports(const bel_trainable *t, int function, bel_value *const 
 
 // Adds the gradients of a function's loss by the trainable variables that it names to the graph;
 // state variables report what they are assigned.
-static void add_reports_of(bel_trainable *t, int function)
+static void add_bel_trainable_reports(bel_trainable *t, int function)
 {
     bel_graph *graph = t->built->graph;
     const bel_built_function *f = &t->built->functions[function];
     size_t count = graph->variable_count, lookups = graph->lookup_count;
     bel_value **values = bel_xcalloc(count + lookups, sizeof *values);
-    bel_value **reports = reports_of(t, function);
+    bel_value **reports = bel_trainable_reports(t, function);
     for (size_t v = 0; v < count; v++) {
         const bel_graph_variable *variable = &graph->variables[v];
         bool named = bel_step_function_names(f->variables, variable->name);
@@ -105,112 +99,8 @@ static bel_status *add_reports(bel_trainable *t)
     size_t each = graph->variable_count + graph->lookup_count;
     t->reports = bel_xcalloc(functions * each, sizeof *t->reports);
     for (int f = 0; f < t->built->function_count; f++)
-        add_reports_of(t, f);
+        add_bel_trainable_reports(t, f);
     return bel_graph_check(graph);
-}
-
-// Each pattern of a function must match a trainable variable, as a misspelt one would be without
-// effect.
-static bel_status *check_names(const bel_trainable *t, const bel_built_function *function)
-{
-    const bel_graph *graph = t->built->graph;
-    for (const char *rest = function->variables; rest != NULL;) {
-        const char *comma = strchr(rest, ',');
-        size_t length = comma != NULL ? (size_t)(comma - rest) : strlen(rest);
-        char *pattern = bel_xstrndup(rest, length);
-        bool matches = false;
-        for (size_t v = 0; v < graph->variable_count && !matches; v++) {
-            matches = graph->variables[v].kind == BEL_VARIABLE_TRAINABLE &&
-                      bel_step_function_names(pattern, graph->variables[v].name);
-        }
-        for (size_t i = 0; i < graph->table_count && !matches; i++)
-            matches = bel_step_function_names(pattern, graph->tables[i].name);
-        bel_status *status = matches
-                                 ? NULL
-                                 : BEL_ERR(BEL_INVALID_ARGUMENT,
-                                           "step function \"%s\": no trainable variable or table "
-                                           "matches \"%s\"",
-                                           function->name, pattern);
-        bel_free(pattern);
-        if (status != NULL) return status;
-        rest = comma != NULL ? comma + 1 : NULL;
-    }
-    return NULL;
-}
-
-// Of several step functions each must update something.
-static bel_status *check_functions(const bel_trainable *t)
-{
-    const bel_built *built = t->built;
-    const bel_graph *graph = built->graph;
-    for (int f = 0; f < built->function_count; f++)
-        BEL_TRY(check_names(t, &built->functions[f]));
-    if (built->function_count == 1 && built->functions->variables == NULL) return NULL;
-    for (int f = 0; f < built->function_count; f++) {
-        bool updates = false;
-        for (size_t v = 0; v < graph->variable_count + graph->lookup_count; v++)
-            updates = updates || reports_of(t, f)[v] != NULL;
-        if (updates) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "step function \"%s\": its loss depends on no trainable variable that "
-                       "\"%s\" names",
-                       built->functions[f].name,
-                       built->functions[f].variables != NULL ? built->functions[f].variables : "*");
-    }
-    return NULL;
-}
-
-// Parameters take, beside each other: two buffers, a snapshot, slots and averages with their
-// snapshot, and a gradient range for each replica. What cannot fit is reported before anything is
-// laid out.
-static bel_status *check_memory(const bel_trainable *t)
-{
-    const bel_graph *graph = t->built->graph;
-    double parameters = 0;
-    for (size_t v = 0; v < graph->variable_count; v++)
-        parameters += (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
-    int kept = 0; // by the function that keeps most
-    for (int f = 0; f < t->built->function_count; f++) {
-        int own = bel_optimizers_kept(&t->built->optimizers[f]);
-        if (own > kept) kept = own;
-    }
-    double copies = 3 + 2 * kept + t->estimator->replica_count;
-    if (bel_counting_has_ledger(&t->counting)) copies += t->estimator->config.worker_count;
-    double needed = parameters * copies * sizeof(float);
-    double available = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    if (needed <= available) return NULL;
-    return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
-                   "%.0f parameters need %.1f GiB with optimizer and gradients (%.0f copies), but "
-                   "this machine has %.1f GiB",
-                   parameters, needed * 0x1p-30, copies, available * 0x1p-30);
-}
-
-// Every pattern of a function's optimizers must meet a trainable variable or a table.
-static bel_status *check_patterns_of(const bel_trainable *t, int function)
-{
-    const bel_graph *graph = t->built->graph;
-    size_t most = graph->variable_count + graph->table_count;
-    const char **names = bel_xcalloc(most, sizeof *names);
-    size_t count = 0;
-    for (size_t v = 0; v < graph->variable_count; v++) {
-        const bel_graph_variable *variable = &graph->variables[v];
-        if (variable->kind == BEL_VARIABLE_TRAINABLE &&
-            bel_step_function_names(t->built->functions[function].variables, variable->name))
-            names[count++] = variable->name;
-    }
-    for (size_t i = 0; i < graph->table_count; i++)
-        if (bel_step_function_names(t->built->functions[function].variables, graph->tables[i].name))
-            names[count++] = graph->tables[i].name;
-    bel_status *status = bel_optimizers_check_names(&t->built->optimizers[function], names, count);
-    bel_free(names);
-    return status;
-}
-
-static bel_status *check_patterns(const bel_trainable *t)
-{
-    for (int f = 0; f < t->built->function_count; f++)
-        BEL_TRY(check_patterns_of(t, f));
-    return NULL;
 }
 
 // By bit: the step functions that leave a table as it is. The model function updates all.
@@ -222,7 +112,8 @@ static uint32_t table_kept_by(const bel_trainable *t, int index)
     for (int f = 0; f < t->built->function_count; f++) {
         bool updates = false;
         for (int l = graph->tables[index].first_lookup; l >= 0; l = graph->lookups[l].next)
-            updates = updates || reports_of(t, f)[graph->variable_count + (size_t)l] != NULL;
+            updates =
+                updates || bel_trainable_reports(t, f)[graph->variable_count + (size_t)l] != NULL;
         if (!updates) kept |= (uint32_t)1 << f;
     }
     return kept;
@@ -249,7 +140,7 @@ static uint32_t kept_by(const bel_trainable *t, size_t variable)
 {
     uint32_t kept = 0;
     for (int f = 0; f < t->built->function_count && t->built->function_count > 1; f++)
-        if (reports_of(t, f)[variable] == NULL) kept |= (uint32_t)1 << f;
+        if (bel_trainable_reports(t, f)[variable] == NULL) kept |= (uint32_t)1 << f;
     return kept;
 }
 
@@ -264,7 +155,7 @@ static bool stays(const bel_trainable *t, size_t variable)
     bool all = t->built->function_count == 1 && t->built->functions->variables == NULL;
     if (!state && all) return false;
     for (int f = 0; f < t->built->function_count; f++)
-        if (reports_of(t, f)[variable] != NULL) return false;
+        if (bel_trainable_reports(t, f)[variable] != NULL) return false;
     return true;
 }
 
@@ -289,103 +180,6 @@ static void make_layout(bel_trainable *t)
     for (size_t i = 0; i < graph->table_count; i++)
         add_table(t, (int)i);
     bel_free(variables);
-}
-
-// What tables cannot do is reported before anything is laid out.
-static bel_status *check_tables(const bel_trainable *t)
-{
-    const bel_graph *graph = t->built->graph;
-    if (graph->table_count == 0) return NULL;
-    bool each = false;
-    for (int f = 0; f < t->built->function_count; f++)
-        each = each || t->built->optimizers[f].main.clip_each_replica;
-    if (each) {
-        return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "table \"%s\": clip_each_replica is for dense variables alone",
-                       graph->tables[0].name);
-    }
-    size_t batch = (size_t)bel_input_batch_size(t->input), all = 0, ids;
-    for (size_t l = 0; l < graph->lookup_count; l++) {
-        const bel_graph_lookup *lookup = &graph->lookups[l];
-        const char *name = graph->tables[lookup->table].name;
-        int64_t count = bel_graph_lookup_ids(graph, lookup);
-        if (count < 0) {
-            return BEL_ERR(BEL_UNIMPLEMENTED,
-                           "table \"%s\": every example must have the same number of ids", name);
-        }
-        bool fits = bel_size_mul((size_t)count, batch, &ids) && bel_size_add(all, ids, &all) &&
-                    all <= BEL_ROW_BUFFER_MOST;
-        if (fits) continue;
-        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
-                       "table \"%s\": a batch of %zu examples with %lld ids each is too much", name,
-                       batch, (long long)count);
-    }
-    return NULL;
-}
-
-// Whether `value` is made of what replicas exchange.
-static bool is_exchanged(const bel_graph *graph, bel_value *value)
-{
-    int *exchange_of = bel_xcalloc(graph->collective_count, sizeof *exchange_of);
-    int exchanges = bel_graph_exchanges(graph, &value, 1, exchange_of);
-    bel_free(exchange_of);
-    return exchanges > 0;
-}
-
-static bel_status *check_observed(const bel_trainable *t, const bel_estimator_spec *spec,
-                                  const char *first)
-{
-    for (int i = 0; i < spec->summary_count; i++) {
-        const bel_summary *summary = &spec->summaries[i];
-        if (summary->kind == BEL_SUMMARY_SCALAR) continue;
-        if (!is_exchanged(t->built->graph, summary->value)) continue;
-        return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "summary \"%s\": histograms and images are computed by a replica alone, but "
-                       "this one is made of what replicas exchange (%s)",
-                       summary->name, first);
-    }
-    return NULL;
-}
-
-// Who can exchange values within a step is known before anything is laid out; where a replica is
-// alone, its graph has no collectives.
-static bel_status *check_collectives(const bel_trainable *t)
-{
-    const bel_graph *graph = t->built->graph;
-    if (graph->collective_count == 0) return NULL;
-    char first[BEL_COLLECTIVE_TEXT];
-    const char *why = NULL;
-    (void)bel_graph_collective_text(graph, 0, first);
-    if (t->counting.kind == BEL_COUNTING_BACKUPS) {
-        why =
-            "with backups (replicas_to_aggregate below the number of workers) nobody knows before "
-            "the end of a step who takes part in it";
-    } else if (t->estimator->config.executor == BEL_EXECUTOR_ASYNC) {
-        why = "the asynchronous executor does not stop for it: use executor sync";
-    }
-    if (why != NULL) {
-        return BEL_ERR(BEL_UNIMPLEMENTED, "%s: replicas exchange values within a step: %s", first,
-                       why);
-    }
-    for (int f = 0; f < t->built->function_count; f++)
-        BEL_TRY(check_observed(t, &t->built->functions[f].spec, first));
-    return NULL;
-}
-
-// Values of replicas need the same replicas in every step.
-static bel_status *check_replicas(const bel_trainable *t)
-{
-    const bel_graph *graph = t->built->graph;
-    const char *why = NULL;
-    if (bel_counting_takes_stale(&t->counting)) why = "async and bounded have no common steps";
-    if (t->estimator->config.elastic_rescale) why = "with elastic_rescale their number changes";
-    for (size_t v = 0; why != NULL && v < graph->variable_count; v++) {
-        if (!bel_variable_is_kept_by_replica(graph->variables[v].kind)) continue;
-        return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "variable \"%s\": each replica of a step has a value of its own: %s",
-                       graph->variables[v].name, why);
-    }
-    return NULL;
 }
 
 void bel_trainable_series_values(const bel_trainable *t, const double *sums,
@@ -544,7 +338,7 @@ static void make_models(bel_trainable *t)
     t->layout->stats_bytes = bel_stats_room(t->stats);
     t->models = bel_xcalloc((size_t)built->function_count, sizeof *t->models);
     for (int f = 0; f < built->function_count; f++) {
-        bel_value **reports = reports_of(t, f);
+        bel_value **reports = bel_trainable_reports(t, f);
         t->models[f] =
             (bel_worker_model){.graph = built->graph,
                                .loss = built->functions[f].spec.loss,
@@ -571,13 +365,9 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
     if (t->built->graph->variable_count == 0 && t->built->graph->table_count == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "the model has no variables: nothing can be trained");
     }
-    BEL_TRY(check_tables(t));
+    BEL_TRY(bel_trainable_check_tables(t));
     BEL_TRY_CTX(add_reports(t), "gradients");
-    BEL_TRY(check_functions(t));
-    BEL_TRY(check_collectives(t));
-    BEL_TRY(check_replicas(t));
-    BEL_TRY(check_patterns(t));
-    BEL_TRY(check_memory(t));
+    BEL_TRY(bel_trainable_check(t));
     make_layout(t);
     BEL_TRY(bel_row_buffer_check(t->layout, estimator->replica_count));
     for (int f = 0; f < t->built->function_count; f++)

@@ -22,7 +22,6 @@
 #include "runtime/channels.h"
 #include "runtime/cost.h"
 #include "runtime/flow.h"
-#include "runtime/plan.h"
 #include "runtime/program_inner.h"
 
 // What is known of a buffer while calls are made.
@@ -453,54 +452,6 @@ static void finish_groups(bel_program *program)
     }
 }
 
-static bool may_meet(const void *lives, int a, int b)
-{
-    return bel_flow_together(lives, a, b);
-}
-
-// Asynchronous programs have no groups: with one stream a life is counted in calls, with several
-// it has no single order.
-static void place_buffers(compiler *c, bel_plan_buffer *plan, const int *placed, int count)
-{
-    const bel_flow *flow = c->program->flow;
-    bel_flow_lives *lives = NULL;
-    bel_plan_relation relation = {.together = may_meet}, *used = NULL;
-    if (flow != NULL) {
-        relation.context = lives = bel_flow_lives_create(flow, c->program, placed, count);
-        if (flow->streams.count > 1) used = &relation;
-    }
-    for (int i = 0; lives != NULL && used == NULL && i < count; i++)
-        bel_flow_life(lives, i, &plan[i].first, &plan[i].last);
-    c->program->arena_bytes = bel_plan_buffers(plan, count, used, c->options->no_reuse);
-    BEL_CHECK(bel_plan_is_valid(plan, count, used));
-    bel_flow_lives_destroy(lives);
-}
-
-// Arena offsets for buffers that lie there.
-static void plan_memory(compiler *c)
-{
-    bel_plan_buffer *plan = bel_xcalloc(c->buffer_count, sizeof *plan);
-    int *placed = bel_xcalloc(c->buffer_count, sizeof *placed); // buffers
-    int count = 0;
-    for (size_t b = 0; b < c->buffer_count; b++) {
-        if (c->buffers[b].kind != BEL_LOCATION_ARENA) continue;
-        placed[count] = (int)b;
-        plan[count++] = (bel_plan_buffer){.size_bytes = c->buffers[b].size_bytes,
-                                          .first = c->buffers[b].first,
-                                          .last = c->buffers[b].last};
-    }
-    place_buffers(c, plan, placed, count);
-    for (int i = 0; i < count; i++)
-        c->buffers[placed[i]].offset = plan[i].offset;
-    bel_free(placed);
-    bel_free(plan);
-    for (size_t b = 0; b < c->buffer_count; b++) {
-        if (c->buffers[b].kind != BEL_LOCATION_RESIDENT) continue;
-        c->buffers[b].offset = c->program->resident_bytes;
-        c->program->resident_bytes += (c->buffers[b].size_bytes + 63) / 64 * 64;
-    }
-}
-
 // Nodes by part, collectives behind the others of theirs. Everything keeps the graph's order within
 // that, so what a node reads comes before it. Nodes that nobody needs stand anywhere.
 static void find_order(compiler *c)
@@ -573,7 +524,7 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
     if (c->options->asynchronous) {
         c->program->flow = bel_flow_create(c->program, c->options->threads);
     }
-    plan_memory(c);
+    bel_program_plan_memory(c->program, c->buffers, c->buffer_count, c->options->no_reuse);
     c->buffers = NULL; // the program's
     return NULL;
 }

@@ -82,6 +82,11 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
                               const bel_program_options *options,
                               bel_program *program) BEL_MUST_USE;
 
+// program_memory.c. Offsets of the buffers that lie in the arena or are resident, and the sizes of
+// the two.
+void bel_program_plan_memory(bel_program *program, bel_program_buffer *buffers, size_t buffer_count,
+                             bool no_reuse);
+
 // The values of the outputs; free with bel_free.
 bel_value **bel_output_values(const bel_program_output *outputs, int output_count);
 

@@ -35,3 +35,21 @@ void bel_shard_look_at_all_locked(bel_shard *shard)
     for (int t = 0; t < shard->config.layout->table_count; t++)
         bel_shard_look_at_table_locked(shard, t);
 }
+
+// What other step functions update is brought into the next version's buffer, which must not be
+// read by anybody any more: with a ledger nobody does, as workers have copies.
+void bel_shard_push_kept_locked(bel_shard *shard)
+{
+    for (int i = 0; i < shard->chunk_count; i++) {
+        const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
+        bool changes = chunk->kind == BEL_VARIABLE_FROZEN || bel_shard_changes(shard, i);
+        if (changes || shard->chunks[i].queued) continue; // a worker may say all of it again
+        shard->chunks[i].queued = true;
+        bel_shard_push_chunk_locked(shard, i);
+    }
+    for (int t = 0; t < shard->config.layout->table_count; t++) {
+        if (bel_shard_changes_table(shard, t) || shard->tables[t].queued) continue;
+        shard->tables[t].queued = true;
+        bel_shard_table_due_locked(shard, t); // a snapshot may be made of it
+    }
+}

@@ -311,7 +311,6 @@ void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char 
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job);
 void bel_shard_push_chunk_locked(bel_shard *shard, int local); // the first job of a chunk
 void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision);
-void bel_shard_push_kept_locked(bel_shard *shard);       // what this step does not update
 bool bel_shard_is_stopping(const bel_shard *shard);      // this step is not run, as far as is known
 bool bel_shard_counts(const bel_shard *shard, int node); // is its worker one of this step's?
 int bel_shard_local_chunk(const bel_shard *shard, int chunk); // its index here, -1: another's
@@ -324,6 +323,7 @@ void bel_shard_forget_report_locked(bel_shard *shard, int worker);
 void bel_shard_look_at_chunk_locked(bel_shard *shard, int local);
 void bel_shard_look_at_table_locked(bel_shard *shard, int table);
 void bel_shard_look_at_all_locked(bel_shard *shard);
+void bel_shard_push_kept_locked(bel_shard *shard); // what this step does not update
 
 // shard_frames.c
 void bel_shard_drain_locked(bel_shard *shard); // takes what has come on all lanes
