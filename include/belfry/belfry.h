@@ -6,6 +6,7 @@
 #include "belfry/checkpoint.h"
 #include "belfry/collective.h"
 #include "belfry/dataset.h"
+#include "belfry/ddl.h"
 #include "belfry/estimator.h"
 #include "belfry/features.h"
 #include "belfry/graph.h"

@@ -56,6 +56,23 @@ void bel_linux_unlock(int lock)
     if (lock >= 0) close(lock);
 }
 
+static struct flock one_byte(int64_t byte)
+{
+    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+}
+
+bool bel_linux_lock_byte(int descriptor, int64_t byte)
+{
+    struct flock lock = one_byte(byte);
+    return fcntl(descriptor, F_OFD_SETLK, &lock) == 0;
+}
+
+bool bel_linux_byte_is_locked(int descriptor, int64_t byte)
+{
+    struct flock lock = one_byte(byte);
+    return fcntl(descriptor, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 bel_status *bel_linux_is_open_on(int descriptor, const char *path, bool *out_is)
 {
     struct stat open_file, named;

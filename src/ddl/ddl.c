@@ -1,0 +1,458 @@
+// Calls in rounds. A round takes as much of the tensors as fits into a rank's slot, each tensor's
+// piece at an offset of whole cache lines; all ranks walk the same pieces, so none is described.
+//
+// An all-reduce in one round of little bytes: every rank packs its pieces, waits for all, and adds
+// everything itself, so one wait is enough. Else each rank adds one share of the round's lines, of
+// which it reads its own part where it is: the tensors move through the slots once, and none of
+// their parts that a rank adds itself. Results lie in rank 0's slot, from where the others take
+// them. While one round's shares are being added the next one is packed:
+//
+//   pack(k), come to k      the others may read what this rank has packed
+//   await all at k
+//   add own share of k      into rank 0's slot; done with k
+//   pack(k + 1), come to k + 1
+//   await all done with k
+//   take the other shares of k
+//
+// Slots are used again three rounds later. pack(k + 3) follows the wait for all at k + 2; who has
+// come there has taken its shares of k.
+#include "belfry/ddl.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/number.h"
+#include "ddl/region.h"
+#include "ps/layout/combine.h"
+
+enum {
+    LINE = 64,             // bytes: ranks do not write into one cache line
+    SMALL_BYTES = 8 << 10, // of all ranks, up to which every rank adds them itself
+};
+
+struct bel_ddl {
+    bel_ddl_place place;
+    bel_ddl_region *region; // NULL: alone
+    uint64_t calls, rounds; // begun so far
+    char *scratch;          // SMALL_BYTES, in whole lines
+};
+
+// --- Pieces --------------------------------------------------------------------------------------
+
+// A place in a call's tensors: what lies before it is in earlier rounds.
+typedef struct cursor {
+    int tensor;
+    size_t offset; // bytes
+} cursor;
+
+typedef struct call {
+    bel_ddl *ddl;
+    const char *name;
+    const bel_tensor *tensors;
+    int count;
+    bel_reduce_op op;
+} call;
+
+// A part of one tensor, and where it lies in the slots.
+typedef struct piece {
+    char *data;
+    bel_dtype dtype;
+    size_t bytes, place;
+} piece;
+
+static size_t whole_lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+// The next piece of a round whose slots are filled up to *place. False: the round is full, or no
+// tensors are left.
+static bool next_piece(const call *c, cursor *at, size_t *place, piece *out)
+{
+    for (; at->tensor < c->count; at->tensor++, at->offset = 0) {
+        const bel_tensor *tensor = &c->tensors[at->tensor];
+        size_t left = bel_tensor_bytes(tensor) - at->offset, room = BEL_DDL_CHUNK - *place;
+        if (left == 0) continue;
+        if (room == 0) return false;
+        size_t bytes = left < room ? left : room;
+        *out = (piece){(char *)tensor->data + at->offset, tensor->dtype, bytes, *place};
+        at->offset += bytes;
+        *place += whole_lines(bytes);
+        return true;
+    }
+    return false;
+}
+
+// The part of a piece that lies in [from, to) of the slots; false: none does.
+static bool clip(piece *p, size_t from, size_t to)
+{
+    size_t begin = p->place > from ? p->place : from;
+    size_t end = p->place + p->bytes < to ? p->place + p->bytes : to;
+    if (begin >= end) return false;
+    p->data += begin - p->place;
+    p->bytes = end - begin;
+    p->place = begin;
+    return true;
+}
+
+// Where a rank's share of `used` bytes begins; that of the next rank is where it ends.
+static size_t share_begin(const call *c, size_t used, int rank)
+{
+    size_t lines = used / LINE;
+    return lines * (size_t)rank / (size_t)c->ddl->place.size * LINE;
+}
+
+// --- A round -------------------------------------------------------------------------------------
+
+typedef struct round {
+    uint64_t number;
+    cursor first;
+    size_t used; // bytes of the slots, whole lines
+} round;
+
+static char *slot_of(const call *c, const round *r, int rank)
+{
+    return bel_ddl_region_slot(c->ddl->region, rank, r->number);
+}
+
+// Copies what lies in [from, to) of the round from the tensors to the slot, or back.
+static void copy_out(const call *c, const round *r, char *slot, size_t from, size_t to)
+{
+    cursor at = r->first;
+    size_t place = 0;
+    for (piece p; place < to && next_piece(c, &at, &place, &p);)
+        if (clip(&p, from, to)) memcpy(slot + p.place, p.data, p.bytes);
+}
+
+static void copy_in(const call *c, const round *r, const char *slot, size_t from, size_t to)
+{
+    cursor at = r->first;
+    size_t place = 0;
+    for (piece p; place < to && next_piece(c, &at, &place, &p);)
+        if (clip(&p, from, to)) memcpy(p.data, slot + p.place, p.bytes);
+}
+
+// The next round begins where the one before ended.
+static cursor begin_round(const call *c, cursor first, round *out)
+{
+    cursor at = first;
+    size_t place = 0;
+    piece p;
+    while (next_piece(c, &at, &place, &p)) {
+    }
+    *out = (round){++c->ddl->rounds, first, place};
+    return at;
+}
+
+static bool is_at_end(const call *c, cursor at)
+{
+    while (at.tensor < c->count && bel_tensor_bytes(&c->tensors[at.tensor]) == at.offset)
+        at = (cursor){at.tensor + 1, 0};
+    return at.tensor == c->count;
+}
+
+static void tell(const call *c, bel_ddl_count count, const round *r)
+{
+    bel_ddl_region_tell(c->ddl->region, count, r->number);
+}
+
+static bel_status *await(const call *c, bel_ddl_count count, const round *r)
+{
+    return bel_ddl_region_await(c->ddl->region, count, r->number, c->name);
+}
+
+// values[i] is rank i's part of the piece. Returns where their sum or mean is, one of them.
+static void *add(const call *c, const piece *p, void *values[BEL_DDL_MAX_RANKS])
+{
+    bel_weight weights[BEL_DDL_MAX_RANKS], all;
+    int size = c->ddl->place.size;
+    for (int i = 0; i < size; i++)
+        weights[i] = (bel_weight){1, 1};
+    bel_combining combining = {c->op, p->dtype, (int64_t)(p->bytes / bel_dtype_size(p->dtype))};
+    void *result = bel_combine(&combining, values, weights, size, &all);
+    bel_combine_give(&combining, result, all, (bel_weight){1, 1}, result);
+    return result;
+}
+
+// This rank's share; its own values are those of its tensors. The result lies there and in rank 0's
+// slot.
+static void add_share(const call *c, const round *r)
+{
+    int rank = c->ddl->place.rank, size = c->ddl->place.size;
+    size_t from = share_begin(c, r->used, rank), to = share_begin(c, r->used, rank + 1);
+    char *slots[BEL_DDL_MAX_RANKS];
+    for (int i = 0; i < size; i++)
+        slots[i] = slot_of(c, r, i);
+    cursor at = r->first;
+    size_t place = 0;
+    for (piece p; place < to && next_piece(c, &at, &place, &p);) {
+        if (!clip(&p, from, to)) continue;
+        void *values[BEL_DDL_MAX_RANKS];
+        for (int i = 0; i < size; i++)
+            values[i] = i == rank ? p.data : slots[i] + p.place;
+        const char *sum = add(c, &p, values);
+        char *other = sum == p.data ? slots[0] + p.place : p.data;
+        memcpy(other, sum, p.bytes);
+    }
+}
+
+// All of the round, from copies, as the others read the slots too.
+static void add_everything(const call *c, const round *r)
+{
+    int size = c->ddl->place.size;
+    for (int i = 0; i < size; i++)
+        memcpy(c->ddl->scratch + (size_t)i * r->used, slot_of(c, r, i), r->used);
+    cursor at = r->first;
+    size_t place = 0;
+    for (piece p; next_piece(c, &at, &place, &p);) {
+        void *values[BEL_DDL_MAX_RANKS];
+        for (int i = 0; i < size; i++)
+            values[i] = c->ddl->scratch + (size_t)i * r->used + p.place;
+        memcpy(p.data, add(c, &p, values), p.bytes);
+    }
+}
+
+// What other ranks add of the round.
+static void give_others(const call *c, const round *r)
+{
+    char *slot = slot_of(c, r, c->ddl->place.rank);
+    copy_out(c, r, slot, 0, share_begin(c, r->used, c->ddl->place.rank));
+    copy_out(c, r, slot, share_begin(c, r->used, c->ddl->place.rank + 1), r->used);
+}
+
+static void take_others(const call *c, const round *r)
+{
+    const char *slot = slot_of(c, r, 0);
+    copy_in(c, r, slot, 0, share_begin(c, r->used, c->ddl->place.rank));
+    copy_in(c, r, slot, share_begin(c, r->used, c->ddl->place.rank + 1), r->used);
+}
+
+// --- Calls ---------------------------------------------------------------------------------------
+
+static bel_status *fail(const call *c, bel_status *status)
+{
+    return c->ddl->region == NULL ? status : bel_ddl_region_fail(c->ddl->region, status);
+}
+
+// `reduces`: only numbers that can be added, and of those only what `op` takes.
+static bel_status *check_tensors(const call *c, bool reduces)
+{
+    for (int i = 0; i < c->count; i++) {
+        const bel_tensor *t = &c->tensors[i];
+        bool floats = t->dtype == BEL_DTYPE_F32 || t->dtype == BEL_DTYPE_F64;
+        bool whole = t->dtype == BEL_DTYPE_I32 || t->dtype == BEL_DTYPE_I64;
+        const char *expected = NULL;
+        char text[BEL_SHAPE_TEXT];
+        if (reduces && c->op == BEL_REDUCE_MEAN && !floats) {
+            expected = "f32 or f64";
+        } else if (reduces && !floats && !whole) {
+            expected = "f32, f64, i32 or i64";
+        } else if (t->dtype == BEL_DTYPE_STRING) {
+            expected = "numbers";
+        } else if (bel_shape_elements(&t->shape) < 0 || bel_tensor_bytes(t) > INT64_MAX) {
+            expected = "a shape without open dimensions that fits into memory";
+        } else if (t->data == NULL && bel_tensor_bytes(t) > 0) {
+            expected = "data";
+        }
+        if (expected == NULL) continue;
+        return fail(c, BEL_ERR(BEL_INVALID_ARGUMENT,
+                               "rank %d, %s, tensor %d of %d: expected %s, got %s %s",
+                               c->ddl->place.rank, c->name, i, c->count, expected,
+                               bel_dtype_name(t->dtype), bel_shape_text(&t->shape, text)));
+    }
+    return NULL;
+}
+
+static uint64_t digest_of(const call *c)
+{
+    uint64_t digest = bel_hash64(c->name, strlen(c->name));
+    for (int i = 0; i < c->count; i++) {
+        const bel_tensor *t = &c->tensors[i];
+        int64_t numbers[2 + BEL_MAX_RANK] = {(int64_t)t->dtype, t->shape.rank};
+        for (int32_t k = 0; k < t->shape.rank; k++)
+            numbers[2 + k] = t->shape.dims[k];
+        size_t used = (size_t)(2 + t->shape.rank) * sizeof numbers[0];
+        digest = bel_hash64_more(digest, numbers, used);
+    }
+    return digest;
+}
+
+// Before the call's first round.
+static void say_call(const call *c)
+{
+    bel_ddl *ddl = c->ddl;
+    bel_ddl_line *own = bel_ddl_region_line(ddl->region, ddl->place.rank);
+    bel_ddl_call *said = &own->calls[ddl->calls & 1];
+    said->digest = digest_of(c);
+    char text[BEL_SHAPE_TEXT];
+    if (c->count == 0) {
+        bel_snprintf(said->words, sizeof said->words, "%s", c->name);
+    } else {
+        bel_snprintf(said->words, sizeof said->words, "%s of %d tensors, the first %s %s", c->name,
+                     c->count, bel_dtype_name(c->tensors[0].dtype),
+                     bel_shape_text(&c->tensors[0].shape, text));
+    }
+}
+
+// All have come to the call's first round.
+static bel_status *compare_calls(const call *c)
+{
+    bel_ddl *ddl = c->ddl;
+    const bel_ddl_call *first = &bel_ddl_region_line(ddl->region, 0)->calls[ddl->calls & 1];
+    for (int i = 1; i < ddl->place.size; i++) {
+        const bel_ddl_call *other = &bel_ddl_region_line(ddl->region, i)->calls[ddl->calls & 1];
+        if (other->digest == first->digest) continue;
+        bool same = strcmp(first->words, other->words) == 0;
+        return bel_ddl_region_fail(
+            ddl->region,
+            BEL_ERR(BEL_FAILED_PRECONDITION, "call %llu differs: rank 0 calls %s, rank %d %s%s",
+                    (unsigned long long)ddl->calls, first->words, i, other->words,
+                    same ? "; others of them have other types or shapes" : ""));
+    }
+    return NULL;
+}
+
+// A call begins with a round that all come to, having packed it; `pack`: NULL, this rank has
+// nothing to pack.
+static bel_status *begin_call(const call *c, void (*pack)(const call *, const round *), round *now,
+                              cursor *next)
+{
+    BEL_TRY(bel_ddl_region_check(c->ddl->region));
+    c->ddl->calls++;
+    say_call(c);
+    *next = begin_round(c, (cursor){0}, now);
+    if (pack != NULL) pack(c, now);
+    tell(c, BEL_DDL_ARRIVED, now);
+    BEL_TRY(await(c, BEL_DDL_ARRIVED, now));
+    return compare_calls(c);
+}
+
+static void pack_all(const call *c, const round *r)
+{
+    copy_out(c, r, slot_of(c, r, c->ddl->place.rank), 0, r->used);
+}
+
+// Everything packed so that the one round is enough.
+static bool is_small(const call *c)
+{
+    size_t bytes = 0, most = SMALL_BYTES / (size_t)c->ddl->place.size;
+    for (int i = 0; i < c->count && bytes <= most; i++)
+        bytes += whole_lines(bel_tensor_bytes(&c->tensors[i]));
+    return bytes <= most;
+}
+
+static bel_status *reduce_small(const call *c)
+{
+    round now;
+    cursor next;
+    BEL_TRY(begin_call(c, pack_all, &now, &next));
+    add_everything(c, &now);
+    return NULL;
+}
+
+static bel_status *reduce_shares(const call *c)
+{
+    round now, following;
+    cursor next;
+    BEL_TRY(begin_call(c, give_others, &now, &next));
+    for (;;) {
+        add_share(c, &now);
+        tell(c, BEL_DDL_DONE, &now);
+        bool more = !is_at_end(c, next);
+        if (more) {
+            next = begin_round(c, next, &following);
+            give_others(c, &following);
+            tell(c, BEL_DDL_ARRIVED, &following);
+        }
+        BEL_TRY(await(c, BEL_DDL_DONE, &now));
+        take_others(c, &now);
+        if (!more) return NULL;
+        now = following;
+        BEL_TRY(await(c, BEL_DDL_ARRIVED, &now));
+    }
+}
+
+static bel_status *spread(const call *c)
+{
+    bool root = c->ddl->place.rank == 0;
+    round now;
+    cursor next;
+    BEL_TRY(begin_call(c, root ? pack_all : NULL, &now, &next));
+    for (;;) {
+        if (!root) copy_in(c, &now, slot_of(c, &now, 0), 0, now.used);
+        if (is_at_end(c, next)) return NULL;
+        next = begin_round(c, next, &now);
+        if (root) pack_all(c, &now);
+        tell(c, BEL_DDL_ARRIVED, &now);
+        BEL_TRY(await(c, BEL_DDL_ARRIVED, &now));
+    }
+}
+
+bel_status *bel_ddl_bcast(bel_ddl *ddl, const bel_tensor *tensors, int count)
+{
+    call c = {.ddl = ddl, .name = "bcast", .tensors = tensors, .count = count};
+    BEL_TRY(check_tensors(&c, false));
+    return ddl->region == NULL ? NULL : spread(&c);
+}
+
+bel_status *bel_ddl_all_reduce_n(bel_ddl *ddl, bel_ddl_op op, const bel_tensor *tensors, int count)
+{
+    bool sum = op == BEL_DDL_SUM;
+    call c = {.ddl = ddl,
+              .name = sum ? "all_reduce_n (sum)" : "all_reduce_n (avg)",
+              .tensors = tensors,
+              .count = count,
+              .op = sum ? BEL_REDUCE_SUM : BEL_REDUCE_MEAN};
+    BEL_TRY(check_tensors(&c, true));
+    if (ddl->region == NULL) return NULL;
+    return is_small(&c) ? reduce_small(&c) : reduce_shares(&c);
+}
+
+bel_status *bel_ddl_barrier(bel_ddl *ddl)
+{
+    call c = {.ddl = ddl, .name = "barrier"};
+    return ddl->region == NULL ? NULL : spread(&c);
+}
+
+// --- Life ----------------------------------------------------------------------------------------
+
+bel_status *bel_ddl_init(const bel_ddl_options *options, bel_ddl **out_ddl)
+{
+    *out_ddl = NULL;
+    const bel_ddl_options defaults = {.device = -1};
+    if (options == NULL) options = &defaults;
+    double timeout = options->timeout_secs == 0 ? 600 : options->timeout_secs;
+    if (!(timeout > 0 && timeout < 1e9)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "timeout_secs: expected seconds above 0, got %g",
+                       options->timeout_secs);
+    }
+    bel_ddl_launch launch;
+    BEL_TRY(bel_ddl_find_launch(&launch));
+    bel_ddl_region *region = NULL;
+    if (launch.place.size > 1) BEL_TRY(bel_ddl_region_join(&launch, timeout, &region));
+    bel_ddl *ddl = bel_xcalloc(1, sizeof *ddl);
+    ddl->region = region;
+    ddl->place = launch.place;
+    ddl->place.device = options->device < 0 ? launch.place.local_rank : options->device;
+    ddl->scratch = bel_xcalloc(1, SMALL_BYTES);
+    *out_ddl = ddl;
+    return NULL;
+}
+
+bel_ddl_place bel_ddl_place_of(const bel_ddl *ddl)
+{
+    return ddl->place;
+}
+
+bel_status *bel_ddl_finalize(bel_ddl *ddl)
+{
+    if (ddl == NULL) return NULL;
+    call c = {.ddl = ddl, .name = "finalize"};
+    bel_status *status = ddl->region == NULL ? NULL : spread(&c);
+    bel_ddl_region_leave(ddl->region);
+    bel_free(ddl->scratch);
+    bel_free(ddl);
+    return status;
+}

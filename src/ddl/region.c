@@ -1,0 +1,372 @@
+// The name of the region is taken by a link, so nobody sees one that is half made. A name whose
+// maker has ended is of a job that died while it began: it is removed, or passed over.
+//
+// Waits look at memory first, then leave the processor to others, then sleep for moments. Only in
+// sleep is it asked whether a process has ended: a system call for each.
+#include "ddl/region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/linux_lock.h"
+#include "base/linux_sched.h"
+#include "base/number.h"
+#include "base/str.h"
+
+enum { FAILURE_TEXT = 512, NAME_TEXT = 96 };
+
+enum { GOOD, FAILING, FAILED }; // stages of a failure
+
+typedef struct header {
+    char kind[16];            // KIND
+    uint64_t bytes;           // of the file
+    uint32_t size;            // ranks
+    _Atomic uint32_t failure; // its stage
+    int32_t code;             // of the failure, with its text, once it is FAILED
+    char text[FAILURE_TEXT];
+} header;
+
+static const char KIND[16] = "belfry ddl 1";
+
+struct bel_ddl_region {
+    header *head;
+    size_t bytes;
+    int file;
+    int rank, size;
+    int looks; // at a count before the processor is left to others
+    int64_t timeout_ns;
+    char name[NAME_TEXT];
+};
+
+// --- Where things lie ----------------------------------------------------------------------------
+
+static size_t lines_at(void)
+{
+    return (sizeof(header) + 127) / 128 * 128;
+}
+
+static size_t slots_at(int size)
+{
+    size_t end = lines_at() + (size_t)size * sizeof(bel_ddl_line);
+    return (end + 4095) / 4096 * 4096;
+}
+
+static size_t bytes_of(int size)
+{
+    return slots_at(size) + (size_t)size * BEL_DDL_SLOTS * BEL_DDL_CHUNK;
+}
+
+bel_ddl_line *bel_ddl_region_line(const bel_ddl_region *region, int rank)
+{
+    char *first = (char *)region->head + lines_at();
+    return (bel_ddl_line *)(void *)first + rank;
+}
+
+void *bel_ddl_region_slot(const bel_ddl_region *region, int rank, uint64_t round)
+{
+    size_t slot = (size_t)rank * BEL_DDL_SLOTS + (size_t)(round % BEL_DDL_SLOTS);
+    return (char *)region->head + slots_at(region->size) + slot * BEL_DDL_CHUNK;
+}
+
+// --- Failures ------------------------------------------------------------------------------------
+
+static void nap(void)
+{
+    (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+// Whoever failed is about to say why, unless it is killed just then.
+bel_status *bel_ddl_region_check(const bel_ddl_region *region)
+{
+    enum { NAPS = 1000 };
+    uint32_t stage = atomic_load_explicit(&region->head->failure, memory_order_acquire);
+    if (stage == GOOD) return NULL;
+    for (int i = 0; i < NAPS && stage == FAILING; i++) {
+        nap();
+        stage = atomic_load_explicit(&region->head->failure, memory_order_acquire);
+    }
+    if (stage == FAILING) return BEL_ERR(BEL_ABORTED, "another rank has failed");
+    return BEL_ERR((bel_code)region->head->code, "%s", region->head->text);
+}
+
+// The first failure is the story.
+bel_status *bel_ddl_region_fail(bel_ddl_region *region, bel_status *status)
+{
+    header *head = region->head;
+    uint32_t expected = GOOD;
+    if (!atomic_compare_exchange_strong(&head->failure, &expected, FAILING)) {
+        bel_status *first = bel_ddl_region_check(region);
+        bel_status_ignore(status); // the first one is told
+        return first;
+    }
+    head->code = (int32_t)bel_status_code(status);
+    bel_snprintf(head->text, sizeof head->text, "%s", bel_status_message(status));
+    atomic_store_explicit(&head->failure, FAILED, memory_order_release);
+    return status;
+}
+
+// --- Waits ---------------------------------------------------------------------------------------
+
+void bel_ddl_region_tell(bel_ddl_region *region, bel_ddl_count count, uint64_t round)
+{
+    bel_ddl_line *own = bel_ddl_region_line(region, region->rank);
+    atomic_store_explicit(count == BEL_DDL_ARRIVED ? &own->arrived : &own->done, round,
+                          memory_order_release);
+}
+
+static uint64_t read_count(const bel_ddl_line *line, bel_ddl_count count)
+{
+    return atomic_load_explicit(count == BEL_DDL_ARRIVED ? &line->arrived : &line->done,
+                                memory_order_acquire);
+}
+
+// In sleep: the failure of another rank, a process that has ended, the deadline. A rank that has
+// told its count before it ended is no loss to this wait, so the count is read behind the lock.
+static bel_status *look_around(bel_ddl_region *region, int rank, bel_ddl_count count,
+                               uint64_t round, const char *doing, int64_t deadline)
+{
+    const bel_ddl_line *line = bel_ddl_region_line(region, rank);
+    BEL_TRY(bel_ddl_region_check(region));
+    bool gone = !bel_linux_byte_is_locked(region->file, rank);
+    if (read_count(line, count) >= round) return NULL;
+    if (gone) {
+        return bel_ddl_region_fail(
+            region, BEL_ERR(BEL_ABORTED, "rank %d of %d has ended; it was waited for in %s", rank,
+                            region->size, doing));
+    }
+    if (bel_clock_ns() < deadline) return NULL;
+    return bel_ddl_region_fail(
+        region, BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come to %s within %g s", rank,
+                        region->size, doing, (double)region->timeout_ns * 1e-9));
+}
+
+static void pause_a_little(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static bel_status *await_rank(bel_ddl_region *region, int rank, bel_ddl_count count, uint64_t round,
+                              const char *doing)
+{
+    enum { YIELD_NS = 2000000, LEAST_NAP_NS = 20000, MOST_NAP_NS = 1000000 };
+    const bel_ddl_line *line = bel_ddl_region_line(region, rank);
+    for (int i = 0; i < region->looks; i++) {
+        if (read_count(line, count) >= round) return NULL;
+        pause_a_little();
+    }
+    int64_t begun = bel_clock_ns();
+    while (bel_clock_ns() - begun < YIELD_NS) {
+        if (read_count(line, count) >= round) return NULL;
+        sched_yield();
+    }
+    for (int64_t nap = LEAST_NAP_NS; read_count(line, count) < round; nap += nap / 4) {
+        BEL_TRY(look_around(region, rank, count, round, doing, begun + region->timeout_ns));
+        if (nap > MOST_NAP_NS) nap = MOST_NAP_NS;
+        (void)nanosleep(&(struct timespec){.tv_nsec = nap}, NULL);
+    }
+    return NULL;
+}
+
+bel_status *bel_ddl_region_await(bel_ddl_region *region, bel_ddl_count count, uint64_t round,
+                                 const char *doing)
+{
+    for (int r = 0; r < region->size; r++)
+        if (r != region->rank) BEL_TRY(await_rank(region, r, count, round, doing));
+    return NULL;
+}
+
+// --- Joining -------------------------------------------------------------------------------------
+
+static void name_region(const char *job, char out[NAME_TEXT])
+{
+    bel_snprintf(out, NAME_TEXT, "/dev/shm/belfry-ddl-%u-%016llx", (unsigned)geteuid(),
+                 (unsigned long long)bel_hash64(job, strlen(job)));
+}
+
+static bel_status *map(bel_ddl_region *region)
+{
+    region->bytes = bytes_of(region->size);
+    void *memory = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, region->file, 0);
+    if (memory == MAP_FAILED) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "shared memory of %zu bytes: %s", region->bytes,
+                       strerror(errno));
+    }
+    region->head = memory;
+    return NULL;
+}
+
+// The others see it with its name, which it gets when it is whole.
+static bel_status *make(bel_ddl_region *region, const char *path)
+{
+    region->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    size_t bytes = bytes_of(region->size);
+    if (region->file < 0 || posix_fallocate(region->file, 0, (off_t)bytes) != 0) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: no shared memory of %zu bytes", path, bytes);
+    }
+    BEL_TRY(map(region));
+    memcpy(region->head->kind, KIND, sizeof KIND);
+    region->head->bytes = bytes;
+    region->head->size = (uint32_t)region->size;
+    if (bel_linux_lock_byte(region->file, region->rank)) return NULL;
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: %s", path, strerror(errno));
+}
+
+// The maker of what has the name has ended.
+static bool is_left_behind(const char *path)
+{
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    bool left = file >= 0 && !bel_linux_byte_is_locked(file, 0);
+    if (file >= 0) (void)close(file);
+    return left;
+}
+
+static bel_status *publish(bel_ddl_region *region, int64_t deadline)
+{
+    char own[NAME_TEXT + 32];
+    bel_snprintf(own, sizeof own, "%s-%ld", region->name, (long)getpid());
+    bel_status *status = make(region, own);
+    while (status == NULL && link(own, region->name) != 0) {
+        if (errno != EEXIST) {
+            status = BEL_ERR(BEL_PERMISSION_DENIED, "%s: %s", region->name, strerror(errno));
+        } else if (is_left_behind(region->name)) {
+            (void)unlink(region->name);
+        } else if (bel_clock_ns() > deadline) {
+            status = BEL_ERR(BEL_ALREADY_EXISTS,
+                             "%s: another job with the same name is about to begin", region->name);
+        } else {
+            nap();
+        }
+    }
+    (void)unlink(own);
+    return status;
+}
+
+// One attempt; *out_found is false where nothing that can be joined is there yet.
+static bel_status *find(bel_ddl_region *region, bool *out_found)
+{
+    *out_found = false;
+    region->file = open(region->name, O_RDWR | O_CLOEXEC);
+    if (region->file < 0) return NULL;
+    header head;
+    struct stat state;
+    bool sound = fstat(region->file, &state) == 0 && state.st_uid == geteuid() &&
+                 pread(region->file, &head, sizeof head, 0) == (ssize_t)sizeof head &&
+                 memcmp(head.kind, KIND, sizeof KIND) == 0 && head.bytes == (uint64_t)state.st_size;
+    bool alive = sound && bel_linux_byte_is_locked(region->file, 0);
+    if (!alive) {
+        (void)close(region->file);
+        region->file = -1;
+        return NULL;
+    }
+    if (head.size != (uint32_t)region->size || head.bytes != bytes_of(region->size)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "rank %d is one of %d ranks, and rank 0 one of %u",
+                       region->rank, region->size, head.size);
+    }
+    BEL_TRY(map(region));
+    *out_found = true;
+    if (bel_linux_lock_byte(region->file, region->rank)) return NULL;
+    return BEL_ERR(BEL_ALREADY_EXISTS, "rank %d of %d is there already", region->rank,
+                   region->size);
+}
+
+static bel_status *find_in_time(bel_ddl_region *region, int64_t deadline)
+{
+    for (bool found = false; !found;) {
+        BEL_TRY(find(region, &found));
+        if (found) return NULL;
+        if (bel_clock_ns() > deadline) {
+            return BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank 0 of %d has not come within %g s",
+                           region->size, (double)region->timeout_ns * 1e-9);
+        }
+        nap();
+    }
+    return NULL;
+}
+
+static bool has_joined(const bel_ddl_region *region, int rank)
+{
+    return atomic_load(&bel_ddl_region_line(region, rank)->joined) != 0;
+}
+
+// Those that have come must not end before the last one has. Lost: the first that has.
+static int find_lost(const bel_ddl_region *region)
+{
+    for (int r = 0; r < region->size; r++)
+        if (r != region->rank && has_joined(region, r) &&
+            !bel_linux_byte_is_locked(region->file, r))
+            return r;
+    return -1;
+}
+
+// Until all are there no call can be made; then round 1 is the first.
+static bel_status *await_all(bel_ddl_region *region, int64_t deadline)
+{
+    atomic_store(&bel_ddl_region_line(region, region->rank)->joined, 1);
+    for (int r = 0; r < region->size; r++) {
+        while (!has_joined(region, r)) {
+            BEL_TRY(bel_ddl_region_check(region));
+            int lost = find_lost(region);
+            bel_status *status = NULL;
+            if (lost >= 0) {
+                status = BEL_ERR(BEL_ABORTED, "rank %d of %d has ended before all had come", lost,
+                                 region->size);
+            } else if (bel_clock_ns() > deadline) {
+                status = BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come within %g s", r,
+                                 region->size, (double)region->timeout_ns * 1e-9);
+            }
+            if (status != NULL) return bel_ddl_region_fail(region, status);
+            nap();
+        }
+    }
+    return NULL;
+}
+
+// With fewer processors than ranks, the one that is waited for may need this one's.
+static int count_looks(int size)
+{
+    enum { LOOKS = 500 };
+    return bel_linux_affinity_cores() >= size ? LOOKS : 0;
+}
+
+bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, double timeout_secs,
+                                bel_ddl_region **out_region)
+{
+    bel_ddl_region *region = bel_xcalloc(1, sizeof *region);
+    region->rank = launch->place.rank;
+    region->size = launch->place.size;
+    region->looks = count_looks(region->size);
+    region->timeout_ns = (int64_t)(timeout_secs * 1e9);
+    region->file = -1;
+    int64_t deadline = bel_clock_ns() + region->timeout_ns;
+    name_region(launch->job, region->name);
+    bool first = region->rank == 0;
+    bel_status *status = first ? publish(region, deadline) : find_in_time(region, deadline);
+    bool named = first && status == NULL;
+    if (status == NULL) status = await_all(region, deadline);
+    if (named) (void)unlink(region->name);
+    if (status != NULL) {
+        bel_ddl_region_leave(region);
+        return status;
+    }
+    *out_region = region;
+    return NULL;
+}
+
+void bel_ddl_region_leave(bel_ddl_region *region)
+{
+    if (region == NULL) return;
+    if (region->head != NULL) (void)munmap(region->head, region->bytes);
+    if (region->file >= 0) (void)close(region->file);
+    bel_free(region);
+}

@@ -1,0 +1,64 @@
+// Memory that the ranks of a host share, how they find it, and how they wait for each other in it.
+//
+// Rank 0 makes a file in memory and gives it a name that follows from the job; the others open it.
+// When all are there the name is removed, so nothing is left whoever is killed then. Each rank
+// holds a lock on a byte of the file, which the kernel takes back when its process ends: so the
+// others see that it is gone, also from another container.
+//
+// Each rank has a line: a count of the rounds to which it has come (`arrived`) and of those whose
+// share it has done (`done`). Only its owner writes it, with release; who waits for a count reads
+// it with acquire and then sees all that its owner has written before.
+#ifndef BELFRY_DDL_REGION_H
+#define BELFRY_DDL_REGION_H
+
+#include <stdatomic.h>
+
+#include "ddl/launch.h"
+
+enum {
+    BEL_DDL_CHUNK = 256 << 10, // bytes of a rank in a round: its slots stay in a core's cache
+    BEL_DDL_SLOTS = 3,         // of a rank
+    BEL_DDL_CALL_TEXT = 160,
+};
+
+// What a rank calls: two ranks whose digests differ make different calls.
+typedef struct bel_ddl_call {
+    uint64_t digest;
+    char words[BEL_DDL_CALL_TEXT];
+} bel_ddl_call;
+
+typedef struct bel_ddl_line {
+    _Alignas(128) _Atomic uint64_t arrived;
+    _Atomic uint64_t done;
+    _Atomic uint32_t joined;
+    // By the call's parity; written before the rank comes to the call's first round. Nobody is two
+    // calls ahead of another, so one that is being compared is not written.
+    _Alignas(128) bel_ddl_call calls[2];
+} bel_ddl_line;
+
+typedef struct bel_ddl_region bel_ddl_region;
+
+// Joins the others, within `timeout_secs`. Errors as of bel_ddl_init.
+bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, double timeout_secs,
+                                bel_ddl_region **out_region) BEL_MUST_USE;
+void bel_ddl_region_leave(bel_ddl_region *region);
+
+bel_ddl_line *bel_ddl_region_line(const bel_ddl_region *region, int rank);
+// A rank's room for a round: BEL_DDL_SLOTS rounds later it is used again.
+void *bel_ddl_region_slot(const bel_ddl_region *region, int rank, uint64_t round);
+
+typedef enum bel_ddl_count { BEL_DDL_ARRIVED, BEL_DDL_DONE } bel_ddl_count;
+
+// This rank has come to the round, or has done its shared part.
+void bel_ddl_region_tell(bel_ddl_region *region, bel_ddl_count count, uint64_t round);
+// Waits until all others have. `doing` says in messages what for.
+bel_status *bel_ddl_region_await(bel_ddl_region *region, bel_ddl_count count, uint64_t round,
+                                 const char *doing) BEL_MUST_USE;
+
+// Ends the calls of all ranks with this error, or with the one that was there before; the result is
+// that one. Takes the status.
+bel_status *bel_ddl_region_fail(bel_ddl_region *region, bel_status *status) BEL_MUST_USE;
+// The error that ends all calls; NULL: none.
+bel_status *bel_ddl_region_check(const bel_ddl_region *region) BEL_MUST_USE;
+
+#endif
