@@ -1,7 +1,7 @@
 // Wiring. Lanes: one per worker and shard, and one between shard 0 and each other shard. Shards
-// have no threads here: a worker that waits does their work with all threads of its towers. For
-// a worker by itself one buffer of parameters is enough, as it works for the shards only when it
-// has computed.
+// have no threads here: a worker that waits does their work with all threads of its towers, and a
+// tower that has computed does it while others compute. For one tower alone one buffer of parameters
+// is enough, as it works for the shards only when it has computed.
 //
 // A shard that has failed publishes nothing more and tells nobody, so the master asks for its error
 // whenever it looks for news. The workers' threads are joined before anything is freed, and
@@ -214,6 +214,16 @@ static bool help_shards(void *context)
     return atomic_load(&h.worked);
 }
 
+// Little of it: one job of each shard.
+static bool work_for_shards(void *context)
+{
+    const bel_embedded *embedded = context;
+    bool worked = false;
+    for (int k = 0; k < embedded->server_count; k++)
+        worked = bel_shard_work(embedded->servers[k].shard) || worked;
+    return worked;
+}
+
 // A worker's thread.
 static void *worker_main(void *argument)
 {
@@ -256,6 +266,8 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
     worker.ranges = m->ranges;
     worker.first_step = first_step;
     worker.segment = *segment;
+    worker.meanwhile = work_for_shards;
+    worker.meanwhile_context = embedded;
     return bel_worker_create(&worker, &m->worker);
 }
 
@@ -479,13 +491,15 @@ bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **ou
     embedded->backend.replica_count = trainable->estimator->replica_count;
     embedded->server_count = trainable->layout->shard_count;
     embedded->worker_count = trainable->estimator->config.worker_count;
+    // Rows of tables are better merged by the workers, all at once.
     embedded->assignment =
-        bel_assignment_create(trainable->estimator->replicas_of, embedded->worker_count);
+        (trainable->layout->table_count > 0 ? bel_assignment_create : bel_assignment_create_apart)(
+            trainable->estimator->replicas_of, embedded->worker_count);
     embedded->servers = bel_xcalloc((size_t)embedded->server_count, sizeof *embedded->servers);
     embedded->workers = bel_xcalloc((size_t)embedded->worker_count, sizeof *embedded->workers);
     make_lanes(embedded);
-    // A worker by itself works for the shards only when it has computed.
-    int buffers = embedded->worker_count == 1 ? 1 : 2;
+    bool alone = embedded->worker_count == 1 && trainable->estimator->config.tower_count == 1;
+    int buffers = alone ? 1 : 2; // one tower works for the shards only when it has computed
     bel_status *status = bel_space_create(trainable->layout, buffers, &embedded->space);
     if (status == NULL)
         status = bel_space_array(trainable->layout, "snapshot", &embedded->backend.values);

@@ -6,6 +6,7 @@
 // What others ask meanwhile, the step, what it does and its times, is kept in atomics beside the
 // loop's own variables, which only the loop's thread reads.
 
+#include <sched.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -248,11 +249,37 @@ static bel_status *report_stats_list(bel_worker *worker)
 
 // --- The loop ------------------------------------------------------------------------------------
 
+// A tower that has computed works on what others have reported so far, so that less is left to do
+// when the last one has come. After a while in which nothing was reported it only waits: polling
+// would take a processor from those that compute.
+static void end_tower(bel_worker *worker)
+{
+    enum { PATIENCE_NS = 1000000 };
+    const bel_worker_config *config = &worker->config;
+    int64_t worked = bel_clock_ns();
+    atomic_fetch_sub(&worker->computing, 1);
+    while (config->meanwhile != NULL && atomic_load(&worker->computing) > 0 &&
+           bel_clock_ns() - worked < PATIENCE_NS) {
+        if (config->meanwhile(config->meanwhile_context)) {
+            worked = bel_clock_ns();
+        } else {
+            sched_yield();
+        }
+    }
+}
+
 // One tile is one tower; each runs on a thread of the dispatch team.
+static void run_towers(bel_worker *worker, bel_team_job *job)
+{
+    atomic_store(&worker->computing, worker->config.tower_count);
+    bel_team_run(worker->dispatch, job, worker, worker->config.tower_count);
+}
+
 static void run_tower(void *argument, int64_t tile)
 {
     bel_worker *worker = argument;
     bel_tower_step(&worker->towers[tile]);
+    end_tower(worker);
 }
 
 // The error of the lowest tower that has one; the others' are usually consequences.
@@ -286,6 +313,7 @@ static void run_in_tower(void *argument, int64_t tile)
     int towers = worker->config.tower_count, end = bel_worker_round_end(worker);
     for (int r = worker->round + (int)tile; r < end; r += towers)
         bel_tower_run(&worker->towers[tile], r, worker->part);
+    end_tower(worker);
 }
 
 // With tables or exchanges: a round of replicas has its batches before any of them runs, so that
@@ -298,7 +326,7 @@ static bel_status *run_round(bel_worker *worker)
     if (worker->config.layout->table_count > 0) BEL_TRY(bel_worker_pull_rows(worker));
     int exchanges = worker->function->exchange_count;
     for (worker->part = 0; worker->part <= exchanges; worker->part++) {
-        bel_team_run(worker->dispatch, run_in_tower, worker, towers);
+        run_towers(worker, run_in_tower);
         BEL_TRY(take_errors(worker));
         if (worker->part < exchanges) BEL_TRY(bel_worker_exchange(worker, worker->part));
     }
@@ -322,7 +350,7 @@ static bel_status *run_step(bel_worker *worker)
     if (worker->config.layout->table_count > 0 || worker->exchanges) {
         BEL_TRY(run_rounds(worker));
     } else {
-        bel_team_run(worker->dispatch, run_tower, worker, worker->config.tower_count);
+        run_towers(worker, run_tower);
         BEL_TRY(take_errors(worker));
     }
     int64_t begun = bel_clock_ns();

@@ -85,6 +85,10 @@ typedef struct bel_worker_config {
     bel_input_segment segment; // which blocks the steps from first_step on read …
     bool ledger;               // … or those that are leased: not everybody counts in a step
     const char *audit_dir;     // a model_dir: which records were read is noted there; NULL: nowhere
+    // What a tower that has computed does while others compute, a little of it with each call;
+    // false: nothing was there to do. NULL: it waits.
+    bool (*meanwhile)(void *context);
+    void *meanwhile_context;
 } bel_worker_config;
 
 // Where the time of a worker's steps went, over all of them, in nanoseconds.

@@ -104,6 +104,7 @@ struct bel_worker {
     bel_tower *towers;
     bel_audit *audit;          // NULL: nothing is noted
     bel_team *dispatch;        // runs towers side by side
+    atomic_int computing;      // towers that do
     bel_worker_table *tables;  // by table of the layout
     double *stats_list;        // by replica, stats_size each
     double *own_stats;         // of all of them, for events

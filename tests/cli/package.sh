@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Packages and programs: examples/my_model and examples/clicks, built against an installed Belfry as their
-# READMEs say, train.
+# Packages and programs: what is in examples/, built against an installed Belfry as the READMEs there say, trains.
 # usage: package.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -86,5 +85,15 @@ check "and in JSON" grep -q '"name":"popularity","rows":200,"width":1' out.txt
 sed -i '5s/^[^,]*/nobody/' train.csv
 capture clicks/build/clicks train.csv eval.csv 5 --model_dir bad
 check "a line that is none is named" grep -q 'train.csv:5' err.txt
+
+# --- Programs with a loop of their own
+for name in gan factors actor_learner; do
+    cp -r "$SOURCE/examples/$name" .
+    run_ok cmake -S "$name" -B "$name/build"
+    run_ok cmake --build "$name/build"
+done
+run_ok gan/build/gan "$TRAIN_CSV" 50 --model_dir gan/run
+run_ok factors/build/factors "$TRAIN_CSV" 50 --model_dir factors/run --num_gpus 2
+run_ok actor_learner/build/actor_learner 50 --model_dir actor_learner/run
 
 finish

@@ -28,7 +28,7 @@ static bel_assignment_node largest_node(int worker, int first, int end, int tota
 
 // Ids go to workers in order, and each worker's block is cut into nodes from its first id on. There
 // are at most as many nodes as replicas.
-bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count)
+static bel_assignment *create(const int *replicas_of, int worker_count, bool apart)
 {
     bel_assignment *assignment = bel_xcalloc(1, sizeof *assignment);
     size_t workers = (size_t)worker_count;
@@ -43,7 +43,8 @@ bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count)
         int end = assignment->first_replica[w + 1];
         assignment->first_node[w] = assignment->node_count;
         for (int id = assignment->first_replica[w]; id < end;) {
-            bel_assignment_node node = largest_node(w, id, end, assignment->replica_count);
+            int most = apart ? id + 1 : end;
+            bel_assignment_node node = largest_node(w, id, most, assignment->replica_count);
             if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) node.count = end - id; // all in one
             assignment->nodes[assignment->node_count++] = node;
             id += node.count;
@@ -53,6 +54,16 @@ bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count)
     while ((1 << assignment->depth) < assignment->replica_count)
         assignment->depth++;
     return assignment;
+}
+
+bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count)
+{
+    return create(replicas_of, worker_count, false);
+}
+
+bel_assignment *bel_assignment_create_apart(const int *replicas_of, int worker_count)
+{
+    return create(replicas_of, worker_count, true);
 }
 
 void bel_assignment_evenly(int replica_count, const bool *present, int worker_count,

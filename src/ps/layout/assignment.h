@@ -54,6 +54,10 @@ typedef struct bel_assignment {
 // replicas_of[w] replicas go to worker w, in order; a worker with 0 plays none and has no node. At
 // least one is played.
 bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count);
+
+// The same tree for workers that share their memory with all shards: each replica is a node, so a
+// shard's pass adds them up where it uses the sum, and nothing is written in between.
+bel_assignment *bel_assignment_create_apart(const int *replicas_of, int worker_count);
 void bel_assignment_destroy(bel_assignment *assignment);
 
 static inline int bel_assignment_replicas(const bel_assignment *assignment, int worker)

@@ -62,7 +62,8 @@ static void sum_over(const bel_assignment *assignment, float out[ELEMENTS])
     assert_non_null(sum_weighted(assignment, ALIKE, out));
 }
 
-// Assigns `replicas` at random to 1 … replicas workers, between which are some that play none.
+// Assigns `replicas` at random to 1 … replicas workers, between which are some that play none;
+// every third time each replica is sent by itself.
 static bel_assignment *random_assignment(int replicas, uint32_t number)
 {
     int replicas_of[2 * MAX_REPLICAS], workers = 0, left = replicas;
@@ -74,7 +75,8 @@ static bel_assignment *random_assignment(int replicas, uint32_t number)
         left -= replicas_of[workers];
         if (words[2] % 4 == 0) replicas_of[++workers] = 0;
     }
-    return bel_assignment_create(replicas_of, workers);
+    bool apart = number % 3 == 0;
+    return (apart ? bel_assignment_create_apart : bel_assignment_create)(replicas_of, workers);
 }
 
 static void check_nodes(const bel_assignment *assignment)
