@@ -4,12 +4,12 @@
 // An all-reduce in one round of little bytes: every rank packs its pieces, waits for all, and adds
 // everything itself, so one wait is enough. Else each rank adds one share of the round's lines, of
 // which it reads its own part where it is: the tensors move through the slots once, and none of
-// their parts that a rank adds itself. Results lie in rank 0's slot, from where the others take
-// them. While one round's shares are being added the next one is packed:
+// their parts that a rank adds itself. Sums lie in a slot, from where the others take them. While
+// one round's shares are being added the next one is packed:
 //
 //   pack(k), come to k      the others may read what this rank has packed
 //   await all at k
-//   add own share of k      into rank 0's slot; done with k
+//   add own share of k      done with k
 //   pack(k + 1), come to k + 1
 //   await all done with k
 //   take the other shares of k
@@ -21,11 +21,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/check.h"
 #include "base/hash.h"
 #include "base/number.h"
+#include "ddl/add.h"
 #include "ddl/region.h"
-#include "ps/layout/combine.h"
 
 enum {
     LINE = 64,             // bytes: ranks do not write into one cache line
@@ -36,7 +35,7 @@ struct bel_ddl {
     bel_ddl_place place;
     bel_ddl_region *region; // NULL: alone
     uint64_t calls, rounds; // begun so far
-    char *scratch;          // SMALL_BYTES, in whole lines
+    void *scratch;          // of bel_ddl_add
 };
 
 // --- Pieces --------------------------------------------------------------------------------------
@@ -52,7 +51,7 @@ typedef struct call {
     const char *name;
     const bel_tensor *tensors;
     int count;
-    bel_reduce_op op;
+    double divisor; // of sums
 } call;
 
 // A part of one tensor, and where it lies in the slots.
@@ -163,54 +162,45 @@ static bel_status *await(const call *c, bel_ddl_count count, const round *r)
     return bel_ddl_region_await(c->ddl->region, count, r->number, c->name);
 }
 
-// values[i] is rank i's part of the piece. Returns where their sum or mean is, one of them.
-static void *add(const call *c, const piece *p, void *values[BEL_DDL_MAX_RANKS])
+// Where the sums of a rank's share are: in the slot of the next one, over what that has packed there.
+// So lines go to and fro between processors with what is written in them, and a rank that packs
+// finds its own.
+static char *sums_of(const call *c, const round *r, int rank)
 {
-    bel_weight weights[BEL_DDL_MAX_RANKS], all;
-    int size = c->ddl->place.size;
-    for (int i = 0; i < size; i++)
-        weights[i] = (bel_weight){1, 1};
-    bel_combining combining = {c->op, p->dtype, (int64_t)(p->bytes / bel_dtype_size(p->dtype))};
-    void *result = bel_combine(&combining, values, weights, size, &all);
-    bel_combine_give(&combining, result, all, (bel_weight){1, 1}, result);
-    return result;
+    return slot_of(c, r, (rank + 1) % c->ddl->place.size);
 }
 
-// This rank's share; its own values are those of its tensors. The result lies there and in rank 0's
-// slot.
+// This rank's share; its own values are those of its tensors, where the sums go as well.
 static void add_share(const call *c, const round *r)
 {
     int rank = c->ddl->place.rank, size = c->ddl->place.size;
     size_t from = share_begin(c, r->used, rank), to = share_begin(c, r->used, rank + 1);
-    char *slots[BEL_DDL_MAX_RANKS];
+    char *slots[BEL_DDL_MAX_RANKS], *sums = sums_of(c, r, rank);
     for (int i = 0; i < size; i++)
         slots[i] = slot_of(c, r, i);
     cursor at = r->first;
     size_t place = 0;
     for (piece p; place < to && next_piece(c, &at, &place, &p);) {
         if (!clip(&p, from, to)) continue;
-        void *values[BEL_DDL_MAX_RANKS];
+        const void *values[BEL_DDL_MAX_RANKS];
         for (int i = 0; i < size; i++)
             values[i] = i == rank ? p.data : slots[i] + p.place;
-        const char *sum = add(c, &p, values);
-        char *other = sum == p.data ? slots[0] + p.place : p.data;
-        memcpy(other, sum, p.bytes);
+        bel_ddl_add(p.dtype, values, size, p.bytes, c->divisor, p.data, sums + p.place,
+                    c->ddl->scratch);
     }
 }
 
-// All of the round, from copies, as the others read the slots too.
+// All of the round, from the slots: nobody writes there.
 static void add_everything(const call *c, const round *r)
 {
     int size = c->ddl->place.size;
-    for (int i = 0; i < size; i++)
-        memcpy(c->ddl->scratch + (size_t)i * r->used, slot_of(c, r, i), r->used);
     cursor at = r->first;
     size_t place = 0;
     for (piece p; next_piece(c, &at, &place, &p);) {
-        void *values[BEL_DDL_MAX_RANKS];
+        const void *values[BEL_DDL_MAX_RANKS];
         for (int i = 0; i < size; i++)
-            values[i] = c->ddl->scratch + (size_t)i * r->used + p.place;
-        memcpy(p.data, add(c, &p, values), p.bytes);
+            values[i] = slot_of(c, r, i) + p.place;
+        bel_ddl_add(p.dtype, values, size, p.bytes, c->divisor, p.data, NULL, c->ddl->scratch);
     }
 }
 
@@ -224,9 +214,12 @@ static void give_others(const call *c, const round *r)
 
 static void take_others(const call *c, const round *r)
 {
-    const char *slot = slot_of(c, r, 0);
-    copy_in(c, r, slot, 0, share_begin(c, r->used, c->ddl->place.rank));
-    copy_in(c, r, slot, share_begin(c, r->used, c->ddl->place.rank + 1), r->used);
+    int size = c->ddl->place.size;
+    for (int i = 1; i < size; i++) {
+        int rank = (c->ddl->place.rank + i) % size;
+        copy_in(c, r, sums_of(c, r, rank), share_begin(c, r->used, rank),
+                share_begin(c, r->used, rank + 1));
+    }
 }
 
 // --- Calls ---------------------------------------------------------------------------------------
@@ -236,8 +229,9 @@ static bel_status *fail(const call *c, bel_status *status)
     return c->ddl->region == NULL ? status : bel_ddl_region_fail(c->ddl->region, status);
 }
 
-// `reduces`: only numbers that can be added, and of those only what `op` takes.
-static bel_status *check_tensors(const call *c, bool reduces)
+typedef enum kinds { ALL, NUMBERS, FLOATS } kinds; // of tensors that a call takes
+
+static bel_status *check_tensors(const call *c, kinds takes)
 {
     for (int i = 0; i < c->count; i++) {
         const bel_tensor *t = &c->tensors[i];
@@ -245,9 +239,9 @@ static bel_status *check_tensors(const call *c, bool reduces)
         bool whole = t->dtype == BEL_DTYPE_I32 || t->dtype == BEL_DTYPE_I64;
         const char *expected = NULL;
         char text[BEL_SHAPE_TEXT];
-        if (reduces && c->op == BEL_REDUCE_MEAN && !floats) {
+        if (takes == FLOATS && !floats) {
             expected = "f32 or f64";
-        } else if (reduces && !floats && !whole) {
+        } else if (takes == NUMBERS && !floats && !whole) {
             expected = "f32, f64, i32 or i64";
         } else if (t->dtype == BEL_DTYPE_STRING) {
             expected = "numbers";
@@ -393,7 +387,7 @@ static bel_status *spread(const call *c)
 bel_status *bel_ddl_bcast(bel_ddl *ddl, const bel_tensor *tensors, int count)
 {
     call c = {.ddl = ddl, .name = "bcast", .tensors = tensors, .count = count};
-    BEL_TRY(check_tensors(&c, false));
+    BEL_TRY(check_tensors(&c, ALL));
     return ddl->region == NULL ? NULL : spread(&c);
 }
 
@@ -404,8 +398,8 @@ bel_status *bel_ddl_all_reduce_n(bel_ddl *ddl, bel_ddl_op op, const bel_tensor *
               .name = sum ? "all_reduce_n (sum)" : "all_reduce_n (avg)",
               .tensors = tensors,
               .count = count,
-              .op = sum ? BEL_REDUCE_SUM : BEL_REDUCE_MEAN};
-    BEL_TRY(check_tensors(&c, true));
+              .divisor = sum ? 1 : ddl->place.size};
+    BEL_TRY(check_tensors(&c, sum ? NUMBERS : FLOATS));
     if (ddl->region == NULL) return NULL;
     return is_small(&c) ? reduce_small(&c) : reduce_shares(&c);
 }
@@ -436,7 +430,7 @@ bel_status *bel_ddl_init(const bel_ddl_options *options, bel_ddl **out_ddl)
     ddl->region = region;
     ddl->place = launch.place;
     ddl->place.device = options->device < 0 ? launch.place.local_rank : options->device;
-    ddl->scratch = bel_xcalloc(1, SMALL_BYTES);
+    ddl->scratch = bel_xcalloc((size_t)(launch.place.size + 1) / 2, BEL_DDL_ADD_BLOCK);
     *out_ddl = ddl;
     return NULL;
 }

@@ -16,7 +16,7 @@
 #include "ddl/launch.h"
 
 enum {
-    BEL_DDL_CHUNK = 256 << 10, // bytes of a rank in a round: its slots stay in a core's cache
+    BEL_DDL_CHUNK = 128 << 10, // bytes of a rank in a round: its slots stay in a core's cache
     BEL_DDL_SLOTS = 3,         // of a rank
     BEL_DDL_CALL_TEXT = 160,
 };

@@ -1,0 +1,168 @@
+// The DDL calls among processes of one host: all_reduce_n (sum, in place, floats) of 4 KB to 256 MB,
+// calls back to back, µs a call in medians of rank 0; beside it what all ranks need at once to copy
+// as many bytes, the least that an all-reduce in place must move (read a tensor, write a tensor).
+// Then 161 tensors of 256 floats in one call and in 161; of ResNet-50's 161 sizes, and one of as many
+// bytes. usage: bench_ddl [RANKS [ROUNDS [LARGEST_MB]]]
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/number.h"
+#include "belfry/ddl.h"
+#include "mlp.h"
+
+enum { MAX_ROUNDS = 99, SMALL_TENSORS = 161 };
+
+static bel_ddl *ddl;
+static int rounds = 9;
+
+static void check(bel_status *status)
+{
+    if (bench_end(status) != 0) exit(1);
+}
+
+static bel_tensor floats(void *data, int64_t n)
+{
+    return (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(n), data};
+}
+
+typedef void (*work)(const bel_tensor *tensors, int count, void *other);
+
+static void reduce(const bel_tensor *tensors, int count, void *other)
+{
+    (void)other;
+    check(bel_ddl_all_reduce_n(ddl, BEL_DDL_SUM, tensors, count));
+}
+
+static void reduce_each(const bel_tensor *tensors, int count, void *other)
+{
+    for (int i = 0; i < count; i++)
+        reduce(&tensors[i], 1, other);
+}
+
+static void copy(const bel_tensor *tensors, int count, void *other)
+{
+    for (int i = 0; i < count; i++)
+        memcpy(other, tensors[i].data, bel_tensor_bytes(&tensors[i]));
+}
+
+// Microseconds a call, of as many as take some 30 ms by a guess that is the same on all ranks.
+static double measure(work body, const bel_tensor *tensors, int count, void *other)
+{
+    double times[MAX_ROUNDS], bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += (double)bel_tensor_bytes(&tensors[i]);
+    int calls = (int)(30e-3 / (20e-6 + bytes * 0.3e-9)) + 1;
+    if (body == reduce_each) calls = calls / 20 + 1;
+    for (int r = -1; r < rounds; r++) {
+        check(bel_ddl_barrier(ddl));
+        int64_t begun = bel_clock_ns();
+        for (int i = 0; i < calls; i++)
+            body(tensors, count, other);
+        if (r >= 0) times[r] = (double)(bel_clock_ns() - begun) * 1e-3 / calls;
+    }
+    return bench_median(times, rounds);
+}
+
+static void measure_sizes(float *data, float *other, int64_t largest, int rank)
+{
+    for (int64_t bytes = 4096; bytes <= largest; bytes *= 4) {
+        memset(data, 0, (size_t)bytes);
+        bel_tensor t = floats(data, bytes / 4);
+        double us = measure(reduce, &t, 1, NULL), bound = measure(copy, &t, 1, other);
+        if (rank == 0) printf("%lld %.2f %.2f\n", (long long)bytes, us, bound);
+        if (rank == 0) fflush(stdout);
+    }
+}
+
+// The sizes of ResNet-50's variables: a convolution in front, 16 blocks of three with batch
+// normalisation, four of them with one more on the side, and a layer of 1,000 classes.
+static int resnet_sizes(int64_t sizes[SMALL_TENSORS])
+{
+    static const int blocks[4] = {3, 4, 6, 3};
+    int n = 0, in = 64;
+    sizes[n++] = 7 * 7 * 3 * 64;
+    sizes[n++] = 64;
+    sizes[n++] = 64;
+    for (int stage = 0; stage < 4; stage++) {
+        int width = 64 << stage, out = 4 * width;
+        for (int b = 0; b < blocks[stage]; b++, in = out) {
+            const int64_t products[4] = {(int64_t)in * width, 9 * (int64_t)width * width,
+                                         (int64_t)width * out, (int64_t)in * out};
+            const int channels[4] = {width, width, out, out};
+            for (int k = 0; k < (b == 0 ? 4 : 3); k++) {
+                sizes[n++] = products[k];
+                sizes[n++] = channels[k];
+                sizes[n++] = channels[k];
+            }
+        }
+    }
+    sizes[n++] = 2048 * 1000;
+    sizes[n++] = 1000;
+    return n;
+}
+
+static void measure_many(float *data, int rank)
+{
+    bel_tensor tensors[SMALL_TENSORS];
+    int64_t sizes[SMALL_TENSORS], total = 0;
+    for (int i = 0; i < SMALL_TENSORS; i++)
+        tensors[i] = floats(data + (int64_t)i * 256, 256);
+    double one = measure(reduce, tensors, SMALL_TENSORS, NULL);
+    double each = measure(reduce_each, tensors, SMALL_TENSORS, NULL);
+    int count = resnet_sizes(sizes);
+    for (int i = 0; i < count; i++) {
+        tensors[i] = floats(data + total, sizes[i]);
+        total += sizes[i];
+    }
+    bel_tensor whole = floats(data, total);
+    double many = measure(reduce, tensors, count, NULL), single = measure(reduce, &whole, 1, NULL);
+    if (rank != 0) return;
+    printf("161x256 %.2f each %.2f times %.2f\n", one, each, each / one);
+    printf("resnet50 %d tensors %.1f MB %.1f us, one tensor %.1f us, ratio %.3f\n", count,
+           (double)total * 4e-6, many, single, many / single);
+}
+
+static void be_rank(int rank, int size, int64_t largest)
+{
+    char text[32];
+    bel_snprintf(text, sizeof text, "%d", rank);
+    setenv("BELFRY_DDL_RANK", text, 1);
+    bel_snprintf(text, sizeof text, "%d", size);
+    setenv("BELFRY_DDL_SIZE", text, 1);
+    check(bel_ddl_init(NULL, &ddl));
+    int64_t room = largest > 120 << 20 ? largest : 120 << 20;
+    float *data = bel_xcalloc((size_t)room, 1), *other = bel_xcalloc((size_t)room, 1);
+    memset(data, 0, (size_t)room);
+    memset(other, 0, (size_t)room);
+    measure_sizes(data, other, largest, rank);
+    measure_many(data, rank);
+    check(bel_ddl_finalize(ddl));
+    bel_free(data);
+    bel_free(other);
+}
+
+int main(int count, char **arguments)
+{
+    int size = count > 1 ? (int)strtol(arguments[1], NULL, 10) : 2;
+    if (count > 2) rounds = (int)strtol(arguments[2], NULL, 10);
+    int64_t largest = (count > 3 ? strtoll(arguments[3], NULL, 10) : 256) << 20;
+    if (rounds < 1 || rounds > MAX_ROUNDS) rounds = MAX_ROUNDS;
+    char job[32];
+    bel_snprintf(job, sizeof job, "bench-%d", (int)getpid());
+    setenv("BELFRY_DDL_JOB", job, 1);
+    for (int r = 1; r < size; r++) {
+        if (fork() != 0) continue;
+        be_rank(r, size, largest);
+        return 0;
+    }
+    be_rank(0, size, largest);
+    int state, worst = 0;
+    while (wait(&state) > 0)
+        worst |= state;
+    return worst != 0;
+}
