@@ -1,8 +1,8 @@
-// The DDL calls among processes of one host: all_reduce_n (sum, in place, floats) of 4 KB to 256 MB,
-// calls back to back, µs a call in medians of rank 0; beside it what all ranks need at once to copy
-// as many bytes, the least that an all-reduce in place must move (read a tensor, write a tensor).
-// Then 161 tensors of 256 floats in one call and in 161; of ResNet-50's 161 sizes, and one of as many
-// bytes. usage: bench_ddl [RANKS [ROUNDS [LARGEST_MB]]]
+// The DDL calls among processes of one host: all_reduce_n (sum, in place, floats) of 4 KB to 256
+// MB, calls back to back, µs a call in medians of rank 0; beside it what all ranks need at once to
+// copy as many bytes, the least that an all-reduce in place must move (read a tensor, write a
+// tensor). Then 161 tensors of 256 floats in one call and in 161; of ResNet-50's 161 sizes, and one
+// of as many bytes. usage: bench_ddl [RANKS [ROUNDS [LARGEST_MB]]]
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -162,9 +162,9 @@ static bel_status *await(const call *c, bel_ddl_count count, const round *r)
     return bel_ddl_region_await(c->ddl->region, count, r->number, c->name);
 }
 
-// Where the sums of a rank's share are: in the slot of the next one, over what that has packed there.
-// So lines go to and fro between processors with what is written in them, and a rank that packs
-// finds its own.
+// Where the sums of a rank's share are: in the slot of the next one, over what that has packed
+// there. So lines go to and fro between processors with what is written in them, and a rank that
+// packs finds its own.
 static char *sums_of(const call *c, const round *r, int rank)
 {
     return slot_of(c, r, (rank + 1) % c->ddl->place.size);

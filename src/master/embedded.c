@@ -1,7 +1,7 @@
 // Wiring. Lanes: one per worker and shard, and one between shard 0 and each other shard. Shards
 // have no threads here: a worker that waits does their work with all threads of its towers, and a
-// tower that has computed does it while others compute. For one tower alone one buffer of parameters
-// is enough, as it works for the shards only when it has computed.
+// tower that has computed does it while others compute. For one tower alone one buffer of
+// parameters is enough, as it works for the shards only when it has computed.
 //
 // A shard that has failed publishes nothing more and tells nobody, so the master asks for its error
 // whenever it looks for news. The workers' threads are joined before anything is freed, and
