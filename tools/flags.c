@@ -28,7 +28,7 @@
      BEL_VERB_SUPERVISE)
 #define REPORTING                                                                                  \
     (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | BEL_VERB_NEW |              \
-     BEL_VERB_EXPERIMENT | LOCAL | JOBS) // all
+     BEL_VERB_EXPERIMENT | LOCAL | BEL_VERB_LOCAL_RANKS | JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
 
 #define DATA BEL_FLAG_GROUP_DATA
@@ -178,6 +178,8 @@ static const bel_option table[] = {
      "How often each process is started anew when it was killed; 0: its death ends the job.", NULL},
     {"min_workers", INT, LOCAL, "0", "[0, 1024]", "workers", CLUSTER,
      "So many workers are enough to go on when others do not come back; 0: all are needed.", NULL},
+    {"rank_count", INT, BEL_VERB_LOCAL_RANKS, "2", "[1, 64]", "ranks", CLUSTER,
+     "How often the program is started; each is told which rank it is.", NULL},
     {"dry_run", BOOL, LOCAL, "false", NULL, NULL, CLUSTER, "Print the plan of processes, and end.", NULL},
 
     {"job_dir", STRING, STARTING, "", NULL, "FOLDER", JOB,

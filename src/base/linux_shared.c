@@ -119,6 +119,18 @@ bool bel_linux_shared_populate(void *memory, size_t bytes)
 #endif
 }
 
+int bel_linux_unnamed_open(const char *folder)
+{
+    return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+bool bel_linux_unnamed_link(int descriptor, const char *path)
+{
+    char own[64];
+    bel_snprintf(own, sizeof own, "/proc/self/fd/%d", descriptor);
+    return linkat(AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
+}
+
 // --- Events -------------------------------------------------------------------------------------
 
 int bel_linux_event_create(void)

@@ -32,6 +32,12 @@ void bel_linux_shared_unmap(void *memory, size_t bytes);
 // Takes memory for all pages of a writable part now; their content stays. False: not possible.
 bool bel_linux_shared_populate(void *memory, size_t bytes);
 
+// A file in a folder that has no name yet, for this user alone: nobody finds it before it is whole,
+// and nothing is left of it when this process is killed. -1: see errno.
+int bel_linux_unnamed_open(const char *folder);
+// Gives it a name; false: see errno (EEXIST: there is one).
+bool bel_linux_unnamed_link(int descriptor, const char *path);
+
 // --- Events -------------------------------------------------------------------------------------
 
 // An eventfd: a number that grows by one with each signal, and is taken as a whole. Works between

@@ -18,11 +18,16 @@
 // come there has taken its shares of k.
 #include "belfry/ddl.h"
 
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/linux_process.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "ddl/add.h"
 #include "ddl/region.h"
 
@@ -412,6 +417,16 @@ bel_status *bel_ddl_barrier(bel_ddl *ddl)
 
 // --- Life ----------------------------------------------------------------------------------------
 
+// `belfry local ranks` that is killed takes its ranks along; not the program that one of them has
+// started.
+static void end_with_starter(void)
+{
+    const char *text = getenv("BELFRY_DDL_STARTER");
+    int64_t starter;
+    if (text != NULL && bel_parse_i64(text, strlen(text), &starter) && starter == getppid())
+        bel_linux_signal_at_parents_end(starter, SIGKILL);
+}
+
 bel_status *bel_ddl_init(const bel_ddl_options *options, bel_ddl **out_ddl)
 {
     *out_ddl = NULL;
@@ -423,6 +438,7 @@ bel_status *bel_ddl_init(const bel_ddl_options *options, bel_ddl **out_ddl)
                        options->timeout_secs);
     }
     bel_ddl_launch launch;
+    end_with_starter();
     BEL_TRY(bel_ddl_find_launch(&launch));
     bel_ddl_region *region = NULL;
     if (launch.place.size > 1) BEL_TRY(bel_ddl_region_join(&launch, timeout, &region));

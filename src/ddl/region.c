@@ -1,5 +1,5 @@
-// The name of the region is taken by a link, so nobody sees one that is half made. A name whose
-// maker has ended is of a job that died while it began: it is removed, or passed over.
+// The region gets its name when it is whole and locked. A name whose maker has ended is of a job
+// that died while it began: the next job of this user removes it.
 //
 // Waits look at memory first, then leave the processor to others, then sleep for moments. Only in
 // sleep is it asked whether a process has ended: a system call for each.
@@ -16,13 +16,16 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/linux_lock.h"
 #include "base/linux_sched.h"
+#include "base/linux_shared.h"
 #include "base/number.h"
 #include "base/str.h"
 
-enum { FAILURE_TEXT = 512, NAME_TEXT = 96 };
+#define FOLDER "/dev/shm"
+enum { FAILURE_TEXT = 512, NAME_TEXT = 64 };
 
 enum { GOOD, FAILING, FAILED }; // stages of a failure
 
@@ -44,7 +47,7 @@ struct bel_ddl_region {
     int rank, size;
     int looks; // at a count before the processor is left to others
     int64_t timeout_ns;
-    char name[NAME_TEXT];
+    char path[NAME_TEXT + sizeof FOLDER];
 };
 
 // --- Where things lie ----------------------------------------------------------------------------
@@ -188,10 +191,18 @@ bel_status *bel_ddl_region_await(bel_ddl_region *region, bel_ddl_count count, ui
 
 // --- Joining -------------------------------------------------------------------------------------
 
+// With the user's number in front.
 static void name_region(const char *job, char out[NAME_TEXT])
 {
-    bel_snprintf(out, NAME_TEXT, "/dev/shm/belfry-ddl-%u-%016llx", (unsigned)geteuid(),
+    bel_snprintf(out, NAME_TEXT, "belfry-ddl-%u-", (unsigned)geteuid());
+    size_t length = strlen(out);
+    bel_snprintf(out + length, NAME_TEXT - length, "%016llx",
                  (unsigned long long)bel_hash64(job, strlen(job)));
+}
+
+static void path_of(const char *name, char out[NAME_TEXT + sizeof FOLDER])
+{
+    bel_snprintf(out, NAME_TEXT + sizeof FOLDER, "%s/%s", FOLDER, name);
 }
 
 static bel_status *map(bel_ddl_region *region)
@@ -206,57 +217,60 @@ static bel_status *map(bel_ddl_region *region)
     return NULL;
 }
 
-// The others see it with its name, which it gets when it is whole.
-static bel_status *make(bel_ddl_region *region, const char *path)
+static bel_status *make(bel_ddl_region *region)
 {
-    region->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    region->file = bel_linux_unnamed_open(FOLDER);
     size_t bytes = bytes_of(region->size);
-    if (region->file < 0 || posix_fallocate(region->file, 0, (off_t)bytes) != 0) {
-        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: no shared memory of %zu bytes", path, bytes);
-    }
+    if (region->file < 0 || posix_fallocate(region->file, 0, (off_t)bytes) != 0)
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, FOLDER ": no shared memory of %zu bytes", bytes);
     BEL_TRY(map(region));
     memcpy(region->head->kind, KIND, sizeof KIND);
     region->head->bytes = bytes;
     region->head->size = (uint32_t)region->size;
     if (bel_linux_lock_byte(region->file, region->rank)) return NULL;
-    return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: %s", path, strerror(errno));
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED, FOLDER ": %s", strerror(errno));
 }
 
-// The maker of what has the name has ended.
-static bool is_left_behind(const char *path)
+// Regions whose maker has ended.
+static void remove_left_behind(void)
 {
-    int file = open(path, O_RDWR | O_CLOEXEC);
-    bool left = file >= 0 && !bel_linux_byte_is_locked(file, 0);
-    if (file >= 0) (void)close(file);
-    return left;
+    char **names = NULL, own[NAME_TEXT], path[NAME_TEXT + sizeof FOLDER];
+    size_t count = 0, length;
+    name_region("", own);
+    length = (size_t)(strrchr(own, '-') - own) + 1;
+    bel_status_ignore(bel_dir_list(FOLDER, &names, &count)); // what stays is tried again
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(names[i], own, length) != 0 || strlen(names[i]) != strlen(own)) continue;
+        path_of(names[i], path);
+        int file = open(path, O_RDWR | O_CLOEXEC);
+        if (file < 0) continue;
+        if (!bel_linux_byte_is_locked(file, 0)) (void)unlink(path);
+        (void)close(file);
+    }
+    bel_dir_names_free(names, count);
 }
 
 static bel_status *publish(bel_ddl_region *region, int64_t deadline)
 {
-    char own[NAME_TEXT + 32];
-    bel_snprintf(own, sizeof own, "%s-%ld", region->name, (long)getpid());
-    bel_status *status = make(region, own);
-    while (status == NULL && link(own, region->name) != 0) {
-        if (errno != EEXIST) {
-            status = BEL_ERR(BEL_PERMISSION_DENIED, "%s: %s", region->name, strerror(errno));
-        } else if (is_left_behind(region->name)) {
-            (void)unlink(region->name);
-        } else if (bel_clock_ns() > deadline) {
-            status = BEL_ERR(BEL_ALREADY_EXISTS,
-                             "%s: another job with the same name is about to begin", region->name);
-        } else {
-            nap();
+    BEL_TRY(make(region));
+    remove_left_behind();
+    while (!bel_linux_unnamed_link(region->file, region->path)) {
+        if (errno != EEXIST)
+            return BEL_ERR(BEL_PERMISSION_DENIED, "%s: %s", region->path, strerror(errno));
+        if (bel_clock_ns() > deadline) {
+            return BEL_ERR(BEL_ALREADY_EXISTS,
+                           "%s: another job with the same name is about to begin", region->path);
         }
+        nap();
     }
-    (void)unlink(own);
-    return status;
+    return NULL;
 }
 
 // One attempt; *out_found is false where nothing that can be joined is there yet.
 static bel_status *find(bel_ddl_region *region, bool *out_found)
 {
     *out_found = false;
-    region->file = open(region->name, O_RDWR | O_CLOEXEC);
+    region->file = open(region->path, O_RDWR | O_CLOEXEC);
     if (region->file < 0) return NULL;
     header head;
     struct stat state;
@@ -349,12 +363,14 @@ bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, double timeout_sec
     region->timeout_ns = (int64_t)(timeout_secs * 1e9);
     region->file = -1;
     int64_t deadline = bel_clock_ns() + region->timeout_ns;
-    name_region(launch->job, region->name);
+    char name[NAME_TEXT];
+    name_region(launch->job, name);
+    path_of(name, region->path);
     bool first = region->rank == 0;
     bel_status *status = first ? publish(region, deadline) : find_in_time(region, deadline);
     bool named = first && status == NULL;
     if (status == NULL) status = await_all(region, deadline);
-    if (named) (void)unlink(region->name);
+    if (named) (void)unlink(region->path);
     if (status != NULL) {
         bel_ddl_region_leave(region);
         return status;

@@ -86,8 +86,8 @@ sed -i '5s/^[^,]*/nobody/' train.csv
 capture clicks/build/clicks train.csv eval.csv 5 --model_dir bad
 check "a line that is none is named" grep -q 'train.csv:5' err.txt
 
-# --- Programs with a loop of their own
-for name in gan factors actor_learner; do
+# --- Programs with a loop of their own, and ranks
+for name in gan factors actor_learner ddl; do
     cp -r "$SOURCE/examples/$name" .
     run_ok cmake -S "$name" -B "$name/build"
     run_ok cmake --build "$name/build"
@@ -95,5 +95,9 @@ done
 run_ok gan/build/gan "$TRAIN_CSV" 50 --model_dir gan/run
 run_ok factors/build/factors "$TRAIN_CSV" 50 --model_dir factors/run --num_gpus 2
 run_ok actor_learner/build/actor_learner 50 --model_dir actor_learner/run
+run_ok ddl/build/alone "$TRAIN_CSV" 100
+cp out.txt alone.txt
+run_ok ddl/build/ranks "$TRAIN_CSV" 100
+check "a rank alone prints what the program did before" cmp -s out.txt alone.txt
 
 finish

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# A program whose processes call each other (examples/ddl): the same numbers whoever starts it; ranks that die, fail,
+# or are told to end.
+# usage: ranks.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+program=$BUILD/tests/own_ranks
+
+# --- With 1, 2 and 4 ranks
+for count in 1 2 4; do
+    run_ok belfry local ranks --rank_count "$count" -- "$program" "$TRAIN_CSV" 300
+    cp out.txt "ranks-$count.txt"
+    equal "lines of $count ranks: only one prints" "$(wc -l <out.txt)" 3
+    run_ok mpirun --allow-run-as-root --oversubscribe -np "$count" "$program" "$TRAIN_CSV" 300
+    check "mpirun's $count ranks print the same" cmp -s out.txt "ranks-$count.txt"
+done
+run_ok "$program" "$TRAIN_CSV" 300
+check "one rank is a process by itself" cmp -s out.txt ranks-1.txt
+check "more ranks learn more in a step" test "$(tail -n 1 ranks-4.txt)" '<' "$(tail -n 1 ranks-1.txt)"
+
+# --- torchrun's variables
+play_torchrun() { # RANK
+    env RANK="$1" LOCAL_RANK="$1" WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_PORT="test-$$" "$program" "$TRAIN_CSV" 300
+}
+play_torchrun 1 >second.txt &
+run_ok play_torchrun 0
+wait
+check "torchrun's ranks print the same" cmp -s out.txt ranks-2.txt
+check "and the second one nothing" test ! -s second.txt
+
+# --- Ranks that end
+cat >rank.sh <<'END'
+#!/usr/bin/env bash
+# usage: rank.sh RANK COMMAND PROGRAM ARGUMENTS…: that rank runs the command in place of the program
+if [ "$BELFRY_DDL_RANK" = "$1" ]; then eval "$2"; fi
+exec "${@:3}"
+END
+chmod +x rank.sh
+run_fails 7 ') ended with exit code 7' \
+    belfry local ranks --rank_count 3 -- ./rank.sh 1 'exit 7' "$program" "$TRAIN_CSV" 100000000
+run_fails 137 'rank 2 (pid |) was killed by signal 9 (Killed)' \
+    belfry local ranks --rank_count 3 -- ./rank.sh 2 '(sleep 0.5; kill -9 $$) &' "$program" "$TRAIN_CSV" 100000000
+check "the others say who was lost" grep -q '^ranks: rank 2 of 3 has ended; it was waited for in' err.txt
+"$BUILD/tools/belfry" local ranks -- "$program" "$TRAIN_CSV" 100000000 >out.txt 2>err.txt &
+sleep 0.5
+kill -TERM $!
+wait $! && code=0 || code=$?
+equal "exit code after SIGTERM" "$code" 143
+check "it says why" grep -q 'stopped by signal 15' err.txt
+"$BUILD/tools/belfry" local ranks -- "$program" "$TRAIN_CSV" 100000000 >out.txt 2>err.txt &
+sleep 0.5
+kill -KILL $!
+wait $! 2>/dev/null || true
+for _ in $(seq 100); do
+    pgrep -f "^$program $TRAIN_CSV 100000000" >/dev/null || break
+    sleep 0.1
+done
+check "ranks end with whoever started them" test -z "$(pgrep -f "^$program $TRAIN_CSV 100000000")"
+run_ok belfry local ranks -- "$program" "$TRAIN_CSV" 100
+check "no memory is left behind by those that were killed" test -z "$(find /dev/shm -name 'belfry-ddl-*' -newer rank.sh)"
+
+# --- What cannot be started
+run_fails 2 'expected a program behind --, got nothing' belfry local ranks
+run_fails 2 'expected a program behind --, got ranks' belfry local ranks ranks -- "$program"
+run_fails 2 'rank_count' belfry local ranks --rank_count 65 -- "$program"
+run_fails 3 'there is no program ./nothing' belfry local ranks -- ./nothing
+capture env RANK=2 WORLD_SIZE=2 "$program" "$TRAIN_CSV"
+check "a rank that cannot be" grep -qx 'ranks: environment variable RANK: expected from 0 to 1, got 2' err.txt
+finish
