@@ -45,7 +45,7 @@ static const verb verbs[] = {
     {"local train", BEL_VERB_LOCAL_TRAIN, "[flags] -- [training flags]",
      "train_and_evaluate, in many processes if asked to", bel_verb_local_train, true},
     {"local ranks", BEL_VERB_LOCAL_RANKS, "[flags] -- PROGRAM [arguments]",
-     "a program in many processes that call each other (belfry/ddl.h)", bel_verb_local_ranks, true},
+     "a program as processes that call each other", bel_verb_local_ranks, true},
     {"jobs submit training", BEL_VERB_JOBS_SUBMIT, "NAME [flags] -- [training flags]",
      "start a job that goes on by itself", bel_verb_jobs_submit, true},
     {"jobs list", BEL_VERB_JOBS_LIST, "[flags]", "all jobs, newest first", bel_verb_jobs_list,
