@@ -68,13 +68,15 @@ static double measure(work body, const bel_tensor *tensors, int count, void *oth
     return bench_median(times, rounds);
 }
 
-static void measure_sizes(float *data, float *other, int64_t largest, int rank)
+static void measure_sizes(float *data, float *other, float *shared, int64_t largest, int rank)
 {
     for (int64_t bytes = 4096; bytes <= largest; bytes *= 4) {
         memset(data, 0, (size_t)bytes);
         bel_tensor t = floats(data, bytes / 4);
         double us = measure(reduce, &t, 1, NULL), bound = measure(copy, &t, 1, other);
-        if (rank == 0) printf("%lld %.2f %.2f\n", (long long)bytes, us, bound);
+        t.data = shared;
+        double in_place = measure(reduce, &t, 1, NULL);
+        if (rank == 0) printf("%lld %.2f %.2f %.2f\n", (long long)bytes, us, bound, in_place);
         if (rank == 0) fflush(stdout);
     }
 }
@@ -139,7 +141,9 @@ static void be_rank(int rank, int size, int64_t largest)
     float *data = bel_xcalloc((size_t)room, 1), *other = bel_xcalloc((size_t)room, 1);
     memset(data, 0, (size_t)room);
     memset(other, 0, (size_t)room);
-    measure_sizes(data, other, largest, rank);
+    void *shared;
+    check(bel_ddl_alloc(ddl, (size_t)largest, &shared));
+    measure_sizes(data, other, shared, largest, rank);
     measure_many(data, rank);
     check(bel_ddl_finalize(ddl));
     bel_free(data);

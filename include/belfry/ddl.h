@@ -85,6 +85,16 @@ typedef enum bel_ddl_op {
 BEL_API bel_status *bel_ddl_all_reduce_n(bel_ddl *ddl, bel_ddl_op op, const bel_tensor *tensors,
                                          int count) BEL_MUST_USE;
 
+/// Memory for tensors that are exchanged where they lie: all ranks call this with as many bytes,
+/// and where all give a call tensors at the same place of such memory, each rank reads the others'
+/// values from there and nothing is packed. For large ones that takes a third less time. Zeroed,
+/// aligned to 64 bytes; until bel_ddl_free or bel_ddl_finalize. Errors: those of all calls, and
+/// RESOURCE_EXHAUSTED: the host has not so much shared memory.
+BEL_API bel_status *bel_ddl_alloc(bel_ddl *ddl, size_t bytes, void **out_memory) BEL_MUST_USE;
+
+/// Gives this rank's part back; no call, so others need not do so. NULL is accepted.
+BEL_API void bel_ddl_free(bel_ddl *ddl, void *memory);
+
 /// Returns when all ranks have come to it.
 BEL_API bel_status *bel_ddl_barrier(bel_ddl *ddl) BEL_MUST_USE;
 

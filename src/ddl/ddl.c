@@ -14,6 +14,9 @@
 //   await all done with k
 //   take the other shares of k
 //
+// Tensors that all have mapped (bel_ddl_alloc) go through the same rounds without being packed:
+// their place in the slots stays empty.
+//
 // Slots are used again three rounds later. pack(k + 3) follows the wait for all at k + 2; who has
 // come there has taken its shares of k.
 #include "belfry/ddl.h"
@@ -38,9 +41,11 @@ enum {
 
 struct bel_ddl {
     bel_ddl_place place;
-    bel_ddl_region *region; // NULL: alone
-    uint64_t calls, rounds; // begun so far
-    void *scratch;          // of bel_ddl_add
+    bel_ddl_region *region;   // NULL: alone
+    uint64_t calls, rounds;   // begun so far
+    void *scratch;            // of bel_ddl_add
+    bel_ddl_memory *memories; // in the order of bel_ddl_alloc
+    size_t memory_count, memory_capacity;
 };
 
 // --- Pieces --------------------------------------------------------------------------------------
@@ -57,14 +62,30 @@ typedef struct call {
     const bel_tensor *tensors;
     int count;
     double divisor; // of sums
+    bool direct;    // tensors in memory of bel_ddl_alloc are read where they lie
 } call;
 
-// A part of one tensor, and where it lies in the slots.
+// A part of one tensor, and its place in the slots, which stays empty where there is a memory.
 typedef struct piece {
     char *data;
     bel_dtype dtype;
     size_t bytes, place;
+    const bel_ddl_memory *memory; // in which all ranks have it; NULL: each has it for itself
 } piece;
+
+// The memory that this rank's tensor lies in; NULL: in none.
+static const bel_ddl_memory *memory_of(const bel_ddl *ddl, const bel_tensor *tensor)
+{
+    size_t bytes = bel_tensor_bytes(tensor);
+    for (size_t i = 0; i < ddl->memory_count; i++) {
+        const bel_ddl_memory *memory = &ddl->memories[i];
+        const char *own = memory->base + (size_t)ddl->place.rank * memory->stride;
+        uintptr_t at = (uintptr_t)tensor->data - (uintptr_t)own;
+        if (memory->base != NULL && at <= memory->bytes && bytes <= memory->bytes - at)
+            return memory;
+    }
+    return NULL;
+}
 
 static size_t whole_lines(size_t bytes)
 {
@@ -81,7 +102,8 @@ static bool next_piece(const call *c, cursor *at, size_t *place, piece *out)
         if (left == 0) continue;
         if (room == 0) return false;
         size_t bytes = left < room ? left : room;
-        *out = (piece){(char *)tensor->data + at->offset, tensor->dtype, bytes, *place};
+        const bel_ddl_memory *memory = c->direct ? memory_of(c->ddl, tensor) : NULL;
+        *out = (piece){(char *)tensor->data + at->offset, tensor->dtype, bytes, *place, memory};
         at->offset += bytes;
         *place += whole_lines(bytes);
         return true;
@@ -121,21 +143,36 @@ static char *slot_of(const call *c, const round *r, int rank)
     return bel_ddl_region_slot(c->ddl->region, rank, r->number);
 }
 
-// Copies what lies in [from, to) of the round from the tensors to the slot, or back.
-static void copy_out(const call *c, const round *r, char *slot, size_t from, size_t to)
+// Where rank `rank` has the piece in memory that all have mapped.
+static char *part_of(const call *c, const piece *p, int rank)
 {
-    cursor at = r->first;
-    size_t place = 0;
-    for (piece p; place < to && next_piece(c, &at, &place, &p);)
-        if (clip(&p, from, to)) memcpy(slot + p.place, p.data, p.bytes);
+    return p->data + ((ptrdiff_t)rank - c->ddl->place.rank) * (ptrdiff_t)p->memory->stride;
 }
 
-static void copy_in(const call *c, const round *r, const char *slot, size_t from, size_t to)
+// Where a rank's values of the piece are read.
+static char *values_of(const call *c, const round *r, const piece *p, int rank)
 {
+    if (rank == c->ddl->place.rank) return p->data;
+    return p->memory != NULL ? part_of(c, p, rank) : slot_of(c, r, rank) + p->place;
+}
+
+// Where the sums of a rank's share are: in its tensor where all see it; else in the slot of the
+// next one, over what that has packed there. So lines go to and fro between processors with what is
+// written in them, and a rank that packs finds its own.
+static char *sums_of(const call *c, const round *r, const piece *p, int rank)
+{
+    if (p->memory != NULL) return part_of(c, p, rank);
+    return slot_of(c, r, (rank + 1) % c->ddl->place.size) + p->place;
+}
+
+// Packs what lies in [from, to) of the round.
+static void pack(const call *c, const round *r, size_t from, size_t to)
+{
+    char *slot = slot_of(c, r, c->ddl->place.rank);
     cursor at = r->first;
     size_t place = 0;
     for (piece p; place < to && next_piece(c, &at, &place, &p);)
-        if (clip(&p, from, to)) memcpy(p.data, slot + p.place, p.bytes);
+        if (p.memory == NULL && clip(&p, from, to)) memcpy(slot + p.place, p.data, p.bytes);
 }
 
 // The next round begins where the one before ended.
@@ -167,31 +204,21 @@ static bel_status *await(const call *c, bel_ddl_count count, const round *r)
     return bel_ddl_region_await(c->ddl->region, count, r->number, c->name);
 }
 
-// Where the sums of a rank's share are: in the slot of the next one, over what that has packed
-// there. So lines go to and fro between processors with what is written in them, and a rank that
-// packs finds its own.
-static char *sums_of(const call *c, const round *r, int rank)
-{
-    return slot_of(c, r, (rank + 1) % c->ddl->place.size);
-}
-
 // This rank's share; its own values are those of its tensors, where the sums go as well.
 static void add_share(const call *c, const round *r)
 {
     int rank = c->ddl->place.rank, size = c->ddl->place.size;
     size_t from = share_begin(c, r->used, rank), to = share_begin(c, r->used, rank + 1);
-    char *slots[BEL_DDL_MAX_RANKS], *sums = sums_of(c, r, rank);
-    for (int i = 0; i < size; i++)
-        slots[i] = slot_of(c, r, i);
     cursor at = r->first;
     size_t place = 0;
     for (piece p; place < to && next_piece(c, &at, &place, &p);) {
         if (!clip(&p, from, to)) continue;
         const void *values[BEL_DDL_MAX_RANKS];
         for (int i = 0; i < size; i++)
-            values[i] = i == rank ? p.data : slots[i] + p.place;
-        bel_ddl_add(p.dtype, values, size, p.bytes, c->divisor, p.data, sums + p.place,
-                    c->ddl->scratch);
+            values[i] = values_of(c, r, &p, i);
+        char *sums = sums_of(c, r, &p, rank);
+        bel_ddl_add(p.dtype, values, size, p.bytes, c->divisor, p.data,
+                    sums == p.data ? NULL : sums, c->ddl->scratch);
     }
 }
 
@@ -212,19 +239,33 @@ static void add_everything(const call *c, const round *r)
 // What other ranks add of the round.
 static void give_others(const call *c, const round *r)
 {
-    char *slot = slot_of(c, r, c->ddl->place.rank);
-    copy_out(c, r, slot, 0, share_begin(c, r->used, c->ddl->place.rank));
-    copy_out(c, r, slot, share_begin(c, r->used, c->ddl->place.rank + 1), r->used);
+    int rank = c->ddl->place.rank;
+    pack(c, r, 0, share_begin(c, r->used, rank));
+    pack(c, r, share_begin(c, r->used, rank + 1), r->used);
+}
+
+static void take_share(const call *c, const round *r, int rank)
+{
+    size_t from = share_begin(c, r->used, rank), to = share_begin(c, r->used, rank + 1);
+    cursor at = r->first;
+    size_t place = 0;
+    for (piece p; place < to && next_piece(c, &at, &place, &p);)
+        if (clip(&p, from, to)) memcpy(p.data, sums_of(c, r, &p, rank), p.bytes);
 }
 
 static void take_others(const call *c, const round *r)
 {
     int size = c->ddl->place.size;
-    for (int i = 1; i < size; i++) {
-        int rank = (c->ddl->place.rank + i) % size;
-        copy_in(c, r, sums_of(c, r, rank), share_begin(c, r->used, rank),
-                share_begin(c, r->used, rank + 1));
-    }
+    for (int i = 1; i < size; i++)
+        take_share(c, r, (c->ddl->place.rank + i) % size);
+}
+
+static void take_all(const call *c, const round *r)
+{
+    cursor at = r->first;
+    size_t place = 0;
+    for (piece p; next_piece(c, &at, &place, &p);)
+        memcpy(p.data, values_of(c, r, &p, 0), p.bytes);
 }
 
 // --- Calls ---------------------------------------------------------------------------------------
@@ -269,10 +310,16 @@ static uint64_t digest_of(const call *c)
     uint64_t digest = bel_hash64(c->name, strlen(c->name));
     for (int i = 0; i < c->count; i++) {
         const bel_tensor *t = &c->tensors[i];
-        int64_t numbers[2 + BEL_MAX_RANK] = {(int64_t)t->dtype, t->shape.rank};
+        const bel_ddl_memory *memory = memory_of(c->ddl, t);
+        int64_t numbers[4 + BEL_MAX_RANK] = {(int64_t)t->dtype, t->shape.rank};
+        if (memory != NULL) {
+            const char *own = memory->base + (size_t)c->ddl->place.rank * memory->stride;
+            numbers[2] = memory - c->ddl->memories + 1;
+            numbers[3] = (const char *)t->data - own;
+        }
         for (int32_t k = 0; k < t->shape.rank; k++)
-            numbers[2 + k] = t->shape.dims[k];
-        size_t used = (size_t)(2 + t->shape.rank) * sizeof numbers[0];
+            numbers[4 + k] = t->shape.dims[k];
+        size_t used = (size_t)(4 + t->shape.rank) * sizeof numbers[0];
         digest = bel_hash64_more(digest, numbers, used);
     }
     return digest;
@@ -289,9 +336,10 @@ static void say_call(const call *c)
     if (c->count == 0) {
         bel_snprintf(said->words, sizeof said->words, "%s", c->name);
     } else {
-        bel_snprintf(said->words, sizeof said->words, "%s of %d tensors, the first %s %s", c->name,
-                     c->count, bel_dtype_name(c->tensors[0].dtype),
-                     bel_shape_text(&c->tensors[0].shape, text));
+        bool shared = memory_of(c->ddl, &c->tensors[0]) != NULL;
+        bel_snprintf(said->words, sizeof said->words, "%s of %d tensors, the first %s %s%s",
+                     c->name, c->count, bel_dtype_name(c->tensors[0].dtype),
+                     bel_shape_text(&c->tensors[0].shape, text), shared ? " in shared memory" : "");
     }
 }
 
@@ -308,21 +356,21 @@ static bel_status *compare_calls(const call *c)
             ddl->region,
             BEL_ERR(BEL_FAILED_PRECONDITION, "call %llu differs: rank 0 calls %s, rank %d %s%s",
                     (unsigned long long)ddl->calls, first->words, i, other->words,
-                    same ? "; others of them have other types or shapes" : ""));
+                    same ? "; some have other types, shapes or places" : ""));
     }
     return NULL;
 }
 
-// A call begins with a round that all come to, having packed it; `pack`: NULL, this rank has
+// A call begins with a round that all come to, having packed it; `give`: NULL, this rank has
 // nothing to pack.
-static bel_status *begin_call(const call *c, void (*pack)(const call *, const round *), round *now,
+static bel_status *begin_call(const call *c, void (*give)(const call *, const round *), round *now,
                               cursor *next)
 {
     BEL_TRY(bel_ddl_region_check(c->ddl->region));
     c->ddl->calls++;
     say_call(c);
     *next = begin_round(c, (cursor){0}, now);
-    if (pack != NULL) pack(c, now);
+    if (give != NULL) give(c, now);
     tell(c, BEL_DDL_ARRIVED, now);
     BEL_TRY(await(c, BEL_DDL_ARRIVED, now));
     return compare_calls(c);
@@ -330,7 +378,7 @@ static bel_status *begin_call(const call *c, void (*pack)(const call *, const ro
 
 static void pack_all(const call *c, const round *r)
 {
-    copy_out(c, r, slot_of(c, r, c->ddl->place.rank), 0, r->used);
+    pack(c, r, 0, r->used);
 }
 
 // Everything packed so that the one round is enough.
@@ -340,6 +388,15 @@ static bool is_small(const call *c)
     for (int i = 0; i < c->count && bytes <= most; i++)
         bytes += whole_lines(bel_tensor_bytes(&c->tensors[i]));
     return bytes <= most;
+}
+
+// Where others have read this rank's tensors, they must have done so before it writes there again.
+static bel_status *end_call(const call *c)
+{
+    if (!c->direct) return NULL;
+    round last = {.number = ++c->ddl->rounds};
+    tell(c, BEL_DDL_ARRIVED, &last);
+    return await(c, BEL_DDL_ARRIVED, &last);
 }
 
 static bel_status *reduce_small(const call *c)
@@ -367,7 +424,7 @@ static bel_status *reduce_shares(const call *c)
         }
         BEL_TRY(await(c, BEL_DDL_DONE, &now));
         take_others(c, &now);
-        if (!more) return NULL;
+        if (!more) return end_call(c);
         now = following;
         BEL_TRY(await(c, BEL_DDL_ARRIVED, &now));
     }
@@ -380,8 +437,8 @@ static bel_status *spread(const call *c)
     cursor next;
     BEL_TRY(begin_call(c, root ? pack_all : NULL, &now, &next));
     for (;;) {
-        if (!root) copy_in(c, &now, slot_of(c, &now, 0), 0, now.used);
-        if (is_at_end(c, next)) return NULL;
+        if (!root) take_all(c, &now);
+        if (is_at_end(c, next)) return end_call(c);
         next = begin_round(c, next, &now);
         if (root) pack_all(c, &now);
         tell(c, BEL_DDL_ARRIVED, &now);
@@ -392,6 +449,7 @@ static bel_status *spread(const call *c)
 bel_status *bel_ddl_bcast(bel_ddl *ddl, const bel_tensor *tensors, int count)
 {
     call c = {.ddl = ddl, .name = "bcast", .tensors = tensors, .count = count};
+    c.direct = ddl->memory_count > 0;
     BEL_TRY(check_tensors(&c, ALL));
     return ddl->region == NULL ? NULL : spread(&c);
 }
@@ -406,6 +464,7 @@ bel_status *bel_ddl_all_reduce_n(bel_ddl *ddl, bel_ddl_op op, const bel_tensor *
               .divisor = sum ? 1 : ddl->place.size};
     BEL_TRY(check_tensors(&c, sum ? NUMBERS : FLOATS));
     if (ddl->region == NULL) return NULL;
+    c.direct = !is_small(&c) && ddl->memory_count > 0;
     return is_small(&c) ? reduce_small(&c) : reduce_shares(&c);
 }
 
@@ -413,6 +472,71 @@ bel_status *bel_ddl_barrier(bel_ddl *ddl)
 {
     call c = {.ddl = ddl, .name = "barrier"};
     return ddl->region == NULL ? NULL : spread(&c);
+}
+
+// --- Memory --------------------------------------------------------------------------------------
+
+// All have said how much; rank 0 has made it by then.
+static bel_status *share_memory(const call *c, uint64_t number, size_t bytes, bel_ddl_memory *out)
+{
+    bel_ddl_region *region = c->ddl->region;
+    bool root = c->ddl->place.rank == 0;
+    bel_status *status = root ? bel_ddl_region_make_memory(region, number, bytes, out) : NULL;
+    if (status != NULL) return bel_ddl_region_fail(region, status);
+    status = spread(c);
+    if (status == NULL && !root) {
+        status = bel_ddl_region_open_memory(region, number, bytes, out);
+        if (status != NULL) status = bel_ddl_region_fail(region, status);
+    }
+    if (status == NULL) status = spread(c); // nobody opens it any more
+    if (root) bel_ddl_region_forget_name(region, number, out);
+    if (status != NULL) bel_ddl_region_unmap(region, out);
+    return status;
+}
+
+static bel_status *alone_memory(size_t bytes, bel_ddl_memory *out)
+{
+    void *base;
+    BEL_TRY(bel_pages_create(bytes, true, "tensors", &base));
+    *out = (bel_ddl_memory){.base = base, .bytes = bytes};
+    return NULL;
+}
+
+bel_status *bel_ddl_alloc(bel_ddl *ddl, size_t bytes, void **out_memory)
+{
+    *out_memory = NULL;
+    char name[64];
+    bel_snprintf(name, sizeof name, "alloc of %zu bytes", bytes);
+    call c = {.ddl = ddl, .name = name};
+    bel_ddl_memory memory = {0};
+    if (bytes == 0 || bytes > SIZE_MAX / 2 / (size_t)ddl->place.size)
+        return fail(&c, BEL_ERR(BEL_INVALID_ARGUMENT,
+                                "rank %d, %s: expected bytes above 0 that fit "
+                                "into memory",
+                                ddl->place.rank, name));
+    BEL_TRY(ddl->region == NULL ? alone_memory(bytes, &memory)
+                                : share_memory(&c, ddl->memory_count, bytes, &memory));
+    ddl->memories = bel_xgrow(ddl->memories, &ddl->memory_capacity, ddl->memory_count + 1,
+                              sizeof *ddl->memories);
+    ddl->memories[ddl->memory_count++] = memory;
+    *out_memory = memory.base + (size_t)ddl->place.rank * memory.stride;
+    return NULL;
+}
+
+static void give_back(bel_ddl *ddl, bel_ddl_memory *memory)
+{
+    if (ddl->region != NULL) bel_ddl_region_unmap(ddl->region, memory);
+    if (ddl->region == NULL) bel_pages_destroy(memory->base, memory->bytes);
+    memory->base = NULL;
+}
+
+void bel_ddl_free(bel_ddl *ddl, void *memory)
+{
+    for (size_t i = 0; i < ddl->memory_count && memory != NULL; i++) {
+        bel_ddl_memory *m = &ddl->memories[i];
+        if (m->base != NULL && m->base + (size_t)ddl->place.rank * m->stride == (char *)memory)
+            give_back(ddl, m);
+    }
 }
 
 // --- Life ----------------------------------------------------------------------------------------
@@ -461,7 +585,10 @@ bel_status *bel_ddl_finalize(bel_ddl *ddl)
     if (ddl == NULL) return NULL;
     call c = {.ddl = ddl, .name = "finalize"};
     bel_status *status = ddl->region == NULL ? NULL : spread(&c);
+    for (size_t i = 0; i < ddl->memory_count; i++)
+        give_back(ddl, &ddl->memories[i]);
     bel_ddl_region_leave(ddl->region);
+    bel_free(ddl->memories);
     bel_free(ddl->scratch);
     bel_free(ddl);
     return status;

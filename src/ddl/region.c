@@ -23,9 +23,10 @@
 #include "base/linux_shared.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "base/thread.h"
 
 #define FOLDER "/dev/shm"
-enum { FAILURE_TEXT = 512, NAME_TEXT = 64 };
+enum { FAILURE_TEXT = 512, NAME_TEXT = 64, PATH_TEXT = NAME_TEXT + sizeof FOLDER };
 
 enum { GOOD, FAILING, FAILED }; // stages of a failure
 
@@ -47,7 +48,7 @@ struct bel_ddl_region {
     int rank, size;
     int looks; // at a count before the processor is left to others
     int64_t timeout_ns;
-    char path[NAME_TEXT + sizeof FOLDER];
+    char path[PATH_TEXT], job[BEL_DDL_JOB_TEXT];
 };
 
 // --- Where things lie ----------------------------------------------------------------------------
@@ -152,13 +153,6 @@ static bel_status *look_around(bel_ddl_region *region, int rank, bel_ddl_count c
                         region->size, doing, (double)region->timeout_ns * 1e-9));
 }
 
-static void pause_a_little(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
-
 static bel_status *await_rank(bel_ddl_region *region, int rank, bel_ddl_count count, uint64_t round,
                               const char *doing)
 {
@@ -166,7 +160,7 @@ static bel_status *await_rank(bel_ddl_region *region, int rank, bel_ddl_count co
     const bel_ddl_line *line = bel_ddl_region_line(region, rank);
     for (int i = 0; i < region->looks; i++) {
         if (read_count(line, count) >= round) return NULL;
-        pause_a_little();
+        bel_thread_pause();
     }
     int64_t begun = bel_clock_ns();
     while (bel_clock_ns() - begun < YIELD_NS) {
@@ -200,9 +194,9 @@ static void name_region(const char *job, char out[NAME_TEXT])
                  (unsigned long long)bel_hash64(job, strlen(job)));
 }
 
-static void path_of(const char *name, char out[NAME_TEXT + sizeof FOLDER])
+static void path_of(const char *name, char out[PATH_TEXT])
 {
-    bel_snprintf(out, NAME_TEXT + sizeof FOLDER, "%s/%s", FOLDER, name);
+    bel_snprintf(out, PATH_TEXT, "%s/%s", FOLDER, name);
 }
 
 static bel_status *map(bel_ddl_region *region)
@@ -234,7 +228,7 @@ static bel_status *make(bel_ddl_region *region)
 // Regions whose maker has ended.
 static void remove_left_behind(void)
 {
-    char **names = NULL, own[NAME_TEXT], path[NAME_TEXT + sizeof FOLDER];
+    char **names = NULL, own[NAME_TEXT], path[PATH_TEXT];
     size_t count = 0, length;
     name_region("", own);
     length = (size_t)(strrchr(own, '-') - own) + 1;
@@ -364,6 +358,7 @@ bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, double timeout_sec
     region->file = -1;
     int64_t deadline = bel_clock_ns() + region->timeout_ns;
     char name[NAME_TEXT];
+    bel_snprintf(region->job, sizeof region->job, "%s", launch->job);
     name_region(launch->job, name);
     path_of(name, region->path);
     bool first = region->rank == 0;
@@ -385,4 +380,77 @@ void bel_ddl_region_leave(bel_ddl_region *region)
     if (region->head != NULL) (void)munmap(region->head, region->bytes);
     if (region->file >= 0) (void)close(region->file);
     bel_free(region);
+}
+
+// --- Memory for tensors --------------------------------------------------------------------------
+
+static void path_of_memory(const bel_ddl_region *region, uint64_t number, char out[PATH_TEXT])
+{
+    char job[BEL_DDL_JOB_TEXT + 32], name[NAME_TEXT];
+    bel_snprintf(job, sizeof job, "%s\n%llu", region->job, (unsigned long long)number);
+    name_region(job, name);
+    path_of(name, out);
+}
+
+static bel_status *map_memory(const bel_ddl_region *region, int file, size_t bytes,
+                              bel_ddl_memory *out)
+{
+    size_t stride = (bytes + 4095) / 4096 * 4096, whole = stride * (size_t)region->size;
+    void *base = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (base == MAP_FAILED) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                       "shared memory of %zu bytes for each of %d ranks: %s", bytes, region->size,
+                       strerror(errno));
+    }
+    *out = (bel_ddl_memory){.base = base, .stride = stride, .bytes = bytes, .file = file};
+    return NULL;
+}
+
+// Its pages are taken now: later a write to one that is not to be had would end the process. As
+// long as it has a name, byte 0 is locked, else others would take it for one that was left behind.
+bel_status *bel_ddl_region_make_memory(const bel_ddl_region *region, uint64_t number, size_t bytes,
+                                       bel_ddl_memory *out)
+{
+    char path[PATH_TEXT];
+    path_of_memory(region, number, path);
+    int file = bel_linux_unnamed_open(FOLDER);
+    size_t stride = (bytes + 4095) / 4096 * 4096, whole = stride * (size_t)region->size;
+    int error = file < 0 ? errno : posix_fallocate(file, 0, (off_t)whole);
+    bool named = error == 0 && bel_linux_lock_byte(file, 0) && bel_linux_unnamed_link(file, path);
+    bel_status *status = named ? map_memory(region, file, bytes, out)
+                               : BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                                         FOLDER ": no shared memory of %zu bytes for each of %d "
+                                                "ranks: %s",
+                                         bytes, region->size, strerror(error != 0 ? error : errno));
+    if (status != NULL && named) (void)unlink(path);
+    if (status != NULL && file >= 0) (void)close(file);
+    return status;
+}
+
+// The mapping keeps the file.
+bel_status *bel_ddl_region_open_memory(const bel_ddl_region *region, uint64_t number, size_t bytes,
+                                       bel_ddl_memory *out)
+{
+    char path[PATH_TEXT];
+    path_of_memory(region, number, path);
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: %s", path, strerror(errno));
+    bel_status *status = map_memory(region, file, bytes, out);
+    (void)close(file);
+    return status;
+}
+
+void bel_ddl_region_forget_name(const bel_ddl_region *region, uint64_t number,
+                                const bel_ddl_memory *memory)
+{
+    char path[PATH_TEXT];
+    path_of_memory(region, number, path);
+    (void)unlink(path);
+    (void)close(memory->file);
+}
+
+void bel_ddl_region_unmap(const bel_ddl_region *region, bel_ddl_memory *memory)
+{
+    if (memory->base != NULL) (void)munmap(memory->base, memory->stride * (size_t)region->size);
+    memory->base = NULL;
 }

@@ -47,6 +47,24 @@ bel_ddl_line *bel_ddl_region_line(const bel_ddl_region *region, int rank);
 // A rank's room for a round: BEL_DDL_SLOTS rounds later it is used again.
 void *bel_ddl_region_slot(const bel_ddl_region *region, int rank, uint64_t round);
 
+// Memory of as many bytes for each rank, which all have mapped: rank r's begins at base + r ×
+// stride.
+typedef struct bel_ddl_memory {
+    char *base; // NULL: given back
+    size_t stride, bytes;
+    int file; // while it has a name, at rank 0
+} bel_ddl_memory;
+
+// Rank 0 makes it under a name with this number, and takes the name away when the others have
+// opened it. RESOURCE_EXHAUSTED.
+bel_status *bel_ddl_region_make_memory(const bel_ddl_region *region, uint64_t number, size_t bytes,
+                                       bel_ddl_memory *out_memory) BEL_MUST_USE;
+bel_status *bel_ddl_region_open_memory(const bel_ddl_region *region, uint64_t number, size_t bytes,
+                                       bel_ddl_memory *out_memory) BEL_MUST_USE;
+void bel_ddl_region_forget_name(const bel_ddl_region *region, uint64_t number,
+                                const bel_ddl_memory *memory);
+void bel_ddl_region_unmap(const bel_ddl_region *region, bel_ddl_memory *memory);
+
 typedef enum bel_ddl_count { BEL_DDL_ARRIVED, BEL_DDL_DONE } bel_ddl_count;
 
 // This rank has come to the round, or has done its shared part.

@@ -265,6 +265,101 @@ static void sums_follow_the_tree(void **state)
     run_ranks(sum_by_tree, 5);
 }
 
+// --- Memory that all see -------------------------------------------------------------------------
+
+// Tensors in two memories and outside, in one call, again and again: nobody reads what another
+// writes already.
+static int sum_in_place(int rank, int size)
+{
+    enum { N = 150000 };
+    (void)size;
+    bel_ddl *ddl = begin();
+    void *large, *small;
+    NEED_OK(bel_ddl_alloc(ddl, (size_t)N * 12, &large));
+    NEED_OK(bel_ddl_alloc(ddl, 1000, &small));
+    for (size_t i = 0; i < (size_t)N * 12; i++)
+        NEED(((char *)large)[i] == 0);
+    static int32_t own[40000];
+    bel_tensor list[5] = {vector(BEL_DTYPE_F64, N, large), vector(BEL_DTYPE_I32, 40000, own),
+                          vector(BEL_DTYPE_F32, 250, small),
+                          vector(BEL_DTYPE_F32, 7, (char *)large + (size_t)N * 8),
+                          vector(BEL_DTYPE_F32, N - 7, (char *)large + (size_t)N * 8 + 28)};
+    for (int step = 0; step < 20; step++) {
+        for (int i = 0; i < 5; i++)
+            fill(&list[i], rank + step);
+        int count = step % 3 == 0 ? 5 : step % 5 + 1;
+        NEED_OK(bel_ddl_all_reduce_n(ddl, BEL_DDL_SUM, list, count));
+        for (int i = 0; i < count; i++) {
+            int64_t n = bel_shape_elements(&list[i].shape);
+            for (int64_t k = 0; k < n; k++) {
+                int64_t sum = 0;
+                for (int r = 0; r < size; r++)
+                    sum += number(r + step, k + n);
+                NEED(element(&list[i], k) == (double)sum);
+            }
+        }
+    }
+    for (int i = 0; i < 5; i++)
+        fill(&list[i], rank);
+    NEED_OK(bel_ddl_bcast(ddl, list, 5));
+    for (int i = 0; i < 5; i++) {
+        int64_t n = bel_shape_elements(&list[i].shape);
+        for (int64_t k = 0; k < n; k++)
+            NEED(element(&list[i], k) == (double)number(0, k + n));
+    }
+    bel_ddl_free(ddl, small);
+    bel_ddl_free(ddl, NULL);
+    NEED_OK(bel_ddl_alloc(ddl, 100, &small));
+    NEED_OK(bel_ddl_finalize(ddl));
+    return 0;
+}
+
+static int tensors_elsewhere(int rank, int size)
+{
+    (void)size;
+    bel_ddl *ddl = begin();
+    void *memory;
+    NEED_OK(bel_ddl_alloc(ddl, 100000, &memory));
+    bel_tensor t = vector(BEL_DTYPE_F32, 10000, (char *)memory + (rank == 1 ? 64 : 0));
+    NEED_FAILS(bel_ddl_all_reduce_n(ddl, BEL_DDL_SUM, &t, 1), BEL_FAILED_PRECONDITION,
+               "the first f32 [10000] in shared memory; some have other types, shapes or places");
+    bel_status_ignore(bel_ddl_finalize(ddl));
+    return 0;
+}
+
+static int ask_for_other_sizes(int rank, int size)
+{
+    (void)size;
+    bel_ddl *ddl = begin();
+    void *memory;
+    NEED_FAILS(bel_ddl_alloc(ddl, 1000 + (size_t)(rank == 1), &memory), BEL_FAILED_PRECONDITION,
+               "rank 0 calls alloc of 1000 bytes, rank 1 alloc of 1001 bytes");
+    NEED(memory == NULL);
+    bel_status_ignore(bel_ddl_finalize(ddl));
+    return 0;
+}
+
+static int ask_for_too_much(int rank, int size)
+{
+    (void)rank, (void)size;
+    bel_ddl *ddl = begin();
+    void *memory;
+    NEED_FAILS(bel_ddl_alloc(ddl, (size_t)1 << 50, &memory), BEL_RESOURCE_EXHAUSTED,
+               "no shared memory of 1125899906842624 bytes");
+    bel_status_ignore(bel_ddl_finalize(ddl));
+    return 0;
+}
+
+static void tensors_are_added_where_they_lie(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < RANK_COUNTS; i++)
+        run_ranks(sum_in_place, rank_counts[i]);
+    run_ranks(tensors_elsewhere, 2);
+    run_ranks(ask_for_other_sizes, 2);
+    run_ranks(ask_for_too_much, 2);
+}
+
 // --- Other calls ---------------------------------------------------------------------------------
 
 static int spread_values(int rank, int size)
@@ -376,7 +471,7 @@ static int call_with_another_tail(int rank, int size)
     bel_tensor list[2] = {vector(BEL_DTYPE_F32, 4, data), vector(BEL_DTYPE_F32, 4, data + 4)};
     if (rank == 0) list[1].dtype = BEL_DTYPE_I32;
     NEED_FAILS(bel_ddl_all_reduce_n(ddl, BEL_DDL_SUM, list, 2), BEL_FAILED_PRECONDITION,
-               "; others of them have other types or shapes");
+               "; some have other types, shapes or places");
     bel_status_ignore(bel_ddl_finalize(ddl));
     return 0;
 }
@@ -655,6 +750,7 @@ int main(void)
         cmocka_unit_test(sums_of_all_sizes_are_exact),
         cmocka_unit_test(tensors_of_mixed_sizes_and_types_go_together),
         cmocka_unit_test(sums_follow_the_tree),
+        cmocka_unit_test(tensors_are_added_where_they_lie),
         cmocka_unit_test(rank_0_gives_its_values),
         cmocka_unit_test(calls_follow_each_other),
         cmocka_unit_test(calls_that_differ_fail_everywhere),
