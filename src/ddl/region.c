@@ -133,18 +133,17 @@ static uint64_t read_count(const bel_ddl_line *line, bel_ddl_count count)
                                 memory_order_acquire);
 }
 
-// In sleep: the failure of another rank, a process that has ended, the deadline. A rank that has
+// In sleep: the failure of another rank, any process that has ended, the deadline. A rank that has
 // told its count before it ended is no loss to this wait, so the count is read behind the lock.
 static bel_status *look_around(bel_ddl_region *region, int rank, bel_ddl_count count,
                                uint64_t round, const char *doing, int64_t deadline)
 {
-    const bel_ddl_line *line = bel_ddl_region_line(region, rank);
     BEL_TRY(bel_ddl_region_check(region));
-    bool gone = !bel_linux_byte_is_locked(region->file, rank);
-    if (read_count(line, count) >= round) return NULL;
-    if (gone) {
+    for (int r = 0; r < region->size; r++) {
+        bool gone = r != region->rank && !bel_linux_byte_is_locked(region->file, r);
+        if (!gone || read_count(bel_ddl_region_line(region, r), count) >= round) continue;
         return bel_ddl_region_fail(
-            region, BEL_ERR(BEL_ABORTED, "rank %d of %d has ended; it was waited for in %s", rank,
+            region, BEL_ERR(BEL_ABORTED, "rank %d of %d has ended; it was waited for in %s", r,
                             region->size, doing));
     }
     if (bel_clock_ns() < deadline) return NULL;
@@ -153,8 +152,9 @@ static bel_status *look_around(bel_ddl_region *region, int rank, bel_ddl_count c
                         region->size, doing, (double)region->timeout_ns * 1e-9));
 }
 
+// *begun is when waiting began, 0 before.
 static bel_status *await_rank(bel_ddl_region *region, int rank, bel_ddl_count count, uint64_t round,
-                              const char *doing)
+                              const char *doing, int64_t *begun)
 {
     enum { YIELD_NS = 2000000, LEAST_NAP_NS = 20000, MOST_NAP_NS = 1000000 };
     const bel_ddl_line *line = bel_ddl_region_line(region, rank);
@@ -162,13 +162,13 @@ static bel_status *await_rank(bel_ddl_region *region, int rank, bel_ddl_count co
         if (read_count(line, count) >= round) return NULL;
         bel_thread_pause();
     }
-    int64_t begun = bel_clock_ns();
-    while (bel_clock_ns() - begun < YIELD_NS) {
+    if (*begun == 0) *begun = bel_clock_ns();
+    while (bel_clock_ns() - *begun < YIELD_NS) {
         if (read_count(line, count) >= round) return NULL;
         sched_yield();
     }
     for (int64_t nap = LEAST_NAP_NS; read_count(line, count) < round; nap += nap / 4) {
-        BEL_TRY(look_around(region, rank, count, round, doing, begun + region->timeout_ns));
+        BEL_TRY(look_around(region, rank, count, round, doing, *begun + region->timeout_ns));
         if (nap > MOST_NAP_NS) nap = MOST_NAP_NS;
         (void)nanosleep(&(struct timespec){.tv_nsec = nap}, NULL);
     }
@@ -178,8 +178,9 @@ static bel_status *await_rank(bel_ddl_region *region, int rank, bel_ddl_count co
 bel_status *bel_ddl_region_await(bel_ddl_region *region, bel_ddl_count count, uint64_t round,
                                  const char *doing)
 {
+    int64_t begun = 0;
     for (int r = 0; r < region->size; r++)
-        if (r != region->rank) BEL_TRY(await_rank(region, r, count, round, doing));
+        if (r != region->rank) BEL_TRY(await_rank(region, r, count, round, doing, &begun));
     return NULL;
 }
 

@@ -551,6 +551,30 @@ static void a_rank_that_dies_is_named(void **state)
     }
 }
 
+// Rank 0 computes for long; the others need not wait for it to learn that one is gone.
+static int die_while_one_computes(int rank, int size)
+{
+    bel_ddl *ddl = begin();
+    if (rank == 0) pause(); // until it is killed
+    if (rank == size - 1) raise(SIGKILL);
+    NEED_FAILS(bel_ddl_barrier(ddl), BEL_ABORTED, "rank 2 of 3 has ended");
+    bel_status_ignore(bel_ddl_finalize(ddl));
+    return 0;
+}
+
+static void a_rank_that_dies_is_named_at_once(void **state)
+{
+    (void)state;
+    const char *job = new_job();
+    pid_t children[3];
+    for (int r = 0; r < 3; r++)
+        children[r] = start_rank(die_while_one_computes, r, 3, job);
+    assert_int_equal(exit_of(children[2]), 128 + SIGKILL);
+    assert_int_equal(exit_of(children[1]), 0);
+    assert_int_equal(kill(children[0], SIGKILL), 0);
+    assert_int_equal(exit_of(children[0]), 128 + SIGKILL);
+}
+
 static int stay_away(int rank, int size)
 {
     (void)size;
@@ -756,6 +780,7 @@ int main(void)
         cmocka_unit_test(calls_that_differ_fail_everywhere),
         cmocka_unit_test(what_is_no_tensor_is_refused),
         cmocka_unit_test(a_rank_that_dies_is_named),
+        cmocka_unit_test(a_rank_that_dies_is_named_at_once),
         cmocka_unit_test(a_rank_that_does_not_call_is_named),
         cmocka_unit_test(who_does_not_begin_is_named),
         cmocka_unit_test(a_place_is_taken_once),
