@@ -11,7 +11,7 @@ for flag in distributed worker_count parameter_server_count evaluator_count conf
 done
 check "two workers unless told" grep -q 'default: 2; workers' out.txt
 run_fails 2 'unknown verb local trian|did you mean local train?' belfry local trian
-run_fails 2 'local: expected one of: train; got nothing' belfry local
+run_fails 2 'local: expected one of: train, ranks; got nothing' belfry local
 
 # --- Refused before anything is started
 plan() { belfry local train --distributed --dry_run "$@"; }
