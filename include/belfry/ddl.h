@@ -21,15 +21,17 @@
 /// LOCAL_RANK, LOCAL_WORLD_SIZE), Slurm's srun (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID), `belfry
 /// local ranks`, or a script of one's own: BELFRY_DDL_RANK, BELFRY_DDL_SIZE and BELFRY_DDL_JOB, a
 /// word that other jobs of the host do not have. Without any of them a process is alone, and every
-/// call does what it does for one. No library of the launcher's is needed. All ranks must be on one
-/// host.
+/// call does what it does for one. No library of the launcher's is needed. Ranks of one host share
+/// memory; hosts meet at an address of rank 0's host, and BELFRY_SECRET keeps others out
+/// (docs/ddl.md).
 ///
 /// **The same calls in the same order.** Every rank makes the same calls with tensors of the same
 /// types and shapes. Calls are numbered and compared: where two ranks differ, all get an error that
 /// says what each of them wanted.
 ///
 /// **The same bits.** Sums are added along the tree over ranks that Belfry's replicas use: they
-/// depend on the number of ranks and on nothing else, and are the same on all ranks.
+/// depend on the number of ranks and on nothing else, not on hosts either, and are the same on all
+/// ranks. With BEL_DDL_FAST they are the same on all ranks, and that is all.
 ///
 /// **Waits end.** A rank that does not come within the deadline, or whose process has ended, is
 /// named, and with that message the calls of all others fail, this one and all later ones.
@@ -48,10 +50,45 @@ extern "C" {
 /// A process among others; opaque.
 typedef struct bel_ddl bel_ddl;
 
+/// In which order the values of ranks are added.
+typedef enum bel_ddl_order {
+    BEL_DDL_FIXED, ///< along the tree over ranks, by whatever way
+    BEL_DDL_FAST,  ///< in any; a ring and Open MPI's are allowed
+} bel_ddl_order;
+
+/// What a program would have; the variable BELFRY_DDL_OPTIONS, such as "mode=r order=fast
+/// timeout=60", wins over it. All ranks must say the same, but for the device. Begin with
+/// bel_ddl_options_default.
 typedef struct bel_ddl_options {
-    double timeout_secs; ///< that a rank is waited for; 0: 600
-    int device;          ///< the one that this process prefers; negative: by its local rank
+    double timeout_secs; ///< that a rank is waited for, above 0 [600]
+    int device;          ///< the one that this process prefers; negative: by its local rank [-1]
+    /// Devices count by their PCI number, as CUDA_DEVICE_ORDER=PCI_BUS_ID says, which is set unless
+    /// it is there; false: as CUDA counts by itself, the fastest first [true]
+    bool pci;
+
+    /// The way of a sum: a letter, and the dimensions that the ranks make, "LETTER:XxYxZ". X ranks
+    /// share memory, Y such groups are near each other, Z are far; their product must be the number
+    /// of ranks, and dimensions at the end may be left out. Without dimensions: as many ranks share
+    /// memory as can, and all groups are near. NULL: s [NULL]
+    /// - s: each rank adds up a share, as if it were its parameter server;
+    /// - o: once: each rank is given all values and adds them all;
+    /// - r: shares go around a ring of the groups, Y, and of those, Z; BEL_DDL_FAST only;
+    /// - m: MPI_Allreduce of Open MPI, by whose mpirun ranks were started; BEL_DDL_FAST only, and
+    ///   without dimensions. There waits have no end;
+    /// - p: what `order` allows is measured, and the fastest kept for each size of a call, also for
+    ///   the next job of the same ranks on the same hosts (docs/ddl.md).
+    const char *mode;
+
+    bel_ddl_order order; ///< [BEL_DDL_FIXED]
+
+    /// Above 0: each sum is compared with one that is made in double by a way of its own, rank
+    /// after rank, and a call fails with DATA_LOSS when an element is further from it than this
+    /// share of the sum of the ranks' absolute values. Takes a multiple of the time, and memory for
+    /// a copy of the tensors. 0 to 1 [0]
+    double check;
 } bel_ddl_options;
+
+BEL_API bel_ddl_options bel_ddl_options_default(void);
 
 typedef struct bel_ddl_place {
     int rank, size;             ///< among all processes
@@ -61,10 +98,12 @@ typedef struct bel_ddl_place {
 
 enum { BEL_DDL_MAX_RANKS = 64 };
 
-/// Waits until all ranks are there. `options` may be NULL. Errors: INVALID_ARGUMENT: variables that
-/// make no rank, named; UNIMPLEMENTED: ranks on several hosts; ALREADY_EXISTS: this rank is there
-/// already; DEADLINE_EXCEEDED: a rank has not come, named; ABORTED: one has ended;
-/// RESOURCE_EXHAUSTED: no shared memory.
+/// Waits until all ranks are there. `options`: NULL: the defaults. Errors: INVALID_ARGUMENT:
+/// variables that make no rank, or options that are none, named; FAILED_PRECONDITION: ranks that
+/// have other options, or that `order` or the hosts do not allow; UNAUTHENTICATED: another secret;
+/// ALREADY_EXISTS: this rank is there already; DEADLINE_EXCEEDED: a rank has not come, named;
+/// ABORTED: one has ended; RESOURCE_EXHAUSTED: no shared memory; NOT_FOUND: mode m without Open
+/// MPI.
 BEL_API bel_status *bel_ddl_init(const bel_ddl_options *options, bel_ddl **out_ddl) BEL_MUST_USE;
 
 BEL_API bel_ddl_place bel_ddl_place_of(const bel_ddl *ddl);
@@ -81,7 +120,8 @@ typedef enum bel_ddl_op {
 } bel_ddl_op;
 
 /// Adds or averages tensors over the ranks, in place: `count` of them in one call, of mixed sizes
-/// and types among F32, F64, I32, I64.
+/// and types among F32, F64, I32, I64. DATA_LOSS, with bel_ddl_options.check: a sum is wrong; the
+/// message names rank, tensor, element and the largest error.
 BEL_API bel_status *bel_ddl_all_reduce_n(bel_ddl *ddl, bel_ddl_op op, const bel_tensor *tensors,
                                          int count) BEL_MUST_USE;
 

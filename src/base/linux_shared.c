@@ -11,6 +11,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -244,4 +246,21 @@ ssize_t bel_linux_socket_receive(int socket, void *data, size_t capacity, int *d
     if (take_descriptors(&message, descriptors, count)) return got;
     errno = EPROTO;
     return -1;
+}
+
+// --- TCP sockets --------------------------------------------------------------------------------
+
+// Options that a system does not have are left out: the waits' own deadlines remain.
+void bel_linux_socket_watch(int socket)
+{
+    const struct {
+        int level, option, value;
+    } options[] = {
+        {IPPROTO_TCP, TCP_NODELAY, 1},   {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, 15}, {IPPROTO_TCP, TCP_KEEPINTVL, 5},
+        {IPPROTO_TCP, TCP_KEEPCNT, 3},   {IPPROTO_TCP, TCP_USER_TIMEOUT, 30000},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        (void)setsockopt(socket, options[i].level, options[i].option, &options[i].value,
+                         sizeof options[i].value);
 }

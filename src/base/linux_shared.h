@@ -68,4 +68,9 @@ bool bel_linux_socket_send(int socket, const void *data, size_t bytes, const int
 ssize_t bel_linux_socket_receive(int socket, void *data, size_t capacity, int *descriptors,
                                  int *count);
 
+// --- TCP sockets --------------------------------------------------------------------------------
+
+// Sends without delay, and ends a connection to a host that has not answered for half a minute.
+void bel_linux_socket_watch(int socket);
+
 #endif

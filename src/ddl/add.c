@@ -2,6 +2,7 @@
 #include "ddl/add.h"
 
 #include "base/check.h"
+#include "base/fault.h"
 #include "base/isa.h"
 #include "belfry/ddl.h"
 
@@ -17,11 +18,30 @@ static bel_ddl_add_pair *choose(bel_dtype dtype)
     }
 }
 
+// BELFRY_FAULT=sum_sequential: one after another.
+static void add_in_turn(bel_ddl_add_pair *pair, size_t size, const void *const *arrays, int count,
+                        size_t bytes, double divisor, char *out, char *also, void *scratch)
+{
+    for (size_t at = 0, length; at < bytes; at += length) {
+        length = bytes - at < BEL_DDL_ADD_BLOCK ? bytes - at : BEL_DDL_ADD_BLOCK;
+        const char *sum = (const char *)arrays[0] + at;
+        int64_t n = (int64_t)(length / size);
+        for (int i = 1; i + 1 < count; i++, sum = scratch)
+            pair(sum, (const char *)arrays[i] + at, n, 1, scratch, NULL);
+        pair(sum, (const char *)arrays[count - 1] + at, n, divisor, out + at,
+             also == NULL ? NULL : also + at);
+    }
+}
+
 void bel_ddl_add(bel_dtype dtype, const void *const *arrays, int count, size_t bytes,
                  double divisor, void *out, void *also, void *scratch)
 {
     bel_ddl_add_pair *pair = choose(dtype);
     size_t size = bel_dtype_size(dtype), block = count > 2 ? BEL_DDL_ADD_BLOCK : bytes;
+    if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) {
+        add_in_turn(pair, size, arrays, count, bytes, divisor, out, also, scratch);
+        return;
+    }
     for (size_t at = 0, length; at < bytes; at += length) {
         const char *parts[BEL_DDL_MAX_RANKS];
         int left = count;

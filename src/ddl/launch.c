@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/number.h"
 #include "base/str.h"
 
@@ -11,19 +12,22 @@
 // of the user's own, then those that start processes from within others' jobs.
 typedef struct launcher {
     const char *rank, *size;
-    const char *local_rank, *local_size; // NULL: it does not say
-    const char *hosts;                   // how many there are; NULL: it does not say
+    const char *local_rank, *local_size; // where neither is set all ranks are on one host
     const char *within; // is set where processes are started as ranks; NULL: always
     const char *job[3]; // together they name the job
 } launcher;
 
 static const launcher launchers[] = {
-    {"BELFRY_DDL_RANK", "BELFRY_DDL_SIZE", NULL, NULL, NULL, NULL, {"BELFRY_DDL_JOB"}},
+    {"BELFRY_DDL_RANK",
+     "BELFRY_DDL_SIZE",
+     "BELFRY_DDL_LOCAL_RANK",
+     "BELFRY_DDL_LOCAL_SIZE",
+     NULL,
+     {"BELFRY_DDL_JOB"}},
     {"OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE",
-     NULL,
      NULL,
      {"PMIX_NAMESPACE", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_jobid"}},
     {"RANK",
@@ -31,13 +35,11 @@ static const launcher launchers[] = {
      "LOCAL_RANK",
      "LOCAL_WORLD_SIZE",
      NULL,
-     NULL,
      {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
     {"SLURM_PROCID",
      "SLURM_NTASKS",
      "SLURM_LOCALID",
-     NULL,
-     "SLURM_STEP_NUM_NODES",
+     "SLURM_STEP_TASKS_PER_NODE",
      "SLURM_STEP_ID",
      {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
@@ -55,21 +57,45 @@ static bel_status *read_number(const char *name, int low, int high, int *out)
                    name, low, high, text == NULL ? "nothing" : text);
 }
 
+// Slurm's list "2(x3),1": two on each of three hosts, one on the fourth. -1: it is none.
+static int tasks_of_node(const char *list, int node)
+{
+    for (const char *at = list; *at != '\0'; at += *at == ',') {
+        char *end;
+        long tasks = strtol(at, &end, 10), hosts = 1;
+        if (end == at || tasks < 1 || tasks > BEL_DDL_MAX_RANKS) return -1;
+        if (strncmp(end, "(x", 2) == 0) hosts = strtol(end + 2, &end, 10);
+        if (*end == ')') end++;
+        if (hosts < 1 || (*end != ',' && *end != '\0')) return -1;
+        if (node < hosts) return (int)tasks;
+        node -= (int)hosts;
+        at = end;
+    }
+    return -1;
+}
+
+static bel_status *read_local_size(const char *name, int size, int *out)
+{
+    if (strcmp(name, "SLURM_STEP_TASKS_PER_NODE") != 0) return read_number(name, 1, size, out);
+    const char *text = getenv(name);
+    int node = 0;
+    BEL_TRY(read_number("SLURM_NODEID", 0, INT_MAX, &node));
+    *out = text == NULL ? -1 : tasks_of_node(text, node);
+    if (*out > 0 && *out <= size) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "environment variable %s: expected tasks of node %d, got %s", name, node,
+                   text == NULL ? "nothing" : text);
+}
+
 static bel_status *read_place(const launcher *l, bel_ddl_place *out)
 {
     BEL_TRY(read_number(l->size, 1, BEL_DDL_MAX_RANKS, &out->size));
     BEL_TRY(read_number(l->rank, 0, out->size - 1, &out->rank));
     out->local_rank = out->rank;
     out->local_size = out->size;
-    if (l->local_rank != NULL) BEL_TRY(read_number(l->local_rank, 0, INT_MAX, &out->local_rank));
-    if (l->local_size != NULL) BEL_TRY(read_number(l->local_size, 1, INT_MAX, &out->local_size));
-    int hosts = 1;
-    if (l->hosts != NULL && getenv(l->hosts) != NULL)
-        BEL_TRY(read_number(l->hosts, 1, INT_MAX, &hosts));
-    if (hosts == 1 && out->local_size == out->size) return NULL;
-    return BEL_ERR(BEL_UNIMPLEMENTED,
-                   "%d ranks on several hosts: all ranks must be on one (%s, %s)", out->size,
-                   l->size, l->local_size != NULL ? l->local_size : l->hosts);
+    if (getenv(l->local_rank) == NULL && getenv(l->local_size) == NULL) return NULL;
+    BEL_TRY(read_local_size(l->local_size, out->size, &out->local_size));
+    return read_number(l->local_rank, 0, out->local_size - 1, &out->local_rank);
 }
 
 static bel_status *read_job(const launcher *l, char out[BEL_DDL_JOB_TEXT])
@@ -90,6 +116,70 @@ static bel_status *read_job(const launcher *l, char out[BEL_DDL_JOB_TEXT])
                    l->job[0], l->rank);
 }
 
+// --- Where rank 0 is -----------------------------------------------------------------------------
+
+static bel_status *set_address(const char *name, const char *host, size_t length, int64_t port,
+                               bel_ddl_launch *out)
+{
+    if (length == 0 || length >= sizeof out->host || port < 1 || port > 65535) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "environment variable %s: expected HOST:PORT of rank 0, got %s", name,
+                       getenv(name));
+    }
+    bel_snprintf(out->host, sizeof out->host, "%.*s", (int)length, host);
+    out->port = (int)port;
+    return NULL;
+}
+
+// HOST:PORT, and [HOST]:PORT for an address with colons.
+static bel_status *read_own_address(const char *name, const char *text, bel_ddl_launch *out)
+{
+    const char *colon = strrchr(text, ':');
+    size_t length = colon == NULL ? 0 : (size_t)(colon - text);
+    int64_t port = 0;
+    if (colon != NULL && !bel_parse_i64(colon + 1, strlen(colon + 1), &port)) port = 0;
+    if (length > 1 && text[0] == '[' && text[length - 1] == ']') {
+        text++;
+        length -= 2;
+    }
+    return set_address(name, text, length, port, out);
+}
+
+// torchrun's own store may listen at MASTER_PORT, so ranks meet at the next one.
+static bel_status *read_torchrun_address(bel_ddl_launch *out)
+{
+    const char *host = getenv("MASTER_ADDR");
+    int port = 0;
+    if (host == NULL) return NULL;
+    BEL_TRY(read_number("MASTER_PORT", 1, 65534, &port));
+    return set_address("MASTER_ADDR", host, strlen(host), port + 1, out);
+}
+
+// Rank 0 is on the first host of the step, of "node[03-07,9],other" that is node03. The port
+// follows from the job, below those that systems give to clients.
+static bel_status *read_slurm_address(bel_ddl_launch *out)
+{
+    const char *list = getenv("SLURM_STEP_NODELIST");
+    if (list == NULL) return NULL;
+    char host[BEL_DDL_HOST_TEXT];
+    size_t length = strcspn(list, "[,");
+    size_t digits = list[length] == '[' ? strcspn(list + length + 1, "-,]") : 0;
+    if (length + digits >= sizeof host) length = digits = 0;
+    bel_snprintf(host, sizeof host, "%.*s%.*s", (int)length, list, (int)digits, list + length + 1);
+    enum { FIRST_PORT = 12000, PORTS = 20000 };
+    int port = FIRST_PORT + (int)(bel_hash64(out->job, strlen(out->job)) % PORTS);
+    return set_address("SLURM_STEP_NODELIST", host, strlen(host), port, out);
+}
+
+static bel_status *read_address(const launcher *l, bel_ddl_launch *out)
+{
+    const char *own = getenv("BELFRY_DDL_ADDRESS");
+    if (own != NULL) return read_own_address("BELFRY_DDL_ADDRESS", own, out);
+    if (strcmp(l->rank, "RANK") == 0) return read_torchrun_address(out);
+    if (strcmp(l->rank, "SLURM_PROCID") == 0) return read_slurm_address(out);
+    return NULL;
+}
+
 // In a batch script of Slurm some of srun's variables are set; it is alone.
 bel_status *bel_ddl_find_launch(bel_ddl_launch *out)
 {
@@ -99,7 +189,9 @@ bel_status *bel_ddl_find_launch(bel_ddl_launch *out)
         if (getenv(l->rank) == NULL) continue;
         if (l->within != NULL && getenv(l->within) == NULL) continue;
         BEL_TRY(read_place(l, &out->place));
-        return out->place.size > 1 ? read_job(l, out->job) : NULL;
+        if (out->place.size == 1) return NULL;
+        BEL_TRY(read_job(l, out->job));
+        return read_address(l, out);
     }
     return NULL;
 }

@@ -45,10 +45,12 @@ struct bel_ddl_region {
     header *head;
     size_t bytes;
     int file;
-    int rank, size;
-    int looks; // at a count before the processor is left to others
+    int rank, size; // within the group
+    int first, all; // the group's first rank, and how many there are in all
+    size_t chunk;   // bytes of a slot
+    int looks;      // at a count before the processor is left to others
     int64_t timeout_ns;
-    char path[PATH_TEXT], job[BEL_DDL_JOB_TEXT];
+    char path[PATH_TEXT], job[BEL_DDL_JOB_TEXT + 16];
 };
 
 // --- Where things lie ----------------------------------------------------------------------------
@@ -64,9 +66,9 @@ static size_t slots_at(int size)
     return (end + 4095) / 4096 * 4096;
 }
 
-static size_t bytes_of(int size)
+static size_t bytes_of(const bel_ddl_region *region)
 {
-    return slots_at(size) + (size_t)size * BEL_DDL_SLOTS * BEL_DDL_CHUNK;
+    return slots_at(region->size) + (size_t)region->size * BEL_DDL_SLOTS * region->chunk;
 }
 
 bel_ddl_line *bel_ddl_region_line(const bel_ddl_region *region, int rank)
@@ -78,7 +80,21 @@ bel_ddl_line *bel_ddl_region_line(const bel_ddl_region *region, int rank)
 void *bel_ddl_region_slot(const bel_ddl_region *region, int rank, uint64_t round)
 {
     size_t slot = (size_t)rank * BEL_DDL_SLOTS + (size_t)(round % BEL_DDL_SLOTS);
-    return (char *)region->head + slots_at(region->size) + slot * BEL_DDL_CHUNK;
+    return (char *)region->head + slots_at(region->size) + slot * region->chunk;
+}
+
+bel_status *bel_ddl_said_compare(int rank, const bel_ddl_said *said, int other_rank,
+                                 const bel_ddl_said *other)
+{
+    if (said->digest == other->digest) return NULL;
+    bool first = rank < other_rank;
+    const bel_ddl_said *low = first ? said : other, *high = first ? other : said;
+    bool same = strncmp(low->words, high->words, sizeof low->words) == 0;
+    return BEL_ERR(BEL_FAILED_PRECONDITION, "call %llu differs: rank %d calls %.*s, rank %d %.*s%s",
+                   (unsigned long long)low->number, first ? rank : other_rank,
+                   (int)sizeof low->words - 1, low->words, first ? other_rank : rank,
+                   (int)sizeof high->words - 1, high->words,
+                   same ? "; some have other types, shapes or places" : "");
 }
 
 // --- Failures ------------------------------------------------------------------------------------
@@ -143,13 +159,14 @@ static bel_status *look_around(bel_ddl_region *region, int rank, bel_ddl_count c
         bool gone = r != region->rank && !bel_linux_byte_is_locked(region->file, r);
         if (!gone || read_count(bel_ddl_region_line(region, r), count) >= round) continue;
         return bel_ddl_region_fail(
-            region, BEL_ERR(BEL_ABORTED, "rank %d of %d has ended; it was waited for in %s", r,
-                            region->size, doing));
+            region, BEL_ERR(BEL_ABORTED, "rank %d of %d has ended; it was waited for in %s",
+                            region->first + r, region->all, doing));
     }
     if (bel_clock_ns() < deadline) return NULL;
-    return bel_ddl_region_fail(
-        region, BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come to %s within %g s", rank,
-                        region->size, doing, (double)region->timeout_ns * 1e-9));
+    return bel_ddl_region_fail(region, BEL_ERR(BEL_DEADLINE_EXCEEDED,
+                                               "rank %d of %d has not come to %s within %g s",
+                                               region->first + rank, region->all, doing,
+                                               (double)region->timeout_ns * 1e-9));
 }
 
 // *begun is when waiting began, 0 before.
@@ -202,7 +219,7 @@ static void path_of(const char *name, char out[PATH_TEXT])
 
 static bel_status *map(bel_ddl_region *region)
 {
-    region->bytes = bytes_of(region->size);
+    region->bytes = bytes_of(region);
     void *memory = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, region->file, 0);
     if (memory == MAP_FAILED) {
         return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "shared memory of %zu bytes: %s", region->bytes,
@@ -215,7 +232,7 @@ static bel_status *map(bel_ddl_region *region)
 static bel_status *make(bel_ddl_region *region)
 {
     region->file = bel_linux_unnamed_open(FOLDER);
-    size_t bytes = bytes_of(region->size);
+    size_t bytes = bytes_of(region);
     if (region->file < 0 || posix_fallocate(region->file, 0, (off_t)bytes) != 0)
         return BEL_ERR(BEL_RESOURCE_EXHAUSTED, FOLDER ": no shared memory of %zu bytes", bytes);
     BEL_TRY(map(region));
@@ -278,15 +295,16 @@ static bel_status *find(bel_ddl_region *region, bool *out_found)
         region->file = -1;
         return NULL;
     }
-    if (head.size != (uint32_t)region->size || head.bytes != bytes_of(region->size)) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "rank %d is one of %d ranks, and rank 0 one of %u",
-                       region->rank, region->size, head.size);
+    if (head.size != (uint32_t)region->size || head.bytes != bytes_of(region)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "rank %d is one of %d ranks that share memory, and rank %d one of %u",
+                       region->first + region->rank, region->size, region->first, head.size);
     }
     BEL_TRY(map(region));
     *out_found = true;
     if (bel_linux_lock_byte(region->file, region->rank)) return NULL;
-    return BEL_ERR(BEL_ALREADY_EXISTS, "rank %d of %d is there already", region->rank,
-                   region->size);
+    return BEL_ERR(BEL_ALREADY_EXISTS, "rank %d of %d is there already",
+                   region->first + region->rank, region->all);
 }
 
 static bel_status *find_in_time(bel_ddl_region *region, int64_t deadline)
@@ -295,8 +313,8 @@ static bel_status *find_in_time(bel_ddl_region *region, int64_t deadline)
         BEL_TRY(find(region, &found));
         if (found) return NULL;
         if (bel_clock_ns() > deadline) {
-            return BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank 0 of %d has not come within %g s",
-                           region->size, (double)region->timeout_ns * 1e-9);
+            return BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come within %g s",
+                           region->first, region->all, (double)region->timeout_ns * 1e-9);
         }
         nap();
     }
@@ -328,11 +346,11 @@ static bel_status *await_all(bel_ddl_region *region, int64_t deadline)
             int lost = find_lost(region);
             bel_status *status = NULL;
             if (lost >= 0) {
-                status = BEL_ERR(BEL_ABORTED, "rank %d of %d has ended before all had come", lost,
-                                 region->size);
+                status = BEL_ERR(BEL_ABORTED, "rank %d of %d has ended before all had come",
+                                 region->first + lost, region->all);
             } else if (bel_clock_ns() > deadline) {
-                status = BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come within %g s", r,
-                                 region->size, (double)region->timeout_ns * 1e-9);
+                status = BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come within %g s",
+                                 region->first + r, region->all, (double)region->timeout_ns * 1e-9);
             }
             if (status != NULL) return bel_ddl_region_fail(region, status);
             nap();
@@ -348,19 +366,32 @@ static int count_looks(int size)
     return bel_linux_affinity_cores() >= size ? LOOKS : 0;
 }
 
-bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, double timeout_secs,
-                                bel_ddl_region **out_region)
+// Where a job has several groups each has a name of its own: hosts may share the folder.
+static void name_job(const bel_ddl_launch *launch, bel_ddl_region *region)
+{
+    bool alone = region->size == region->all;
+    bel_snprintf(region->job, sizeof region->job, "%s", launch->job);
+    size_t length = strlen(region->job);
+    if (!alone)
+        bel_snprintf(region->job + length, sizeof region->job - length, "\nfrom %d", region->first);
+}
+
+bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, bel_ddl_group group, size_t chunk,
+                                double timeout_secs, bel_ddl_region **out_region)
 {
     bel_ddl_region *region = bel_xcalloc(1, sizeof *region);
-    region->rank = launch->place.rank;
-    region->size = launch->place.size;
+    region->rank = launch->place.rank - group.first;
+    region->size = group.size;
+    region->first = group.first;
+    region->all = group.all;
+    region->chunk = chunk;
     region->looks = count_looks(region->size);
     region->timeout_ns = (int64_t)(timeout_secs * 1e9);
     region->file = -1;
     int64_t deadline = bel_clock_ns() + region->timeout_ns;
     char name[NAME_TEXT];
-    bel_snprintf(region->job, sizeof region->job, "%s", launch->job);
-    name_region(launch->job, name);
+    name_job(launch, region);
+    name_region(region->job, name);
     path_of(name, region->path);
     bool first = region->rank == 0;
     bel_status *status = first ? publish(region, deadline) : find_in_time(region, deadline);
@@ -387,7 +418,7 @@ void bel_ddl_region_leave(bel_ddl_region *region)
 
 static void path_of_memory(const bel_ddl_region *region, uint64_t number, char out[PATH_TEXT])
 {
-    char job[BEL_DDL_JOB_TEXT + 32], name[NAME_TEXT];
+    char job[BEL_DDL_JOB_TEXT + 48], name[NAME_TEXT];
     bel_snprintf(job, sizeof job, "%s\n%llu", region->job, (unsigned long long)number);
     name_region(job, name);
     path_of(name, out);

@@ -16,16 +16,25 @@
 #include "ddl/launch.h"
 
 enum {
-    BEL_DDL_CHUNK = 128 << 10, // bytes of a rank in a round: its slots stay in a core's cache
-    BEL_DDL_SLOTS = 3,         // of a rank
-    BEL_DDL_CALL_TEXT = 160,
+    BEL_DDL_SLOTS = 3, // of a rank
+    BEL_DDL_SAID_TEXT = 160,
 };
 
 // What a rank calls: two ranks whose digests differ make different calls.
-typedef struct bel_ddl_call {
+typedef struct bel_ddl_said {
+    uint64_t number; // of the call
     uint64_t digest;
-    char words[BEL_DDL_CALL_TEXT];
-} bel_ddl_call;
+    char words[BEL_DDL_SAID_TEXT];
+} bel_ddl_said;
+
+// FAILED_PRECONDITION: two ranks call different things.
+bel_status *bel_ddl_said_compare(int rank, const bel_ddl_said *said, int other_rank,
+                                 const bel_ddl_said *other) BEL_MUST_USE;
+
+// Ranks that share memory: `size` of them from `first` on, of `all`.
+typedef struct bel_ddl_group {
+    int first, size, all;
+} bel_ddl_group;
 
 typedef struct bel_ddl_line {
     _Alignas(128) _Atomic uint64_t arrived;
@@ -33,14 +42,15 @@ typedef struct bel_ddl_line {
     _Atomic uint32_t joined;
     // By the call's parity; written before the rank comes to the call's first round. Nobody is two
     // calls ahead of another, so one that is being compared is not written.
-    _Alignas(128) bel_ddl_call calls[2];
+    _Alignas(128) bel_ddl_said calls[2];
 } bel_ddl_line;
 
 typedef struct bel_ddl_region bel_ddl_region;
 
-// Joins the others, within `timeout_secs`. Errors as of bel_ddl_init.
-bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, double timeout_secs,
-                                bel_ddl_region **out_region) BEL_MUST_USE;
+// Joins the others of the group within `timeout_secs`; each has slots of `chunk` bytes, whole
+// pages. Errors as of bel_ddl_init. In what follows, `rank` counts within the group.
+bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, bel_ddl_group group, size_t chunk,
+                                double timeout_secs, bel_ddl_region **out_region) BEL_MUST_USE;
 void bel_ddl_region_leave(bel_ddl_region *region);
 
 bel_ddl_line *bel_ddl_region_line(const bel_ddl_region *region, int rank);

@@ -1,0 +1,375 @@
+#include "ddl/meet.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "ddl/settings.h"
+#include "ddl/socket.h"
+
+enum { SECRET_BYTES = 129, ANSWER_TEXT = 512, MOST_PENDING = 2 * BEL_DDL_MAX_RANKS, LOOK_MS = 20 };
+#define SECOND_NS INT64_C(1000000000)
+
+static const char KIND[16] = "belfry ddl 1";
+
+// What a rank says first on each of its connections. Hosts of one job have one order of bytes.
+typedef struct hello {
+    char kind[16];
+    int32_t rank, size, local_rank, local_size;
+    int32_t port; // at which it listens
+    char settings[BEL_DDL_SETTINGS_TEXT];
+    char secret[SECRET_BYTES + 3];
+} hello;
+
+// What rank 0 says when all have come, or when that will not be.
+typedef struct answer {
+    char kind[16];
+    int32_t code; // BEL_OK: go on
+    int32_t together;
+    char text[ANSWER_TEXT];
+    struct {
+        char host[BEL_DDL_ADDRESS_TEXT];
+        int32_t port;
+    } ranks[BEL_DDL_MAX_RANKS];
+} answer;
+
+// Who has connected and has not said all of its hello yet.
+typedef struct pending {
+    int file;
+    size_t come;
+    hello said;
+} pending;
+
+typedef struct meeting {
+    const bel_ddl_launch *launch;
+    hello own;
+    int listener; // -1: none
+    int64_t timeout_ns;
+    int files[BEL_DDL_MAX_RANKS];
+    hello said[BEL_DDL_MAX_RANKS]; // by those that have come here
+    pending waiting[MOST_PENDING];
+    int waiting_count;
+} meeting;
+
+static double seconds(const meeting *m)
+{
+    return (double)m->timeout_ns * 1e-9;
+}
+
+// --- Who comes -----------------------------------------------------------------------------------
+
+// As long for a wrong secret as for the right one.
+static bool knows_secret(const meeting *m, const hello *said)
+{
+    unsigned differs = 0;
+    for (size_t i = 0; i < sizeof said->secret; i++)
+        differs |= (unsigned)(unsigned char)(said->secret[i] ^ m->own.secret[i]);
+    return differs == 0;
+}
+
+static void turn_away(int file, bel_code code, const char *text)
+{
+    answer no = {.code = (int32_t)code};
+    const char *why;
+    memcpy(no.kind, KIND, sizeof KIND);
+    bel_snprintf(no.text, sizeof no.text, "%s", text);
+    // One that does not take it learns nothing, and its connection ends all the same.
+    (void)bel_ddl_socket_send(file, &no, sizeof no, &why);
+    (void)close(file);
+}
+
+// A hello is complete. The job fails where one of its own ranks cannot be with it; a stranger is
+// turned away.
+static bel_status *consider(meeting *m, int file, const hello *said)
+{
+    int size = m->own.size, rank = said->rank;
+    if (memcmp(said->kind, KIND, sizeof KIND) != 0 || !knows_secret(m, said)) {
+        bel_log_write(BEL_LOG_WARN, "somebody who does not know the job's secret has connected");
+        turn_away(file, BEL_UNAUTHENTICATED,
+                  "rank 0 has another secret: BELFRY_SECRET must be the same for all ranks");
+        return NULL;
+    }
+    if (rank <= m->own.rank || rank >= size || said->size != size || m->files[rank] >= 0) {
+        turn_away(file, BEL_ALREADY_EXISTS, "this rank is there already, or is none of the job's");
+        return NULL;
+    }
+    m->files[rank] = file;
+    m->said[rank] = *said;
+    if (memcmp(said->settings, m->own.settings, sizeof said->settings) == 0) return NULL;
+    return BEL_ERR(BEL_FAILED_PRECONDITION, "rank %d has %s, and rank %d %.*s", m->own.rank,
+                   m->own.settings, rank, (int)sizeof said->settings - 1, said->settings);
+}
+
+// Reads what has come of hellos; those that have ended are forgotten.
+static bel_status *take_hellos(meeting *m)
+{
+    bel_status *status = NULL;
+    for (int i = 0; i < m->waiting_count && status == NULL;) {
+        pending *p = &m->waiting[i];
+        const char *why;
+        ssize_t came = bel_ddl_socket_receive(p->file, (char *)&p->said + p->come,
+                                              sizeof p->said - p->come, &why);
+        if (came == 0) {
+            i++;
+            continue;
+        }
+        if (came > 0) p->come += (size_t)came;
+        if (came > 0 && p->come < sizeof p->said) continue;
+        pending done = *p;
+        *p = m->waiting[--m->waiting_count];
+        if (came < 0) {
+            (void)close(done.file);
+        } else {
+            status = consider(m, done.file, &done.said);
+        }
+    }
+    return status;
+}
+
+// Those that wait longest go where there is no room.
+static void take_newcomers(meeting *m)
+{
+    for (int file; (file = bel_ddl_socket_accept(m->listener)) >= 0;) {
+        if (m->waiting_count == MOST_PENDING) {
+            (void)close(m->waiting[0].file);
+            memmove(&m->waiting[0], &m->waiting[1], sizeof m->waiting - sizeof m->waiting[0]);
+            m->waiting_count--;
+        }
+        m->waiting[m->waiting_count++] = (pending){.file = file};
+    }
+}
+
+static void look(const meeting *m)
+{
+    struct pollfd entries[MOST_PENDING + 1];
+    for (int i = 0; i < m->waiting_count; i++)
+        entries[i] = (struct pollfd){.fd = m->waiting[i].file, .events = POLLIN};
+    entries[m->waiting_count] = (struct pollfd){.fd = m->listener, .events = POLLIN};
+    (void)poll(entries, (nfds_t)m->waiting_count + 1, LOOK_MS);
+}
+
+static int first_missing(const meeting *m)
+{
+    for (int r = m->own.rank + 1; r < m->own.size; r++)
+        if (m->files[r] < 0) return r;
+    return -1;
+}
+
+static int first_lost(const meeting *m)
+{
+    for (int r = 0; r < m->own.size; r++)
+        if (m->files[r] >= 0 && bel_ddl_socket_has_ended(m->files[r])) return r;
+    return -1;
+}
+
+// Until all ranks above this one have come here.
+static bel_status *collect(meeting *m)
+{
+    int64_t deadline = bel_clock_ns() + m->timeout_ns;
+    for (int missing; (missing = first_missing(m)) >= 0;) {
+        look(m);
+        take_newcomers(m);
+        BEL_TRY(take_hellos(m));
+        int lost = first_lost(m);
+        if (lost >= 0) {
+            return BEL_ERR(BEL_ABORTED, "rank %d of %d has ended before all had come", lost,
+                           m->own.size);
+        }
+        if (bel_clock_ns() > deadline) {
+            return BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come within %g s", missing,
+                           m->own.size, seconds(m));
+        }
+    }
+    return NULL;
+}
+
+// --- Rank 0 --------------------------------------------------------------------------------------
+
+// Ranks that follow each other on every host, as many on each: those of a host can share memory.
+static int find_together(const meeting *m)
+{
+    int together = m->own.local_size;
+    for (int r = 0; r < m->own.size; r++) {
+        const hello *said = r == 0 ? &m->own : &m->said[r];
+        if (said->local_size != together || said->local_rank != r % together) return 1;
+    }
+    return m->own.size % together == 0 ? together : 1;
+}
+
+static void answer_all(const meeting *m, const answer *text)
+{
+    int64_t deadline = bel_clock_ns() + SECOND_NS;
+    const char *why;
+    for (int r = 1; r < m->own.size; r++)
+        if (m->files[r] >= 0) // who cannot be told finds the connection closed
+            (void)bel_ddl_socket_send_all(m->files[r], text, sizeof *text, deadline, &why);
+}
+
+static bel_status *be_met(meeting *m, int *out_together)
+{
+    int port;
+    answer text = {.code = BEL_OK};
+    memcpy(text.kind, KIND, sizeof KIND);
+    BEL_TRY(bel_ddl_socket_listen(m->launch->host, m->launch->port, &m->listener, &port));
+    bel_status *status = collect(m);
+    if (status != NULL) {
+        text.code = (int32_t)bel_status_code(status);
+        bel_snprintf(text.text, sizeof text.text, "%s", bel_status_message(status));
+    }
+    for (int r = 1; r < m->own.size && status == NULL; r++) {
+        bel_ddl_socket_address(m->files[r], true, text.ranks[r].host);
+        text.ranks[r].port = m->said[r].port;
+    }
+    text.together = *out_together = find_together(m);
+    answer_all(m, &text);
+    return status;
+}
+
+// --- Other ranks ---------------------------------------------------------------------------------
+
+static bel_status *lost_zero(const meeting *m, const char *why)
+{
+    return BEL_ERR(BEL_ABORTED, "rank 0 of %d has ended before all had come: %s", m->own.size, why);
+}
+
+static bel_status *find_zero(meeting *m)
+{
+    int64_t deadline = bel_clock_ns() + m->timeout_ns;
+    for (;;) {
+        bel_status *status =
+            bel_ddl_socket_connect(m->launch->host, m->launch->port, deadline, &m->files[0]);
+        if (status == NULL) return NULL;
+        if (bel_clock_ns() > deadline) {
+            bel_status *late =
+                BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank 0 of %d has not come within %g s: %s",
+                        m->own.size, seconds(m), bel_status_message(status));
+            bel_status_destroy(status);
+            return late;
+        }
+        bel_status_ignore(status); // it may come yet
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+}
+
+// Listens where this rank's own side of the connection to rank 0 is: others reach it there.
+static bel_status *greet_zero(meeting *m)
+{
+    char host[BEL_DDL_ADDRESS_TEXT];
+    int port;
+    const char *why;
+    bel_ddl_socket_address(m->files[0], false, host);
+    BEL_TRY(bel_ddl_socket_listen(host, 0, &m->listener, &port));
+    m->own.port = port;
+    int64_t deadline = bel_clock_ns() + m->timeout_ns;
+    if (!bel_ddl_socket_send_all(m->files[0], &m->own, sizeof m->own, deadline, &why))
+        return lost_zero(m, why);
+    return NULL;
+}
+
+static bel_status *hear_zero(const meeting *m, answer *out)
+{
+    // Rank 0 may have begun to wait as late as this rank now does; it knows who is missing.
+    int64_t deadline = bel_clock_ns() + m->timeout_ns + SECOND_NS;
+    const char *why;
+    if (!bel_ddl_socket_receive_all(m->files[0], out, sizeof *out, deadline, &why))
+        return lost_zero(m, why);
+    if (memcmp(out->kind, KIND, sizeof KIND) != 0)
+        return lost_zero(m, "it is another program, or another version of Belfry's");
+    if (out->code == BEL_OK) return NULL;
+    out->text[sizeof out->text - 1] = '\0';
+    return BEL_ERR((bel_code)out->code, "%s", out->text);
+}
+
+static bel_status *greet_lower(meeting *m, answer *where)
+{
+    int64_t deadline = bel_clock_ns() + m->timeout_ns;
+    const char *why;
+    for (int r = 1; r < m->own.rank; r++) {
+        where->ranks[r].host[BEL_DDL_ADDRESS_TEXT - 1] = '\0';
+        BEL_TRY_CTX(bel_ddl_socket_connect(where->ranks[r].host, where->ranks[r].port, deadline,
+                                           &m->files[r]),
+                    "rank %d of %d cannot be reached", r, m->own.size);
+        if (!bel_ddl_socket_send_all(m->files[r], &m->own, sizeof m->own, deadline, &why)) {
+            return BEL_ERR(BEL_ABORTED, "rank %d of %d has ended before all had come: %s", r,
+                           m->own.size, why);
+        }
+    }
+    return NULL;
+}
+
+static bel_status *meet_others(meeting *m, int *out_together)
+{
+    answer where;
+    BEL_TRY(find_zero(m));
+    BEL_TRY(greet_zero(m));
+    BEL_TRY(hear_zero(m, &where));
+    *out_together = where.together < 1 ? 1 : where.together;
+    BEL_TRY(greet_lower(m, &where));
+    return collect(m);
+}
+
+// --- Both ----------------------------------------------------------------------------------------
+
+static bool is_of_this_host(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+           strncmp(host, "127.", 4) == 0;
+}
+
+static bel_status *begin(const bel_ddl_launch *launch, const char *settings, meeting *m)
+{
+    const bel_ddl_place *place = &launch->place;
+    const char *secret = getenv("BELFRY_SECRET");
+    m->own = (hello){.rank = place->rank,
+                     .size = place->size,
+                     .local_rank = place->local_rank,
+                     .local_size = place->local_size};
+    memcpy(m->own.kind, KIND, sizeof KIND);
+    bel_snprintf(m->own.settings, sizeof m->own.settings, "%s", settings);
+    if (launch->host[0] == '\0') {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "ranks that do not share memory: expected BELFRY_DDL_ADDRESS=HOST:PORT in "
+                       "the environment of all ranks, where rank 0 can listen");
+    }
+    if (secret != NULL && strlen(secret) >= SECRET_BYTES) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "environment variable BELFRY_SECRET: expected up to %d characters, got %zu",
+                       SECRET_BYTES - 1, strlen(secret));
+    }
+    if (secret == NULL && place->rank == 0 && !is_of_this_host(launch->host)) {
+        bel_log_write(BEL_LOG_WARN, "BELFRY_SECRET is not set: whoever reaches %s port %d can join",
+                      launch->host, launch->port);
+    }
+    bel_snprintf(m->own.secret, sizeof m->own.secret, "%s", secret == NULL ? "" : secret);
+    return NULL;
+}
+
+bel_status *bel_ddl_meet(const bel_ddl_launch *launch, const char *settings, double timeout_secs,
+                         bel_ddl_meeting *out)
+{
+    meeting *m = bel_xcalloc(1, sizeof *m);
+    m->launch = launch;
+    m->listener = -1;
+    m->timeout_ns = (int64_t)(timeout_secs * 1e9);
+    for (int r = 0; r < BEL_DDL_MAX_RANKS; r++)
+        m->files[r] = -1;
+    bel_status *status = begin(launch, settings, m);
+    if (status == NULL) {
+        status =
+            launch->place.rank == 0 ? be_met(m, &out->together) : meet_others(m, &out->together);
+    }
+    for (int i = 0; i < m->waiting_count; i++)
+        (void)close(m->waiting[i].file);
+    if (m->listener >= 0) (void)close(m->listener);
+    for (int r = 0; r < BEL_DDL_MAX_RANKS && status != NULL; r++)
+        if (m->files[r] >= 0) (void)close(m->files[r]);
+    memcpy(out->files, m->files, sizeof out->files);
+    bel_free(m);
+    return status;
+}

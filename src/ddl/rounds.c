@@ -1,0 +1,335 @@
+// A sum by shares. A round takes as much of the tensors as fits into a rank's slot. Each member of
+// a group adds one share of the round's lines, of which it reads its own part where it is: tensors
+// move through the slots once, and none of their parts that a rank adds itself. Sums lie in a slot,
+// from where the others take them. While one round's shares are added the next one is packed:
+//
+//   pack(k), come to k      the others may read what this rank has packed
+//   await all at k
+//   add own share of k; among groups: add what their members have of it
+//   done with k
+//   pack(k + 1), come to k + 1
+//   await all done with k
+//   take the other shares of k
+//
+// A sum at once, for little: every rank packs all it has, waits for all, and adds everything
+// itself, so one wait is enough.
+//
+// Tensors that all have mapped (bel_ddl_alloc) go through the same rounds without being packed:
+// their place in the slots stays empty.
+//
+// Slots are used again three rounds later. pack(k + 3) follows the wait for all at k + 2; who has
+// come there has taken its shares of k.
+#include "ddl/rounds.h"
+
+#include "ddl/between.h"
+
+enum { AT_ONCE_BYTES = 8 << 10 }; // of all members, up to which every one adds them itself
+
+// --- Where things are ----------------------------------------------------------------------------
+
+// Where a member's share of `used` bytes begins; that of the next one is where it ends.
+static size_t share_begin(const bel_ddl_call *c, size_t used, int member)
+{
+    size_t lines = used / BEL_DDL_LINE;
+    return lines * (size_t)member / (size_t)c->members * BEL_DDL_LINE;
+}
+
+static char *slot_of(const bel_ddl_call *c, const bel_ddl_round *r, int member)
+{
+    return bel_ddl_region_slot(c->region, member, r->number);
+}
+
+// Where a member has the piece in memory that all have mapped.
+static char *part_of(const bel_ddl_call *c, const bel_ddl_piece *p, int member)
+{
+    return p->data + ((ptrdiff_t)member - c->member) * (ptrdiff_t)p->memory->stride;
+}
+
+// Where a member's values of the piece are read.
+static char *values_of(const bel_ddl_call *c, const bel_ddl_round *r, const bel_ddl_piece *p,
+                       int member)
+{
+    if (member == c->member) return p->data;
+    return p->memory != NULL ? part_of(c, p, member) : slot_of(c, r, member) + p->place;
+}
+
+// Where the sums of a member's share are: in its tensor where all see it; else in the slot of the
+// next one, over what that has packed there. So lines go to and fro between processors with what is
+// written in them, and a rank that packs finds its own.
+static char *sums_of(const bel_ddl_call *c, const bel_ddl_round *r, const bel_ddl_piece *p,
+                     int member)
+{
+    if (c->region == NULL) return p->data;
+    if (p->memory != NULL) return part_of(c, p, member);
+    return slot_of(c, r, (member + 1) % c->members) + p->place;
+}
+
+static bool is_among_groups(const bel_ddl_call *c)
+{
+    return c->members < c->ddl->place.size;
+}
+
+static void tell(const bel_ddl_call *c, bel_ddl_count count, const bel_ddl_round *r)
+{
+    if (c->region != NULL) bel_ddl_region_tell(c->region, count, r->number);
+}
+
+static bel_status *await(const bel_ddl_call *c, bel_ddl_count count, const bel_ddl_round *r)
+{
+    return c->region == NULL ? NULL : bel_ddl_region_await(c->region, count, r->number, c->name);
+}
+
+// --- The parts of a round ------------------------------------------------------------------------
+
+// Packs what lies in [from, to) of the round.
+static void pack(const bel_ddl_call *c, const bel_ddl_round *r, size_t from, size_t to)
+{
+    if (c->region == NULL) return;
+    char *slot = slot_of(c, r, c->member);
+    bel_ddl_walk walk = bel_ddl_walk_begin(c, r, from, to);
+    for (bel_ddl_piece p; bel_ddl_walk_next(&walk, &p);)
+        if (p.memory == NULL) memcpy(slot + p.place, p.data, p.bytes);
+}
+
+static void give_all(const bel_ddl_call *c, const bel_ddl_round *r)
+{
+    pack(c, r, 0, r->used);
+}
+
+// What other members add of the round.
+static void give_others(const bel_ddl_call *c, const bel_ddl_round *r)
+{
+    pack(c, r, 0, share_begin(c, r->used, c->member));
+    pack(c, r, share_begin(c, r->used, c->member + 1), r->used);
+}
+
+// The members' values of a piece; `packed`: this one's, too, are read from its slot.
+static void gather_values(const bel_ddl_call *c, const bel_ddl_round *r, const bel_ddl_piece *p,
+                          bool packed, const void *out[BEL_DDL_MAX_RANKS])
+{
+    for (int i = 0; i < c->members; i++)
+        out[i] = packed && c->region != NULL ? slot_of(c, r, i) + p->place : values_of(c, r, p, i);
+}
+
+// What the group has of [from, to), added up into the share that goes to other groups.
+static void add_group(const bel_ddl_call *c, const bel_ddl_round *r, size_t from, size_t to,
+                      bool packed)
+{
+    bel_ddl_walk walk = bel_ddl_walk_begin(c, r, from, to);
+    for (bel_ddl_piece p; bel_ddl_walk_next(&walk, &p);) {
+        const void *values[BEL_DDL_MAX_RANKS];
+        char *out = c->ddl->share + (p.place - from);
+        gather_values(c, r, &p, packed, values);
+        if (c->members == 1) {
+            memcpy(out, values[0], p.bytes);
+        } else {
+            bel_ddl_add(p.dtype, values, c->members, p.bytes, 1, out, NULL, c->ddl->scratch);
+        }
+    }
+}
+
+// The share as other groups' members have it, too: to this rank's tensors, and where its own group
+// takes it from.
+static void put_share(const bel_ddl_call *c, const bel_ddl_round *r, size_t from, size_t to,
+                      bool for_group)
+{
+    bel_ddl_walk walk = bel_ddl_walk_begin(c, r, from, to);
+    for (bel_ddl_piece p; bel_ddl_walk_next(&walk, &p);) {
+        const char *sums = c->ddl->share + (p.place - from);
+        memcpy(p.data, sums, p.bytes);
+        char *also = for_group ? sums_of(c, r, &p, c->member) : p.data;
+        if (also != p.data) memcpy(also, sums, p.bytes);
+    }
+}
+
+static bel_status *add_between(bel_ddl_call *c, const bel_ddl_round *r, size_t from, size_t to,
+                               bool at_once)
+{
+    add_group(c, r, from, to, at_once);
+    BEL_TRY(bel_ddl_between_sum(c, r, from, to, c->ddl->share));
+    put_share(c, r, from, to, !at_once);
+    return NULL;
+}
+
+// This rank's share; its own values are those of its tensors, where the sums go as well.
+static bel_status *add_share(bel_ddl_call *c, const bel_ddl_round *r)
+{
+    size_t from = share_begin(c, r->used, c->member), to = share_begin(c, r->used, c->member + 1);
+    if (is_among_groups(c)) return add_between(c, r, from, to, false);
+    bel_ddl_walk walk = bel_ddl_walk_begin(c, r, from, to);
+    for (bel_ddl_piece p; bel_ddl_walk_next(&walk, &p);) {
+        const void *values[BEL_DDL_MAX_RANKS];
+        gather_values(c, r, &p, false, values);
+        char *sums = sums_of(c, r, &p, c->member);
+        bel_ddl_add(p.dtype, values, c->members, p.bytes, c->divisor, p.data,
+                    sums == p.data ? NULL : sums, c->ddl->scratch);
+    }
+    return NULL;
+}
+
+// All of the round, from the slots: nobody writes there.
+static bel_status *add_everything(bel_ddl_call *c, const bel_ddl_round *r)
+{
+    if (is_among_groups(c)) return add_between(c, r, 0, r->used, true);
+    bel_ddl_walk walk = bel_ddl_walk_begin(c, r, 0, r->used);
+    for (bel_ddl_piece p; bel_ddl_walk_next(&walk, &p);) {
+        const void *values[BEL_DDL_MAX_RANKS];
+        gather_values(c, r, &p, true, values);
+        bel_ddl_add(p.dtype, values, c->members, p.bytes, c->divisor, p.data, NULL,
+                    c->ddl->scratch);
+    }
+    return NULL;
+}
+
+static void take_share(const bel_ddl_call *c, const bel_ddl_round *r, int member)
+{
+    size_t from = share_begin(c, r->used, member), to = share_begin(c, r->used, member + 1);
+    bel_ddl_walk walk = bel_ddl_walk_begin(c, r, from, to);
+    for (bel_ddl_piece p; bel_ddl_walk_next(&walk, &p);)
+        memcpy(p.data, sums_of(c, r, &p, member), p.bytes);
+}
+
+static void take_others(const bel_ddl_call *c, const bel_ddl_round *r)
+{
+    for (int i = 1; i < c->members; i++)
+        take_share(c, r, (c->member + i) % c->members);
+}
+
+// --- Calls ---------------------------------------------------------------------------------------
+
+// All members have come to the call's first round.
+static bel_status *compare_calls(const bel_ddl_call *c)
+{
+    int first = c->ddl->group.first;
+    uint64_t parity = c->said.number & 1;
+    if (c->region == NULL) return NULL;
+    const bel_ddl_said *said = &bel_ddl_region_line(c->region, 0)->calls[parity];
+    for (int i = 1; i < c->members; i++) {
+        const bel_ddl_said *other = &bel_ddl_region_line(c->region, i)->calls[parity];
+        BEL_TRY(bel_ddl_said_compare(first, said, first + i, other));
+    }
+    return NULL;
+}
+
+// A call begins with a round that all members come to, having given what others read of it; NULL:
+// nothing.
+static bel_status *begin_rounds(const bel_ddl_call *c,
+                                void (*give)(const bel_ddl_call *, const bel_ddl_round *),
+                                bel_ddl_round *now, bel_ddl_cursor *next)
+{
+    if (c->region != NULL)
+        bel_ddl_region_line(c->region, c->member)->calls[c->said.number & 1] = c->said;
+    *next = bel_ddl_round_begin(c, (bel_ddl_cursor){0}, now);
+    if (give != NULL) give(c, now);
+    tell(c, BEL_DDL_ARRIVED, now);
+    BEL_TRY(await(c, BEL_DDL_ARRIVED, now));
+    return compare_calls(c);
+}
+
+// Where others have read this rank's tensors, they must have done so before it writes there again.
+static bel_status *end_rounds(const bel_ddl_call *c)
+{
+    if (!c->direct) return NULL;
+    bel_ddl_round last = {.number = ++c->ddl->rounds};
+    tell(c, BEL_DDL_ARRIVED, &last);
+    return await(c, BEL_DDL_ARRIVED, &last);
+}
+
+static bel_status *sum_at_once(bel_ddl_call *c)
+{
+    bel_ddl_round now;
+    bel_ddl_cursor next;
+    BEL_TRY(begin_rounds(c, give_all, &now, &next));
+    for (;;) {
+        BEL_TRY(add_everything(c, &now));
+        if (bel_ddl_call_is_at_end(c, next)) return NULL;
+        next = bel_ddl_round_begin(c, next, &now);
+        give_all(c, &now);
+        tell(c, BEL_DDL_ARRIVED, &now);
+        BEL_TRY(await(c, BEL_DDL_ARRIVED, &now));
+    }
+}
+
+static bel_status *sum_by_shares(bel_ddl_call *c)
+{
+    bel_ddl_round now, following;
+    bel_ddl_cursor next;
+    BEL_TRY(begin_rounds(c, give_others, &now, &next));
+    for (;;) {
+        BEL_TRY(add_share(c, &now));
+        tell(c, BEL_DDL_DONE, &now);
+        bool more = !bel_ddl_call_is_at_end(c, next);
+        if (more) {
+            next = bel_ddl_round_begin(c, next, &following);
+            give_others(c, &following);
+            tell(c, BEL_DDL_ARRIVED, &following);
+        }
+        BEL_TRY(await(c, BEL_DDL_DONE, &now));
+        take_others(c, &now);
+        if (!more) return end_rounds(c);
+        now = following;
+        BEL_TRY(await(c, BEL_DDL_ARRIVED, &now));
+    }
+}
+
+bel_status *bel_ddl_rounds_sum(bel_ddl_call *c)
+{
+    size_t bytes = bel_ddl_call_bytes(c);
+    bool at_once = c->mode.letter == 'o' || bytes <= AT_ONCE_BYTES / (size_t)c->members;
+    c->direct = !at_once && c->region != NULL && c->ddl->memory_count > 0;
+    return at_once ? sum_at_once(c) : sum_by_shares(c);
+}
+
+bel_status *bel_ddl_rounds_meet(bel_ddl_call *c)
+{
+    bel_ddl_round now;
+    bel_ddl_cursor next;
+    BEL_TRY(begin_rounds(c, NULL, &now, &next));
+    return bel_ddl_between_meet(c);
+}
+
+// The member of this group that has the root's values first.
+static bool is_first_of_group(const bel_ddl_call *c)
+{
+    return c->member == c->root % c->members;
+}
+
+// The root's values of a round come to this group, and are packed for its other members.
+static bel_status *bring(bel_ddl_call *c, const bel_ddl_round *r)
+{
+    if (is_among_groups(c)) {
+        if (c->ddl->place.rank == c->root) {
+            bel_ddl_walk walk = bel_ddl_walk_begin(c, r, 0, r->used);
+            for (bel_ddl_piece p; bel_ddl_walk_next(&walk, &p);)
+                memcpy(c->ddl->share + p.place, p.data, p.bytes);
+        }
+        BEL_TRY(bel_ddl_between_spread(c, c->ddl->share, r->used));
+        if (c->ddl->place.rank != c->root) put_share(c, r, 0, r->used, false);
+    }
+    give_all(c, r);
+    return NULL;
+}
+
+static void take_all(const bel_ddl_call *c, const bel_ddl_round *r)
+{
+    bel_ddl_walk walk = bel_ddl_walk_begin(c, r, 0, r->used);
+    for (bel_ddl_piece p; bel_ddl_walk_next(&walk, &p);)
+        memcpy(p.data, values_of(c, r, &p, c->root % c->members), p.bytes);
+}
+
+bel_status *bel_ddl_rounds_spread(bel_ddl_call *c)
+{
+    bool first = is_first_of_group(c);
+    bel_ddl_cursor next = {0};
+    c->direct = c->region != NULL && c->ddl->memory_count > 0;
+    BEL_TRY(bel_ddl_rounds_meet(c));
+    while (!bel_ddl_call_is_at_end(c, next)) {
+        bel_ddl_round now;
+        next = bel_ddl_round_begin(c, next, &now);
+        if (first) BEL_TRY(bring(c, &now));
+        tell(c, BEL_DDL_ARRIVED, &now);
+        BEL_TRY(await(c, BEL_DDL_ARRIVED, &now));
+        if (!first) take_all(c, &now);
+    }
+    return end_rounds(c);
+}

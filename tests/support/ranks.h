@@ -1,0 +1,53 @@
+// Ranks of the DDL calls as children of a test. In a child nothing of cmocka's is called: what it
+// finds wrong ends it with a line on stderr and the number of its line.
+#ifndef BELFRY_TESTS_SUPPORT_RANKS_H
+#define BELFRY_TESTS_SUPPORT_RANKS_H
+
+#include <sys/types.h>
+
+#include "belfry/ddl.h"
+
+// What a rank does; its exit status: 0 is well.
+typedef int (*bel_rank_body)(int rank, int size);
+
+// A word for a job, and an address for its rank 0 in the environment; a connection to that as soon
+// as somebody listens there.
+const char *bel_new_job(void);
+int bel_connect_to_job(void);
+
+// A rank of `size`, of which `local_size` are told that they share a host.
+pid_t bel_start_rank(bel_rank_body body, int rank, int size, int local_size, const char *job);
+int bel_exit_of(pid_t child); // 128 + the signal, where one has ended it
+void bel_run_ranks(bel_rank_body body, int size, int local_size); // all must end well
+
+// In a rank.
+void bel_need(bool holds, const char *what, int line);
+void bel_need_ok(bel_status *status, int line);
+void bel_need_fails(bel_status *status, bel_code code, const char *part, int line);
+#define NEED(condition) bel_need((condition), #condition, __LINE__)
+#define NEED_OK(expression) bel_need_ok((expression), __LINE__)
+#define NEED_FAILS(expression, code, part) bel_need_fails((expression), (code), (part), __LINE__)
+
+bel_ddl *bel_begin_rank(void); // with the default options and 60 seconds
+bel_tensor bel_vector(bel_dtype dtype, int64_t n, void *data);
+
+// Tensors of several types whose sums are exact.
+enum { BEL_MOST_TENSORS = 200 };
+typedef struct bel_tensors {
+    bel_tensor list[BEL_MOST_TENSORS];
+    int count;
+} bel_tensors;
+
+void bel_add_tensor(bel_tensors *all, bel_dtype dtype, int64_t n);
+void bel_free_tensors(bel_tensors *all);
+int64_t bel_rank_number(int rank, int64_t i); // rank's element i
+void bel_fill_tensor(const bel_tensor *tensor, int rank);
+double bel_tensor_element(const bel_tensor *tensor, int64_t i);
+// All the tensors are summed or averaged twice, and are what they must be.
+void bel_reduce_tensors(bel_ddl *ddl, bel_tensors *all, bel_ddl_op op);
+// Sizes from none to several slots, cut at odd places; then many tensors of mixed sizes and types.
+int bel_sum_sizes(int rank, int size);
+int bel_sum_mixed(int rank, int size);
+int bel_spread_values(int rank, int size); // rank 0's
+
+#endif
