@@ -1,12 +1,15 @@
 /// Collectives: operations in the middle of a step in which all replicas take part, each with a
 /// value of its own.
 ///
-/// ```c bel_value *sum = bel_all_reduce(graph, bel_reduce_sum(graph, x, NULL, 0, false),
-/// BEL_REDUCE_SUM); ```
+/// ```c
+/// bel_value *sum = bel_all_reduce(graph, bel_reduce_sum(graph, x, NULL, 0, false),
+///                                 BEL_REDUCE_SUM);
+/// ```
 ///
 /// All replicas run one and the same graph, so all of them call the same collectives in the same
 /// order; what depends on the replica is computed from bel_replica_id. Those that do not wait for
-/// each other are exchanged together, so a nest of tensors is a loop over its tensors.
+/// each other are exchanged together, so a nest of tensors is a loop over its tensors, as
+/// bel_all_reduce_n is.
 ///
 /// **Who takes part.** In training the replicas of a step that have examples, which in async and
 /// bounded modes are those of one worker; where there is a single one, and in evaluation and
@@ -51,6 +54,11 @@ BEL_API bel_value *bel_replica_id(bel_graph *graph);
 #define bel_all_reduce(graph, value, op)                                                           \
     bel_all_reduce_at((graph), (value), (op), __FILE__, __LINE__)
 
+/// Replaces each of `count` values, of mixed types and shapes, by its reduction over the replicas, in
+/// one exchange where none of them waits for another.
+#define bel_all_reduce_n(graph, values, count, op)                                                 \
+    bel_all_reduce_n_at((graph), (values), (count), (op), __FILE__, __LINE__)
+
 /// Values of all replicas one behind the other, along a new leading axis of bel_replica_count. Any
 /// type; rank up to BEL_MAX_RANK - 1.
 #define bel_all_gather(graph, value) bel_all_gather_at((graph), (value), __FILE__, __LINE__)
@@ -65,6 +73,10 @@ BEL_API bel_value *bel_replica_id(bel_graph *graph);
 /// has no examples, the step fails with FAILED_PRECONDITION.
 #define bel_broadcast(graph, value, source)                                                        \
     bel_broadcast_at((graph), (value), (source), __FILE__, __LINE__)
+
+/// Replaces each of `count` values by that of replica `source`, as bel_all_reduce_n does.
+#define bel_broadcast_n(graph, values, count, source)                                              \
+    bel_broadcast_n_at((graph), (values), (count), (source), __FILE__, __LINE__)
 
 /// What bel_map_reduce and bel_map_gather do with an item. Called while the graph is built, once
 /// for each item of a replica; `item` has the shape of items[i].
@@ -84,12 +96,16 @@ typedef bel_value *bel_map_item_fn(void *user, bel_graph *graph, bel_value *item
 /// What the macros above call, with the place for messages; the file's name is copied.
 BEL_API bel_value *bel_all_reduce_at(bel_graph *graph, bel_value *value, bel_reduce_op op,
                                      const char *file, int line);
+BEL_API void bel_all_reduce_n_at(bel_graph *graph, bel_value **values, int count, bel_reduce_op op,
+                                 const char *file, int line);
 BEL_API bel_value *bel_all_gather_at(bel_graph *graph, bel_value *value, const char *file,
                                      int line);
 BEL_API bel_value *bel_reduce_scatter_at(bel_graph *graph, bel_value *value, bel_reduce_op op,
                                          const char *file, int line);
 BEL_API bel_value *bel_broadcast_at(bel_graph *graph, bel_value *value, int source,
                                     const char *file, int line);
+BEL_API void bel_broadcast_n_at(bel_graph *graph, bel_value **values, int count, int source,
+                                const char *file, int line);
 BEL_API bel_value *bel_map_reduce_at(bel_graph *graph, bel_value *const *items, int count,
                                      bel_map_item_fn *map, void *user, bel_reduce_op op,
                                      const char *file, int line);

@@ -150,13 +150,18 @@ static char *find_folder(void)
     return home != NULL && home[0] == '/' ? bel_strf("%s/.cache/belfry", home) : NULL;
 }
 
+static bool is_same(const bel_ddl_mode *a, const bel_ddl_mode *b)
+{
+    return a->letter == b->letter && memcmp(a->dims, b->dims, sizeof a->dims) == 0;
+}
+
 static void take_choice(const bel_ddl *ddl, bel_ddl_choices *choices, int k, const char *text)
 {
     bel_ddl_mode way, ways[BEL_DDL_MOST_WAYS];
     bel_status *status = bel_ddl_mode_parse(text, &way);
     int count = bel_ddl_list_ways(ddl, class_bytes(k), ways);
     for (int i = 0; i < count && status == NULL; i++) {
-        if (memcmp(&ways[i], &way, sizeof way) != 0) continue;
+        if (!is_same(&ways[i], &way)) continue;
         choices->known[k] = true;
         choices->ways[k] = way;
     }

@@ -143,6 +143,13 @@ bel_value *bel_all_reduce_at(bel_graph *graph, bel_value *value, bel_reduce_op o
                       line);
 }
 
+void bel_all_reduce_n_at(bel_graph *graph, bel_value **values, int count, bel_reduce_op op,
+                         const char *file, int line)
+{
+    for (int i = 0; i < count; i++)
+        values[i] = bel_all_reduce_at(graph, values[i], op, file, line);
+}
+
 bel_value *bel_all_gather_at(bel_graph *graph, bel_value *value, const char *file, int line)
 {
     return collective(graph, (bel_collective){.op = BEL_OP_ALL_GATHER}, value, file, line);
@@ -160,6 +167,13 @@ bel_value *bel_broadcast_at(bel_graph *graph, bel_value *value, int source, cons
 {
     return collective(graph, (bel_collective){.op = BEL_OP_BROADCAST_FROM, .source = source}, value,
                       file, line);
+}
+
+void bel_broadcast_n_at(bel_graph *graph, bel_value **values, int count, int source,
+                        const char *file, int line)
+{
+    for (int i = 0; i < count; i++)
+        values[i] = bel_broadcast_at(graph, values[i], source, file, line);
 }
 
 // --- Lists of items ------------------------------------------------------------------------------

@@ -28,6 +28,55 @@ wait
 check "torchrun's ranks print the same" cmp -s out.txt ranks-2.txt
 check "and the second one nothing" test ! -s second.txt
 
+# --- Hosts, played by groups of two; what is exchanged stays the same to the bit
+# A port that nobody else is given: it stays bound here, where nobody listens.
+python3 -c '
+import signal, socket
+held = socket.socket()
+held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+held.bind(("127.0.0.1", 0))
+print(held.getsockname()[1], flush=True)
+signal.pause()' >port.txt &
+holder=$!
+until [ -s port.txt ]; do sleep 0.05; done
+port=$(cat port.txt)
+play_host_rank() { # RANK
+    env BELFRY_DDL_RANK="$1" BELFRY_DDL_SIZE=4 BELFRY_DDL_LOCAL_RANK=$(($1 % 2)) BELFRY_DDL_LOCAL_SIZE=2 \
+        BELFRY_DDL_JOB="hosts-$$" BELFRY_DDL_ADDRESS="127.0.0.1:$port" BELFRY_SECRET="between these hosts" \
+        "$program" "$TRAIN_CSV" 300
+}
+others=()
+for rank in 1 2 3; do
+    play_host_rank "$rank" >"rank-$rank.txt" &
+    others+=("$!")
+done
+run_ok play_host_rank 0
+wait "${others[@]}"
+kill "$holder"
+check "two hosts of two ranks print what four ranks of one do" cmp -s out.txt ranks-4.txt
+
+# --- Other ways of a sum
+export BELFRY_DDL_OPTIONS='mode=m order=fast check=1e-5' XDG_CACHE_HOME=$PWD/cache
+run_ok mpirun --allow-run-as-root --oversubscribe -np 2 "$program" "$TRAIN_CSV" 300
+check "Open MPI's two ranks have the same sums" cmp -s out.txt ranks-2.txt
+run_fails 1 ') ended with exit code 1' belfry local ranks --rank_count 2 -- "$program" "$TRAIN_CSV" 300
+check "mode m is for ranks of mpirun" grep -q '^ranks: mode m: expected ranks that mpirun has started' err.txt
+BELFRY_DDL_OPTIONS='mode=p'
+for turn in measures reads; do
+    run_ok belfry local ranks --rank_count 4 -- "$program" "$TRAIN_CSV" 300
+    check "mode p $turn, and has the same bits" cmp -s out.txt ranks-4.txt
+    equal "files of choices" "$(find cache/belfry -name 'ddl-*.json' | wc -l)" 1
+    cp cache/belfry/ddl-*.json "$turn.json"
+done
+check "the second job takes the first one's choices" cmp -s measures.json reads.json
+check "they name what they depend on" grep -q 'Belfry .*mode p.*cores' reads.json
+run_ok belfry local ranks --rank_count 2 -- "$program" "$TRAIN_CSV" 300
+equal "other ranks choose for themselves: files" "$(find cache/belfry -name 'ddl-*.json' | wc -l)" 2
+for file in cache/belfry/ddl-*.json; do echo 'no JSON' >"$file"; done
+run_ok belfry local ranks --rank_count 2 -- "$program" "$TRAIN_CSV" 300
+check "a file that cannot be read is measured again, and said" grep -q 'mode p: .*ddl-.*all is measured' err.txt
+unset BELFRY_DDL_OPTIONS XDG_CACHE_HOME
+
 # --- Ranks that end
 cat >rank.sh <<'END'
 #!/usr/bin/env bash

@@ -151,6 +151,15 @@ static bel_status *golden_model(bel_model_context *context, bel_estimator_spec *
     keep(g, "gather_i64", bel_all_gather(g, whole));
     keep(g, "broadcast_a", bel_broadcast(g, a, 1));
     keep(g, "broadcast_b", bel_broadcast(g, b, 1));
+    // Lists of mixed types and shapes, in one exchange.
+    bel_value *sums[3] = {a, b, whole}, *given[2] = {a, whole};
+    bel_all_reduce_n(g, sums, 3, BEL_REDUCE_SUM);
+    bel_broadcast_n(g, given, 2, 1);
+    keep(g, "list_a", sums[0]);
+    keep(g, "list_b", sums[1]);
+    keep(g, "list_i64", sums[2]);
+    keep(g, "list_broadcast_a", given[0]);
+    keep(g, "list_broadcast_i64", given[1]);
     // Nested: the second reads what the first has given.
     keep(g, "twice",
          bel_all_reduce(g, bel_mul(g, a, bel_all_reduce(g, a, BEL_REDUCE_SUM)), BEL_REDUCE_SUM));
@@ -208,6 +217,11 @@ static void test_golden(void **state)
         EXPECT(&r, "gather_i64", 40, 1, 2, 98);
         EXPECT(&r, "broadcast_a", 3);
         EXPECT(&r, "broadcast_b", 2, 98);
+        EXPECT(&r, "list_a", 4);
+        EXPECT(&r, "list_b", 42, 99);
+        EXPECT(&r, "list_i64", 42, 99);
+        EXPECT(&r, "list_broadcast_a", 3);
+        EXPECT(&r, "list_broadcast_i64", 2, 98);
         EXPECT(&r, "twice", 16);
         expect(&r, "sum_scatter", 1, (const float[]){42}, (const float[]){99});
         expect(&r, "mean_scatter", 1, (const float[]){21}, (const float[]){49.5f});
