@@ -54,8 +54,8 @@ BEL_API bel_value *bel_replica_id(bel_graph *graph);
 #define bel_all_reduce(graph, value, op)                                                           \
     bel_all_reduce_at((graph), (value), (op), __FILE__, __LINE__)
 
-/// Replaces each of `count` values, of mixed types and shapes, by its reduction over the replicas, in
-/// one exchange where none of them waits for another.
+/// Replaces each of `count` values, of mixed types and shapes, by its reduction over the replicas,
+/// in one exchange where none of them waits for another.
 #define bel_all_reduce_n(graph, values, count, op)                                                 \
     bel_all_reduce_n_at((graph), (values), (count), (op), __FILE__, __LINE__)
 
