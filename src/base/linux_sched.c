@@ -1,7 +1,7 @@
 // sched_getaffinity and futex. Cores are counted by the affinity mask, which may be fewer than
-// the machine has. Futexes are private: their words belong to one process; between processes
-// events do the waking (linux_shared.c). A wait has no bound and may end early, so the caller
-// looks at its word again, and whoever changes it wakes. Giving way is for the calling thread
+// the machine has. Futexes are private where their words belong to one process, whose waits have no
+// bound. Any wait may end early, so the caller looks at its word again, and whoever changes it
+// wakes. Giving way is for the calling thread
 // alone, and a system that refuses it schedules as before.
 #define _GNU_SOURCE
 #include "base/linux_sched.h"
@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stddef.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 int bel_linux_affinity_cores(void)
@@ -41,4 +42,15 @@ void bel_linux_futex_wake_one(atomic_uint *word)
 void bel_linux_futex_wake_all(atomic_uint *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+void bel_linux_shared_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t timeout_ns)
+{
+    const struct timespec timeout = {.tv_nsec = timeout_ns};
+    syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, NULL, 0);
+}
+
+void bel_linux_shared_futex_wake_all(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }

@@ -13,9 +13,13 @@ int bel_linux_affinity_cores(void);
 // more steps so, as frames that come meanwhile are taken together.
 void bel_linux_give_way(void);
 
-// Sleeps while *word == expected; may wake early.
+// Sleeps while *word == expected; may wake early. The word belongs to this process alone.
 void bel_linux_futex_wait(atomic_uint *word, unsigned expected);
 void bel_linux_futex_wake_one(atomic_uint *word);
 void bel_linux_futex_wake_all(atomic_uint *word);
+
+// The same for a word in memory that processes share, and for at most `timeout_ns`, below a second.
+void bel_linux_shared_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t timeout_ns);
+void bel_linux_shared_futex_wake_all(_Atomic uint32_t *word);
 
 #endif

@@ -1,8 +1,9 @@
 // The region gets its name when it is whole and locked. A name whose maker has ended is of a job
 // that died while it began: the next job of this user removes it.
 //
-// Waits look at memory first, then leave the processor to others, then sleep for moments. Only in
-// sleep is it asked whether a process has ended: a system call for each.
+// Waits look at memory first and leave the processor to others, where there are enough; then they
+// sleep, until the last one that they wait for wakes all. In sleep it is asked now and then whether
+// a process has ended: a system call for each.
 #include "ddl/region.h"
 
 #include <errno.h>
@@ -35,7 +36,9 @@ typedef struct header {
     uint64_t bytes;           // of the file
     uint32_t size;            // ranks
     _Atomic uint32_t failure; // its stage
-    int32_t code;             // of the failure, with its text, once it is FAILED
+    // Of those who wait: how many sleep, and a word that changes when they are woken.
+    _Atomic uint32_t sleepers, rung;
+    int32_t code; // of the failure, with its text, once it is FAILED
     char text[FAILURE_TEXT];
 } header;
 
@@ -131,17 +134,10 @@ bel_status *bel_ddl_region_fail(bel_ddl_region *region, bel_status *status)
     head->code = (int32_t)bel_status_code(status);
     bel_snprintf(head->text, sizeof head->text, "%s", bel_status_message(status));
     atomic_store_explicit(&head->failure, FAILED, memory_order_release);
-    return status;
+    return status; // the others look at it before long
 }
 
 // --- Waits ---------------------------------------------------------------------------------------
-
-void bel_ddl_region_tell(bel_ddl_region *region, bel_ddl_count count, uint64_t round)
-{
-    bel_ddl_line *own = bel_ddl_region_line(region, region->rank);
-    atomic_store_explicit(count == BEL_DDL_ARRIVED ? &own->arrived : &own->done, round,
-                          memory_order_release);
-}
 
 static uint64_t read_count(const bel_ddl_line *line, bel_ddl_count count)
 {
@@ -149,10 +145,37 @@ static uint64_t read_count(const bel_ddl_line *line, bel_ddl_count count)
                                 memory_order_acquire);
 }
 
+// The first other rank that has not come to the round; -1: all have.
+static int first_missing(const bel_ddl_region *region, bel_ddl_count count, uint64_t round)
+{
+    for (int r = 0; r < region->size; r++)
+        if (r != region->rank && read_count(bel_ddl_region_line(region, r), count) < round)
+            return r;
+    return -1;
+}
+
+static void wake(bel_ddl_region *region)
+{
+    atomic_fetch_add(&region->head->rung, 1);
+    bel_linux_shared_futex_wake_all(&region->head->rung);
+}
+
+// Nobody can go on before the last one has come, so it alone wakes the others. Of two that come at
+// once at least one sees the other's count, as each writes its own before it reads.
+void bel_ddl_region_tell(bel_ddl_region *region, bel_ddl_count count, uint64_t round)
+{
+    bel_ddl_line *own = bel_ddl_region_line(region, region->rank);
+    atomic_store_explicit(count == BEL_DDL_ARRIVED ? &own->arrived : &own->done, round,
+                          memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&region->head->sleepers, memory_order_relaxed) == 0) return;
+    if (first_missing(region, count, round) < 0) wake(region);
+}
+
 // In sleep: the failure of another rank, any process that has ended, the deadline. A rank that has
 // told its count before it ended is no loss to this wait, so the count is read behind the lock.
-static bel_status *look_around(bel_ddl_region *region, int rank, bel_ddl_count count,
-                               uint64_t round, const char *doing, int64_t deadline)
+static bel_status *look_around(bel_ddl_region *region, bel_ddl_count count, uint64_t round,
+                               const char *doing, int64_t deadline)
 {
     BEL_TRY(bel_ddl_region_check(region));
     for (int r = 0; r < region->size; r++) {
@@ -162,43 +185,50 @@ static bel_status *look_around(bel_ddl_region *region, int rank, bel_ddl_count c
             region, BEL_ERR(BEL_ABORTED, "rank %d of %d has ended; it was waited for in %s",
                             region->first + r, region->all, doing));
     }
-    if (bel_clock_ns() < deadline) return NULL;
+    int missing = first_missing(region, count, round);
+    if (missing < 0 || bel_clock_ns() < deadline) return NULL;
     return bel_ddl_region_fail(region, BEL_ERR(BEL_DEADLINE_EXCEEDED,
                                                "rank %d of %d has not come to %s within %g s",
-                                               region->first + rank, region->all, doing,
+                                               region->first + missing, region->all, doing,
                                                (double)region->timeout_ns * 1e-9));
 }
 
-// *begun is when waiting began, 0 before.
-static bel_status *await_rank(bel_ddl_region *region, int rank, bel_ddl_count count, uint64_t round,
-                              const char *doing, int64_t *begun)
+static bool look_for_a_while(const bel_ddl_region *region, bel_ddl_count count, uint64_t round,
+                             int64_t begun)
 {
-    enum { YIELD_NS = 2000000, LEAST_NAP_NS = 20000, MOST_NAP_NS = 1000000 };
-    const bel_ddl_line *line = bel_ddl_region_line(region, rank);
-    for (int i = 0; i < region->looks; i++) {
-        if (read_count(line, count) >= round) return NULL;
+    enum { LOOKS = 500, YIELD_NS = 2000000 };
+    for (int i = 0; i < LOOKS; i++) {
+        if (first_missing(region, count, round) < 0) return true;
         bel_thread_pause();
     }
-    if (*begun == 0) *begun = bel_clock_ns();
-    while (bel_clock_ns() - *begun < YIELD_NS) {
-        if (read_count(line, count) >= round) return NULL;
+    while (bel_clock_ns() - begun < YIELD_NS) {
+        if (first_missing(region, count, round) < 0) return true;
         sched_yield();
     }
-    for (int64_t nap = LEAST_NAP_NS; read_count(line, count) < round; nap += nap / 4) {
-        BEL_TRY(look_around(region, rank, count, round, doing, *begun + region->timeout_ns));
-        if (nap > MOST_NAP_NS) nap = MOST_NAP_NS;
-        (void)nanosleep(&(struct timespec){.tv_nsec = nap}, NULL);
-    }
-    return NULL;
+    return false;
 }
 
+// With fewer processors than ranks it sleeps at once: whoever is waited for may need this one's.
 bel_status *bel_ddl_region_await(bel_ddl_region *region, bel_ddl_count count, uint64_t round,
                                  const char *doing)
 {
-    int64_t begun = 0;
-    for (int r = 0; r < region->size; r++)
-        if (r != region->rank) BEL_TRY(await_rank(region, r, count, round, doing, &begun));
-    return NULL;
+    enum { NAP_NS = 10000000 };
+    header *head = region->head;
+    if (first_missing(region, count, round) < 0) return NULL;
+    int64_t begun = bel_clock_ns(), looked = begun;
+    if (region->looks && look_for_a_while(region, count, round, begun)) return NULL;
+    bel_status *status = NULL;
+    atomic_fetch_add(&head->sleepers, 1);
+    while (status == NULL) {
+        uint32_t rung = atomic_load(&head->rung);
+        if (first_missing(region, count, round) < 0) break;
+        bel_linux_shared_futex_wait(&head->rung, rung, NAP_NS);
+        if (bel_clock_ns() - looked < NAP_NS) continue;
+        looked = bel_clock_ns();
+        status = look_around(region, count, round, doing, begun + region->timeout_ns);
+    }
+    atomic_fetch_sub(&head->sleepers, 1);
+    return status;
 }
 
 // --- Joining -------------------------------------------------------------------------------------
@@ -359,13 +389,6 @@ static bel_status *await_all(bel_ddl_region *region, int64_t deadline)
     return NULL;
 }
 
-// With fewer processors than ranks, the one that is waited for may need this one's.
-static int count_looks(int size)
-{
-    enum { LOOKS = 500 };
-    return bel_linux_affinity_cores() >= size ? LOOKS : 0;
-}
-
 // Where a job has several groups each has a name of its own: hosts may share the folder.
 static void name_job(const bel_ddl_launch *launch, bel_ddl_region *region)
 {
@@ -385,7 +408,7 @@ bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, bel_ddl_group grou
     region->first = group.first;
     region->all = group.all;
     region->chunk = chunk;
-    region->looks = count_looks(region->size);
+    region->looks = bel_linux_affinity_cores() >= region->size;
     region->timeout_ns = (int64_t)(timeout_secs * 1e9);
     region->file = -1;
     int64_t deadline = bel_clock_ns() + region->timeout_ns;
