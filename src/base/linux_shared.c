@@ -11,11 +11,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -263,4 +265,10 @@ void bel_linux_socket_watch(int socket)
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         (void)setsockopt(socket, options[i].level, options[i].option, &options[i].value,
                          sizeof options[i].value);
+}
+
+bool bel_linux_socket_is_sent(int socket)
+{
+    int left = 0;
+    return ioctl(socket, SIOCOUTQ, &left) != 0 || left == 0;
 }

@@ -72,5 +72,7 @@ ssize_t bel_linux_socket_receive(int socket, void *data, size_t capacity, int *d
 
 // Sends without delay, and ends a connection to a host that has not answered for half a minute.
 void bel_linux_socket_watch(int socket);
+// Whether all that was sent has come to the other host, or never will.
+bool bel_linux_socket_is_sent(int socket);
 
 #endif

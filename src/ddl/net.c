@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/linux_shared.h"
 #include "base/number.h"
 #include "ddl/socket.h"
 
@@ -275,6 +276,23 @@ bel_status *bel_ddl_net_exchange(bel_ddl_net *net, const bel_ddl_transfer *trans
     return status;
 }
 
+// Until what was sent has come there: a connection that is closed while something that has come has
+// not been read would take it along. What comes meanwhile is read and dropped.
+static void see_off(const bel_ddl_net *net)
+{
+    int64_t deadline = bel_clock_ns() + INT64_C(1000000) * END_MS;
+    char dropped[4096];
+    for (int r = 0; r < net->size; r++) {
+        const char *why;
+        bool open = net->files[r] >= 0;
+        while (open && !bel_linux_socket_is_sent(net->files[r]) && bel_clock_ns() < deadline) {
+            ssize_t came = bel_ddl_socket_receive(net->files[r], dropped, sizeof dropped, &why);
+            if (came == 0) (void)poll(NULL, 0, 1);
+            open = came >= 0;
+        }
+    }
+}
+
 void bel_ddl_net_fail(bel_ddl_net *net, const bel_status *status)
 {
     struct {
@@ -289,4 +307,5 @@ void bel_ddl_net_fail(bel_ddl_net *net, const bel_status *status)
         (void)bel_ddl_socket_send(net->files[r], &frame, sizeof frame.head + sizeof frame.why,
                                   &why);
     }
+    see_off(net);
 }
