@@ -239,6 +239,9 @@ static const bel_option table[] = {
     {"average", STRING, TRAINING, "examples", "examples|replicas|sum", NULL, RUN,
      "What an update is made of: the mean of the replicas' gradients, weighted by their examples, or each once; "
      "or their sum.", NULL},
+    {"scale_learning_rate", STRING, TRAINING, "none", "none|linear|always", NULL, RUN,
+     "linear: learning rates are multiplied by the number of replicas whose batches make a step, and --warmup_steps "
+     "rise to that from the rate itself; always: also with --average sum.", NULL},
     {"drop_remainder", BOOL, TRAINING, "false", NULL, NULL, RUN,
      "Leave out what does not fill a step of all replicas at the end of the data, and say how much; "
      "else the last step has what is left.", NULL},

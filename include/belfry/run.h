@@ -53,6 +53,14 @@ typedef enum bel_average {
     BEL_AVERAGE_SUM,      ///< each once: the gradient is the sum of the replicas' means
 } bel_average;
 
+/// Whether learning rates follow the number of replicas whose batches make a step (the linear rule,
+/// Goyal et al. 2017, section 2.1).
+typedef enum bel_rate_scaling {
+    BEL_SCALE_NONE,   ///< rates are as they are given
+    BEL_SCALE_LINEAR, ///< R times that; warm-up begins at the rate as it is given
+    BEL_SCALE_ALWAYS, ///< LINEAR also with AVERAGE_SUM, whose gradient is R times the mean already
+} bel_rate_scaling;
+
 /// When the reports of workers become an update.
 typedef enum bel_aggregation {
     /// Those of replicas_to_aggregate workers that computed on the same version, averaged. All
@@ -109,6 +117,10 @@ typedef struct bel_run_config {
     /// when the folder is locked and what is in it fits; NULL: none.
     const char *job_file;
     bel_average average; ///< what replicas' gradients are weighted by [EXAMPLES]
+    /// Sets bel_schedule.scale of every optimizer to R, bel_estimator_replicas. Only with
+    /// SYNC: with ASYNC and BOUNDED an update is made of replicas_to_aggregate workers' batches,
+    /// however many workers there are. [NONE]
+    bel_rate_scaling scale_learning_rate;
     /// Leaves out what does not fill a step of all replicas at the end of the input, and says how
     /// much; false: the last step has what is left. [false]
     bool drop_remainder;

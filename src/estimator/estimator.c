@@ -57,6 +57,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"precision", (double)c->precision, BEL_PRECISION_F32, BEL_PRECISION_BF16},
         {"products", (double)c->products, BEL_PRODUCTS_BELFRY, BEL_PRODUCTS_OPENBLAS},
         {"average", (double)c->average, BEL_AVERAGE_EXAMPLES, BEL_AVERAGE_SUM},
+        {"scale_learning_rate", (double)c->scale_learning_rate, BEL_SCALE_NONE, BEL_SCALE_ALWAYS},
         {"lane", (double)c->lane, BEL_LANE_AUTO, BEL_LANE_GRPC},
         {"aggregation", (double)c->aggregation, BEL_AGGREGATE_SYNC, BEL_AGGREGATE_BOUNDED},
         {"activation_memory", (double)c->activation_memory, 0, 0x1p53},
@@ -89,6 +90,19 @@ static bel_status *check_limits(const bel_run_config *c)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "elastic_rescale raises the learning rate with the number of replicas, and "
                        "average sum the gradient: both together would count it twice");
+    }
+    if (c->scale_learning_rate == BEL_SCALE_LINEAR && c->average == BEL_AVERAGE_SUM) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "scale_learning_rate linear multiplies the learning rate by the number of "
+                       "replicas, and average sum the gradient: both together would count it "
+                       "twice; hint: scale_learning_rate always does it all the same");
+    }
+    if (c->scale_learning_rate != BEL_SCALE_NONE && c->aggregation != BEL_AGGREGATE_SYNC) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "scale_learning_rate needs mode sync: in mode %s an update is made of "
+                       "replicas_to_aggregate workers' batches, however many workers there are; "
+                       "hint: rate_scale multiplies the rate by a number of your own",
+                       c->aggregation == BEL_AGGREGATE_ASYNC ? "async" : "bounded");
     }
     if (c->accumulate_steps > 1 &&
         (c->replicas_to_aggregate > 0 || c->aggregation != BEL_AGGREGATE_SYNC)) {

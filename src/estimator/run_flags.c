@@ -64,6 +64,7 @@ static const row rows[] = {
     ROW("accumulate_steps", INT, accumulate_steps, NULL),
     ROW("max_staleness", INT, max_staleness, NULL),
     ROW("average", CHOICE, average, "examples|replicas|sum"),
+    ROW("scale_learning_rate", CHOICE, scale_learning_rate, "none|linear|always"),
     ROW("drop_remainder", SWITCH, drop_remainder, NULL),
     ROW("elastic_rescale", SWITCH, elastic_rescale, NULL),
     ROW("evaluate_on_workers", SWITCH, evaluate_on_workers, NULL),

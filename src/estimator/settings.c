@@ -77,6 +77,9 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     }
     if (config->average == BEL_AVERAGE_REPLICAS) add(settings, "average", "replicas");
     if (config->average == BEL_AVERAGE_SUM) add(settings, "average", "sum");
+    if (config->scale_learning_rate != BEL_SCALE_NONE) {
+        add(settings, "scale_learning_rate", "linear"); // of BEL_SETTING_REPLICAS
+    }
     if (config->drop_remainder) add(settings, "drop_remainder", "true");
     if (config->precision == BEL_PRECISION_BF16) add(settings, "precision", "bf16");
     if (config->products == BEL_PRODUCTS_OPENBLAS) {
