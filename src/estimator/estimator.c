@@ -44,6 +44,30 @@ typedef struct limit {
     double value, low, high;
 } limit;
 
+// The number of replicas is counted once: in the rate, or in the gradient.
+static bel_status *check_rates(const bel_run_config *c)
+{
+    if (c->elastic_rescale && c->average == BEL_AVERAGE_SUM) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "elastic_rescale raises the learning rate with the number of replicas, and "
+                       "average sum the gradient: both together would count it twice");
+    }
+    if (c->scale_learning_rate == BEL_SCALE_LINEAR && c->average == BEL_AVERAGE_SUM) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "scale_learning_rate linear multiplies the learning rate by the number of "
+                       "replicas, and average sum the gradient: both together would count it "
+                       "twice; hint: scale_learning_rate always does it all the same");
+    }
+    if (c->scale_learning_rate != BEL_SCALE_NONE && c->aggregation != BEL_AGGREGATE_SYNC) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "scale_learning_rate needs mode sync: in mode %s an update is made of "
+                       "replicas_to_aggregate workers' batches, however many workers there are; "
+                       "hint: rate_scale multiplies the rate by a number of your own",
+                       c->aggregation == BEL_AGGREGATE_ASYNC ? "async" : "bounded");
+    }
+    return NULL;
+}
+
 // The table, then what one setting asks of another.
 static bel_status *check_limits(const bel_run_config *c)
 {
@@ -69,6 +93,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"keep_checkpoint_every_n_hours", c->keep_checkpoint_every_n_hours, 0, 1e9},
         {"save_summary_steps", (double)c->save_summary_steps, 0, steps},
         {"log_step_count_steps", (double)c->log_step_count_steps, 0, steps},
+        {"check_replicas", (double)c->check_replicas, 0, steps},
         {"stall_timeout_secs", c->stall_timeout_secs, 0.001, 1e9},
         {"replicas_to_aggregate", c->replicas_to_aggregate, 0, MAX_WORKERS},
         {"accumulate_steps", c->accumulate_steps, 1, MAX_ACCUMULATED},
@@ -86,24 +111,7 @@ static bel_status *check_limits(const bel_run_config *c)
                        "predict_part must be one of predict_parts, from 0 on, got %d of %d",
                        c->predict_part, c->predict_parts);
     }
-    if (c->elastic_rescale && c->average == BEL_AVERAGE_SUM) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "elastic_rescale raises the learning rate with the number of replicas, and "
-                       "average sum the gradient: both together would count it twice");
-    }
-    if (c->scale_learning_rate == BEL_SCALE_LINEAR && c->average == BEL_AVERAGE_SUM) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "scale_learning_rate linear multiplies the learning rate by the number of "
-                       "replicas, and average sum the gradient: both together would count it "
-                       "twice; hint: scale_learning_rate always does it all the same");
-    }
-    if (c->scale_learning_rate != BEL_SCALE_NONE && c->aggregation != BEL_AGGREGATE_SYNC) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "scale_learning_rate needs mode sync: in mode %s an update is made of "
-                       "replicas_to_aggregate workers' batches, however many workers there are; "
-                       "hint: rate_scale multiplies the rate by a number of your own",
-                       c->aggregation == BEL_AGGREGATE_ASYNC ? "async" : "bounded");
-    }
+    BEL_TRY(check_rates(c));
     if (c->accumulate_steps > 1 &&
         (c->replicas_to_aggregate > 0 || c->aggregation != BEL_AGGREGATE_SYNC)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -175,6 +183,15 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
             BEL_INVALID_ARGUMENT,
             "audit_input says which records every worker's steps have read, but here not "
             "every worker counts in each step");
+    }
+    if (c->check_replicas > 0) {
+        static const char *const modes[] = {[BEL_COUNTING_BACKUPS] = "with backup workers",
+                                            [BEL_COUNTING_ASYNC] = "in mode async",
+                                            [BEL_COUNTING_BOUNDED] = "in mode bounded"};
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "check_replicas compares what all workers compute a step on, but %s they "
+                       "compute on different versions",
+                       modes[out_counting->kind]);
     }
     int workers = out_counting->workers;
     if (workers > c->worker_count) {

@@ -69,6 +69,7 @@ static const row rows[] = {
     ROW("elastic_rescale", SWITCH, elastic_rescale, NULL),
     ROW("evaluate_on_workers", SWITCH, evaluate_on_workers, NULL),
     ROW("audit_input", SWITCH, audit_input, NULL),
+    ROW("check_replicas", WHOLE, check_replicas, NULL),
     ROW("metrics_port", INT, metrics_port, NULL),
     ROW("metrics_address", TEXT, metrics_address, NULL),
     ROW("trace", TEXT, trace_file, NULL),
