@@ -243,6 +243,8 @@ static bel_status *place_in_job(bel_estimator *estimator, const bel_task *task)
     bool trains = task->role == BEL_ROLE_WORKER || (is_master && task->master_trains);
     estimator->role = task->role;
     estimator->rank = trains ? task->index : -1;
+    estimator->local_rank = task->local_rank;
+    estimator->local_size = task->local_size;
     if (task->stall_timeout_secs > 0) {
         estimator->config.stall_timeout_secs = task->stall_timeout_secs;
     }
@@ -399,6 +401,16 @@ int bel_estimator_rank(const bel_estimator *estimator)
 int bel_estimator_size(const bel_estimator *estimator)
 {
     return estimator->config.worker_count;
+}
+
+int bel_estimator_local_rank(const bel_estimator *estimator)
+{
+    return estimator->local_rank;
+}
+
+int bel_estimator_local_size(const bel_estimator *estimator)
+{
+    return estimator->in_job ? estimator->local_size : estimator->config.worker_count;
 }
 
 bool bel_estimator_is_chief(const bel_estimator *estimator)
