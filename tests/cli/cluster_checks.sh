@@ -69,6 +69,20 @@ equal "digest of tables" "$(digest rows-cluster)" "$whole"
 killed crash:worker_rows_reported#21@worker-1 2 --lane grpc
 data=("${digits[@]}")
 
+# --- With elastic_rescale R follows the workers
+settings=("${plain[@]}" --optimizer sgd --warmup_steps 4)
+follows() { # WORKERS STEPS
+    belfry local train --distributed --worker_count "$1" --job_dir follows -- "${data[@]}" "${settings[@]}" \
+        --elastic_rescale --scale_learning_rate linear --train_steps "$2"
+}
+run_ok follows 2 10
+run_ok follows 1 20
+for part in "2 10 4" "1 20 2"; do
+    read -r workers steps scale <<<"$part"
+    run_ok train parts "${settings[@]}" --num_workers "$workers" --train_steps "$steps" --rate_scale "$scale" --allow_changes
+done
+equal "digest of the rates of four and of two replicas" "$(digest follows)" "$(digest parts)"
+
 # --- Where workers compute on different versions
 settings=("${plain[@]}")
 for words in "with backup workers --replicas_to_aggregate 1" "in mode async --mode async" \
