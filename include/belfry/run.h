@@ -117,9 +117,10 @@ typedef struct bel_run_config {
     /// when the folder is locked and what is in it fits; NULL: none.
     const char *job_file;
     bel_average average; ///< what replicas' gradients are weighted by [EXAMPLES]
-    /// Sets bel_schedule.scale of every optimizer to R, bel_estimator_replicas. Only with
-    /// SYNC: with ASYNC and BOUNDED an update is made of replicas_to_aggregate workers' batches,
-    /// however many workers there are. [NONE]
+    /// Sets bel_schedule.scale of every optimizer to R, the replicas whose batches make a step:
+    /// bel_estimator_replicas, of backups those that count. Only with SYNC: with ASYNC and BOUNDED
+    /// an update is made of replicas_to_aggregate workers' batches, however many workers there are.
+    /// [NONE]
     bel_rate_scaling scale_learning_rate;
     /// Leaves out what does not fill a step of all replicas at the end of the input, and says how
     /// much; false: the last step has what is left. [false]

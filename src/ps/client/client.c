@@ -96,13 +96,13 @@ static void point_at_buffer(bel_client *client, int shard, unsigned char buffer)
 }
 
 // A fault on purpose: the sign of one of the values that have come of a shard.
-static void flip_bit(const bel_client *client, int shard)
+static void flip_sign(const bel_client *client, int shard)
 {
     const bel_space *space = client->config.space;
     for (int c = 0; c < space->layout->chunk_count; c++) {
         const bel_chunk *chunk = &space->layout->chunks[c];
         if (chunk->shard != shard) continue;
-        space->buffers[atomic_load(&space->current[c])][chunk->offset] *= -1; // of 0, too
+        space->buffers[atomic_load(&space->current[c])][chunk->offset] *= -1; // also of 0
         return;
     }
 }
@@ -125,7 +125,7 @@ static void complete_version(bel_client *client, int shard)
         atomic_uchar *current = &client->config.space->current[c];
         atomic_store(current, (unsigned char)(1 - atomic_load(current)));
     }
-    if (view->expected > 0 && bel_fault_flips()) flip_bit(client, shard);
+    if (view->expected > 0 && bel_fault_flips()) flip_sign(client, shard);
     atomic_store_explicit(&view->published, version, memory_order_relaxed);
 }
 
