@@ -187,7 +187,7 @@ static bel_status *step(bel_client *client, int worker, const float *gradients, 
                                   gradients + layout->chunks[c].offset));
     }
     stats[BEL_STATS_EXAMPLES] = 1;
-    return bel_client_stats(client, number, decision, worker, stats);
+    return bel_client_stats(client, number, decision, worker, 0, stats);
 }
 
 static bel_status *connect_grpc(reader *r, bel_client_peer *peer, const char *path, int worker,

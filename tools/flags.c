@@ -239,6 +239,9 @@ static const bel_option table[] = {
     {"average", STRING, TRAINING, "examples", "examples|replicas|sum", NULL, RUN,
      "What an update is made of: the mean of the replicas' gradients, weighted by their examples, or each once; "
      "or their sum.", NULL},
+    {"scale_learning_rate", STRING, TRAINING, "none", "none|linear|always", NULL, RUN,
+     "linear: learning rates are multiplied by the number of replicas whose batches make a step, and --warmup_steps "
+     "rise to that from the rate itself; always: also with --average sum.", NULL},
     {"drop_remainder", BOOL, TRAINING, "false", NULL, NULL, RUN,
      "Leave out what does not fill a step of all replicas at the end of the data, and say how much; "
      "else the last step has what is left.", NULL},
@@ -316,6 +319,8 @@ static const bel_option table[] = {
     {"report", BOOL, TRAINING, "true", NULL, NULL, OUTPUT, "Write report.html.", NULL},
     {"audit_input", BOOL, TRAINING, "false", NULL, NULL, OUTPUT,
      "Note which records each step reads, 16 bytes a record, for inspect --audit.", NULL},
+    {"check_replicas", INT, TRAINING, "0", "[0, inf)", "steps", OUTPUT,
+     "Compare the parameters that all workers compute on every so many steps; 0: at the start alone.", NULL},
     {"audit", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,
      "Check that every record was read exactly once in each epoch.", "!compare"},
     {"digest", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,

@@ -198,12 +198,17 @@ BEL_API void bel_estimator_destroy(bel_estimator *estimator);
 BEL_API const bel_run_config *bel_estimator_config(const bel_estimator *estimator);
 
 /// This process's part in the job, from its creation on. Rank: of a worker its index among the
-/// `size` workers, 0 for a master that trains and for a process alone, -1 for others. Chief: the
-/// process that saves and speaks for the job, the master. Size may change while a job runs
-/// (`belfry jobs scale`); this is the number that it was started with.
+/// `size` workers, 0 for a master that trains and for a process alone, -1 for others. Local rank
+/// and size: the same among the workers of this job on this process's host, which the launcher
+/// names (or an address of TF_CONFIG); size is also told to processes that are no workers. Chief:
+/// the process that saves and speaks for the job, the master. Sizes may change while a job runs
+/// (`belfry jobs scale`); these are the numbers that it was started with, and a worker that is
+/// added later has ranks behind them.
 BEL_API bel_role bel_estimator_role(const bel_estimator *estimator);
 BEL_API int bel_estimator_rank(const bel_estimator *estimator);
 BEL_API int bel_estimator_size(const bel_estimator *estimator);
+BEL_API int bel_estimator_local_rank(const bel_estimator *estimator);
+BEL_API int bel_estimator_local_size(const bel_estimator *estimator);
 BEL_API bool bel_estimator_is_chief(const bel_estimator *estimator);
 
 /// Replicas whose batches make a step: the towers of all workers, in all their turns. A step is

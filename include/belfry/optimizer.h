@@ -80,8 +80,10 @@ typedef enum bel_schedule_kind {
 enum { BEL_SCHEDULE_MAX_PIECES = 16, BEL_FORMULA_BYTES = 256 };
 
 /// The learning rate as a function of the step. Zero-initialised it is constant. With
-/// `warmup_steps` w > 0 the rates of the first w steps are multiplied by (s + 1) / w (Goyal et al.
-/// 2017, section 2.2). Every field is in range, or bel_optimizer_check says which is not.
+/// `warmup_steps` w > 0 the rates of the first w steps are multiplied by (s + 1) / w. With `scale`
+/// k > 0 all rates are multiplied by k, those of the first w steps in place of that by 1 + (k - 1)
+/// s / w: they begin at the rate itself and rise to k times it (Goyal et al. 2017, section 2.2).
+/// Every field is in range, or bel_optimizer_check says which is not.
 typedef struct bel_schedule {
     bel_schedule_kind kind;
     double decay_rate;    ///< EXPONENTIAL: (0, 1]; NATURAL_EXP, INVERSE_TIME: above 0
@@ -96,6 +98,9 @@ typedef struct bel_schedule {
     int64_t boundaries[BEL_SCHEDULE_MAX_PIECES - 1]; ///< PIECEWISE: rising; one fewer than rates
     double rates[BEL_SCHEDULE_MAX_PIECES];           ///< PIECEWISE: > 0; they end at the first 0
     char formula[BEL_FORMULA_BYTES];                 ///< FORMULA; with its closing 0
+    /// k, ≥ 0 [off]. With bel_run_config.scale_learning_rate training sets it to the number of
+    /// replicas, and it must be 0 here.
+    double scale;
 } bel_schedule;
 
 enum { BEL_MAX_MULTIPLIERS = 16, BEL_PATTERN_BYTES = 64 };

@@ -53,6 +53,14 @@ typedef enum bel_average {
     BEL_AVERAGE_SUM,      ///< each once: the gradient is the sum of the replicas' means
 } bel_average;
 
+/// Whether learning rates follow the number of replicas whose batches make a step (the linear rule,
+/// Goyal et al. 2017, section 2.1).
+typedef enum bel_rate_scaling {
+    BEL_SCALE_NONE,   ///< rates are as they are given
+    BEL_SCALE_LINEAR, ///< R times that; warm-up begins at the rate as it is given
+    BEL_SCALE_ALWAYS, ///< LINEAR also with AVERAGE_SUM, whose gradient is R times the mean already
+} bel_rate_scaling;
+
 /// When the reports of workers become an update.
 typedef enum bel_aggregation {
     /// Those of replicas_to_aggregate workers that computed on the same version, averaged. All
@@ -109,12 +117,21 @@ typedef struct bel_run_config {
     /// when the folder is locked and what is in it fits; NULL: none.
     const char *job_file;
     bel_average average; ///< what replicas' gradients are weighted by [EXAMPLES]
+    /// Sets bel_schedule.scale of every optimizer to R, the replicas whose batches make a step:
+    /// bel_estimator_replicas, of backups those that count. Only with SYNC: with ASYNC and BOUNDED
+    /// an update is made of replicas_to_aggregate workers' batches, however many workers there are.
+    /// [NONE]
+    bel_rate_scaling scale_learning_rate;
     /// Leaves out what does not fill a step of all replicas at the end of the input, and says how
     /// much; false: the last step has what is left. [false]
     bool drop_remainder;
     /// Workers note in model_dir/audit which records each step has read, 16 bytes a record, for
     /// `belfry inspect --audit`. Only where all workers count in every update. [false]
     bool audit_input;
+    /// Every so many steps the dense parameters that each worker computes on are hashed and
+    /// compared, and a difference ends the job and names the worker; 0: at the start alone, and
+    /// behind a worker's replacement. Only where all workers count in every update. [0]
+    int64_t check_replicas;
     void *user; ///< for the program's functions: bel_estimator_config(estimator)->user [NULL]
     int accumulate_steps; ///< SYNC: batches that each tower computes for an update [1]
     /// Of a cluster: workers run batches of the evaluations of saved versions, too, on a thread of

@@ -23,7 +23,7 @@ typedef struct point {
     atomic_long left; // 0: never
 } point;
 enum { SLOW_POINTS = 4 };
-static point crash_point, hang_point, slow_points[SLOW_POINTS];
+static point crash_point, hang_point, flip_point, slow_points[SLOW_POINTS];
 static int slow_count;
 static char process_name[32];
 static char unknown[64]; // the first word or point that does not exist
@@ -108,6 +108,10 @@ static bool parse_word(const char *word, size_t length)
         set_point(&hang_point, word + 5, length - 5);
         return true;
     }
+    if (strncmp(word, "flip", 4) == 0 && strcspn(word, "#@,+") == 4) {
+        set_point(&flip_point, word, length);
+        return true;
+    }
     if (length > 5 && strncmp(word, "slow:", 5) == 0) {
         if (slow_count == SLOW_POINTS) return false;
         set_point(&slow_points[slow_count++], word + 5, length - 5);
@@ -158,6 +162,7 @@ static void parse(const char *settings)
     atomic_store(&writes_left, 0);
     atomic_store(&crash_point.left, 0);
     atomic_store(&hang_point.left, 0);
+    atomic_store(&flip_point.left, 0);
     slow_count = 0;
     while (settings != NULL && *settings != '\0') {
         size_t length = strcspn(settings, ",+");
@@ -255,6 +260,12 @@ void bel_fault_point(const char *name)
         nap(atomic_load(&slow_points[i].left));
         break;
     }
+}
+
+bool bel_fault_flips(void)
+{
+    pthread_once(&parse_once, parse_environment);
+    return is_meant(&flip_point, "flip");
 }
 
 void bel_fault_name_process(const char *name, bool is_spared)

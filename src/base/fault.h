@@ -11,6 +11,9 @@
 //                   "NAME#7" when it comes there for the seventh time; "*#7" counts all points
 //   slow:NAME#MS    whoever comes to the named point waits there for MS milliseconds; up to
 //                   four of them: the last that is meant counts
+//   flip            the sign of one of the parameters that a shard sends a worker over gRPC is
+//                   another one when they have come; "flip#7@worker-1": those of the seventh
+//                   version, there alone
 //   lane:WORDS      delay+repeat+reorder+break: lanes disturb their messages (any of the four);
 //                   break ends a stream in the middle of a frame now and then; corrupt: a frame
 //                   of each stream, the hundredth, has a chunk that there is not
@@ -46,6 +49,7 @@ bel_status *bel_fault_check(void) BEL_MUST_USE;
 
 bool bel_fault_is(bel_fault fault);
 bool bel_fault_write_fails(void);       // counts one write
+bool bel_fault_flips(void);             // counts one version of a shard
 void bel_fault_point(const char *name); // ends the process, or stays, here when asked to
 // Which process of a cluster this is: "worker-1". With `spared` no point ends or stays it.
 void bel_fault_name_process(const char *name, bool spared);

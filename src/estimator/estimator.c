@@ -44,6 +44,30 @@ typedef struct limit {
     double value, low, high;
 } limit;
 
+// The number of replicas is counted once: in the rate, or in the gradient.
+static bel_status *check_rates(const bel_run_config *c)
+{
+    if (c->elastic_rescale && c->average == BEL_AVERAGE_SUM) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "elastic_rescale raises the learning rate with the number of replicas, and "
+                       "average sum the gradient: both together would count it twice");
+    }
+    if (c->scale_learning_rate == BEL_SCALE_LINEAR && c->average == BEL_AVERAGE_SUM) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "scale_learning_rate linear multiplies the learning rate by the number of "
+                       "replicas, and average sum the gradient: both together would count it "
+                       "twice; hint: scale_learning_rate always does it all the same");
+    }
+    if (c->scale_learning_rate != BEL_SCALE_NONE && c->aggregation != BEL_AGGREGATE_SYNC) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "scale_learning_rate needs mode sync: in mode %s an update is made of "
+                       "replicas_to_aggregate workers' batches, however many workers there are; "
+                       "hint: rate_scale multiplies the rate by a number of your own",
+                       c->aggregation == BEL_AGGREGATE_ASYNC ? "async" : "bounded");
+    }
+    return NULL;
+}
+
 // The table, then what one setting asks of another.
 static bel_status *check_limits(const bel_run_config *c)
 {
@@ -57,6 +81,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"precision", (double)c->precision, BEL_PRECISION_F32, BEL_PRECISION_BF16},
         {"products", (double)c->products, BEL_PRODUCTS_BELFRY, BEL_PRODUCTS_OPENBLAS},
         {"average", (double)c->average, BEL_AVERAGE_EXAMPLES, BEL_AVERAGE_SUM},
+        {"scale_learning_rate", (double)c->scale_learning_rate, BEL_SCALE_NONE, BEL_SCALE_ALWAYS},
         {"lane", (double)c->lane, BEL_LANE_AUTO, BEL_LANE_GRPC},
         {"aggregation", (double)c->aggregation, BEL_AGGREGATE_SYNC, BEL_AGGREGATE_BOUNDED},
         {"activation_memory", (double)c->activation_memory, 0, 0x1p53},
@@ -68,6 +93,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"keep_checkpoint_every_n_hours", c->keep_checkpoint_every_n_hours, 0, 1e9},
         {"save_summary_steps", (double)c->save_summary_steps, 0, steps},
         {"log_step_count_steps", (double)c->log_step_count_steps, 0, steps},
+        {"check_replicas", (double)c->check_replicas, 0, steps},
         {"stall_timeout_secs", c->stall_timeout_secs, 0.001, 1e9},
         {"replicas_to_aggregate", c->replicas_to_aggregate, 0, MAX_WORKERS},
         {"accumulate_steps", c->accumulate_steps, 1, MAX_ACCUMULATED},
@@ -85,11 +111,7 @@ static bel_status *check_limits(const bel_run_config *c)
                        "predict_part must be one of predict_parts, from 0 on, got %d of %d",
                        c->predict_part, c->predict_parts);
     }
-    if (c->elastic_rescale && c->average == BEL_AVERAGE_SUM) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "elastic_rescale raises the learning rate with the number of replicas, and "
-                       "average sum the gradient: both together would count it twice");
-    }
+    BEL_TRY(check_rates(c));
     if (c->accumulate_steps > 1 &&
         (c->replicas_to_aggregate > 0 || c->aggregation != BEL_AGGREGATE_SYNC)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -162,6 +184,15 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
             "audit_input says which records every worker's steps have read, but here not "
             "every worker counts in each step");
     }
+    if (c->check_replicas > 0) {
+        static const char *const modes[] = {[BEL_COUNTING_BACKUPS] = "with backup workers",
+                                            [BEL_COUNTING_ASYNC] = "in mode async",
+                                            [BEL_COUNTING_BOUNDED] = "in mode bounded"};
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "check_replicas compares what all workers compute a step on, but %s they "
+                       "compute on different versions",
+                       modes[out_counting->kind]);
+    }
     int workers = out_counting->workers;
     if (workers > c->worker_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -212,6 +243,8 @@ static bel_status *place_in_job(bel_estimator *estimator, const bel_task *task)
     bool trains = task->role == BEL_ROLE_WORKER || (is_master && task->master_trains);
     estimator->role = task->role;
     estimator->rank = trains ? task->index : -1;
+    estimator->local_rank = task->local_rank;
+    estimator->local_size = task->local_size;
     if (task->stall_timeout_secs > 0) {
         estimator->config.stall_timeout_secs = task->stall_timeout_secs;
     }
@@ -368,6 +401,16 @@ int bel_estimator_rank(const bel_estimator *estimator)
 int bel_estimator_size(const bel_estimator *estimator)
 {
     return estimator->config.worker_count;
+}
+
+int bel_estimator_local_rank(const bel_estimator *estimator)
+{
+    return estimator->local_rank;
+}
+
+int bel_estimator_local_size(const bel_estimator *estimator)
+{
+    return estimator->in_job ? estimator->local_size : estimator->config.worker_count;
 }
 
 bool bel_estimator_is_chief(const bel_estimator *estimator)

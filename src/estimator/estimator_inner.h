@@ -29,6 +29,8 @@ struct bel_estimator {
     size_t told_capacity;
     bel_role role;     // of this process
     int rank;          // among the workers; -1: it is none
+    int local_rank;    // the same on this process's host …
+    int local_size;    // … of so many; set as a process of several
     bool in_job;       // as a process of several
     int *replicas_of;  // by worker: more than its towers when it plays several in turns
     int replica_count; // sum of replicas_of

@@ -77,6 +77,9 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     }
     if (config->average == BEL_AVERAGE_REPLICAS) add(settings, "average", "replicas");
     if (config->average == BEL_AVERAGE_SUM) add(settings, "average", "sum");
+    if (config->scale_learning_rate != BEL_SCALE_NONE) {
+        add(settings, "scale_learning_rate", "linear"); // of BEL_SETTING_REPLICAS
+    }
     if (config->drop_remainder) add(settings, "drop_remainder", "true");
     if (config->precision == BEL_PRECISION_BF16) add(settings, "precision", "bf16");
     if (config->products == BEL_PRODUCTS_OPENBLAS) {
@@ -148,6 +151,9 @@ void bel_settings_gather_others(bel_settings *settings, const bel_estimator *est
     add(settings, "log_step_count_steps", "%lld", (long long)config->log_step_count_steps);
     add_flag(settings, "train_metrics", config->train_metrics);
     add_flag(settings, "audit_input", config->audit_input);
+    if (config->check_replicas > 0) {
+        add(settings, "check_replicas", "%lld", (long long)config->check_replicas);
+    }
     add_flag(settings, "allow_changes", config->allow_changes);
     add(settings, "stall_timeout", "%g", config->stall_timeout_secs);
     add_bytes(settings, "activation_memory", config->activation_memory);

@@ -193,6 +193,20 @@ static bel_status *check_collectives(const bel_trainable *t)
     return NULL;
 }
 
+// A scale of the model's own beside that by the number of replicas: one of the two was forgotten.
+static bel_status *check_scale(const bel_trainable *t)
+{
+    const bel_built *built = t->built;
+    if (t->estimator->config.scale_learning_rate == BEL_SCALE_NONE) return NULL;
+    for (int f = 0; f < built->function_count; f++) {
+        if (!bel_optimizers_have_scale(&built->optimizers[f])) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "rate_scale and scale_learning_rate exclude each other: the one multiplies "
+                       "the learning rate by a number, the other by that of the replicas");
+    }
+    return NULL;
+}
+
 // Values of replicas need the same replicas in every step.
 static bel_status *check_replicas(const bel_trainable *t)
 {
@@ -214,6 +228,7 @@ bel_status *bel_trainable_check(const bel_trainable *t)
     BEL_TRY(check_functions(t));
     BEL_TRY(check_collectives(t));
     BEL_TRY(check_replicas(t));
+    BEL_TRY(check_scale(t));
     BEL_TRY(check_patterns(t));
     return check_memory(t);
 }

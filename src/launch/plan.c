@@ -140,6 +140,18 @@ void bel_plan_destroy(bel_plan *plan)
     bel_free(plan);
 }
 
+// Processes that train come in the order of workers.
+static void count_local(const bel_plan *plan, int process, bel_task *task)
+{
+    task->local_rank = -1;
+    for (int i = 0; i < plan->process_count; i++) {
+        const bel_plan_process *other = &plan->processes[i];
+        if (other->towers == 0 || !same_host(other, &plan->processes[process])) continue;
+        if (i == process) task->local_rank = task->local_size;
+        task->local_size++;
+    }
+}
+
 bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process)
 {
     const bel_plan_process *p = &plan->processes[process];
@@ -161,6 +173,7 @@ bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process)
     task->towers = bel_xcalloc((size_t)plan->worker_count, sizeof *task->towers);
     for (int i = 0, w = 0; i < plan->process_count; i++)
         if (plan->processes[i].towers > 0) task->towers[w++] = plan->processes[i].towers;
+    count_local(plan, process, task);
     if (cluster->tls_ca != NULL) {
         task->tls_ca = bel_xstrdup(cluster->tls_ca);
         task->tls_certificate = bel_xstrdup(cluster->tls_certificate);
@@ -177,6 +190,7 @@ bel_task *bel_plan_added_task(const bel_plan *plan, const char *job, int index)
     bel_task *task = bel_plan_task(plan, job, last);
     task->role = BEL_ROLE_WORKER;
     task->index = index;
+    task->local_rank = task->local_size + index - plan->worker_count;
     task->added = true;
     return task;
 }

@@ -163,6 +163,24 @@ static bel_status *read_towers(const bel_json_value *root, bel_task *task)
     return good ? NULL : bad(own, "towers", "a list of a number from 1 to 256 for each worker");
 }
 
+static bool trains(const bel_task *task)
+{
+    return task->role == BEL_ROLE_WORKER || (task->role == BEL_ROLE_MASTER && task->master_trains);
+}
+
+// A worker's place on its host; where nothing is said there is one host.
+static bel_status *check_local(const bel_json_value *root, bel_task *task)
+{
+    if (bel_json_member(root, "local_size") == NULL) {
+        task->local_rank = trains(task) ? task->index : -1;
+        task->local_size = task->worker_count;
+        return NULL;
+    }
+    bool good = trains(task) ? task->local_rank >= 0 : task->local_rank < 0;
+    if (good && (task->local_rank < task->local_size || task->added)) return NULL;
+    return bad(own, "local_rank", "that of a worker, below local_size, and -1 of others");
+}
+
 // Numbers are read into the table and from it into the task, in the same order.
 static bel_status *read_own(const bel_json_value *root, bel_task *task)
 {
@@ -180,7 +198,9 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
                   {"min_workers", 0, MOST_MEMBERS, 0, 0},
                   {"added", 0, 1, 0, 0},
                   {"lock", 0, INT32_MAX, 0, 0},
-                  {"stall_timeout_ms", 0, MOST_MS, 0, 0}};
+                  {"stall_timeout_ms", 0, MOST_MS, 0, 0},
+                  {"local_rank", -1, MOST_MEMBERS - 1, -1, 0},
+                  {"local_size", 0, MOST_MEMBERS, 0, 0}};
     BEL_TRY(read_texts(root, task));
     BEL_TRY(read_tls(root, task));
     BEL_TRY(read_numbers(root, n, sizeof n / sizeof n[0]));
@@ -199,7 +219,10 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     task->added = n[12].value != 0;
     task->lock = (int)n[13].value;
     task->stall_timeout_secs = 1e-3 * (double)n[14].value;
+    task->local_rank = (int)n[15].value;
+    task->local_size = (int)n[16].value;
     BEL_TRY(read_towers(root, task));
+    BEL_TRY(check_local(root, task));
     const int counts[] = {1, task->worker_count, task->ps_count, task->evaluator_count};
     // Only the master knows whether there is a seat for a worker that was added.
     bool added = task->added && task->role == BEL_ROLE_WORKER;
@@ -228,14 +251,14 @@ void bel_task_write(const bel_task *task, bel_str *out)
                    "\"parameter_server_count\":%d,\"evaluator_count\":%d,\"master_trains\":%d,"
                    "\"threads\":%d,\"join_timeout_ms\":%lld,\"silence_timeout_ms\":%lld,"
                    "\"supervisor\":%lld,\"recovers\":%d,\"min_workers\":%d,\"added\":%d,"
-                   "\"lock\":%d,\"stall_timeout_ms\":%lld,"
+                   "\"lock\":%d,\"stall_timeout_ms\":%lld,\"local_rank\":%d,\"local_size\":%d,"
                    "\"master\":",
                    bel_role_name(task->role), task->index, task->incarnation, task->worker_count,
                    task->ps_count, task->evaluator_count, task->master_trains ? 1 : 0,
                    task->thread_count, llround(task->join_timeout_secs * 1e3),
                    llround(task->silence_timeout_secs * 1e3), (long long)task->supervisor,
                    task->recovers ? 1 : 0, task->min_workers, task->added ? 1 : 0, task->lock,
-                   llround(task->stall_timeout_secs * 1e3));
+                   llround(task->stall_timeout_secs * 1e3), task->local_rank, task->local_size);
     bel_json_write_exact(out, task->master_address);
     bel_str_puts(out, ",\"listen\":");
     bel_json_write_exact(out, task->listen_address);
@@ -363,6 +386,28 @@ static bel_status *check_tf_cluster(tf_settings *tf)
     return bad(foreign, "index", "that of an address in the cluster");
 }
 
+// "host" of "host:port"; all unix sockets are on one host.
+static bool same_host(const char *a, const char *b)
+{
+    size_t length = (size_t)(strrchr(a, ':') - a);
+    if (strncmp(a, "unix:", 5) == 0) length = strlen("unix");
+    return strncmp(a, b, length + 1) == 0;
+}
+
+// The workers on this task's host; an evaluator's is not known.
+static void count_local(const tf_settings *tf, bel_task *task)
+{
+    task->local_rank = -1;
+    for (int w = 0; w < task->worker_count && !task->follows; w++) {
+        const bel_json_value *list = w == 0 ? tf->primary : tf->workers;
+        size_t index = w == 0 ? 0 : (size_t)w - 1;
+        const char *worker = bel_json_value_string(bel_json_at(list, index));
+        if (!same_host(worker, task->listen_address)) continue;
+        if (trains(task) && w == task->index) task->local_rank = task->local_size;
+        task->local_size++;
+    }
+}
+
 // Sets `out_alone` in place of filling the task when there is no cluster.
 static bel_status *read_foreign(const bel_json_value *root, bel_task *task, bool *out_alone)
 {
@@ -385,6 +430,7 @@ static bel_status *read_foreign(const bel_json_value *root, bel_task *task, bool
     task->master_trains = true;
     task->worker_count = 1 + (int)bel_json_length(tf.workers);
     task->ps_count = (int)bel_json_length(tf.servers);
+    count_local(&tf, task);
     task->join_timeout_secs = 1e-3 * JOIN_MS;
     task->silence_timeout_secs = 1e-3 * SILENCE_MS;
     task->recovers = true;

@@ -8,16 +8,19 @@
 //                  "listen": "unix:/run/x/worker-1", "towers": [2, 2], "threads": 1,
 //                  "join_timeout_ms": 60000, "silence_timeout_ms": 10000, "recovers": 1,
 //                  "stall_timeout_ms": 600000, "min_workers": 0, "added": 0,
-//                  "supervisor": 4711, "lock": 3,
+//                  "supervisor": 4711, "lock": 3, "local_rank": 1, "local_size": 2,
 //                  "tls_ca": "ca.pem", "tls_certificate": "host.pem", "tls_key": "host.key"}
 //   BELFRY_SECRET  what every call of the job must show; never on a command line
 //   TF_CONFIG      TensorFlow's description, read when BELFRY_TASK is not set (reference:
 //                  tf.estimator.RunConfig): cluster {chief or master, worker, ps}, task
 //
+// Without local_size all workers are taken to be on one host.
+//
 // TF_CONFIG says less. There, chief or master trains and is worker 0, so that its worker 0 is
 // worker 1 here; an evaluator has no entry in the cluster, so no master waits for it and it follows
-// the checkpoints; what is not said has its default. Members come back there (a pod is restarted),
-// and how often a role was started in the model folder is its incarnation (start_count.h).
+// the checkpoints; addresses tell which workers share a host; what is not said has its default.
+// Members come back there (a pod is restarted), and how often a role was started in the model
+// folder is its incarnation (start_count.h).
 #ifndef BELFRY_LAUNCH_TASK_H
 #define BELFRY_LAUNCH_TASK_H
 
@@ -34,6 +37,8 @@ typedef struct bel_task {
     int index;            // among the role's processes, from 0
     uint32_t incarnation; // rises when the process is replaced
     int worker_count;     // the master included when it trains
+    int local_rank;       // among the workers on this process's host, -1: it is none
+    int local_size;       // how many these are; one that was added later is not among them
     int ps_count;         // 0: every worker holds a shard
     int evaluator_count;  // 0: the master evaluates
     bool master_trains;   // the master's process is worker 0 as well; others follow from 1

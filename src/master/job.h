@@ -49,7 +49,7 @@ typedef struct bel_job {
     bel_trainable trainable;
     bel_input_segment *segments;
     int segment_count;
-    bel_optimizers *optimizers; // by step function, before elastic_rescale changed the trainable's
+    bel_optimizers *optimizers; // by step function, before bel_job_rescale changed the trainable's
     bel_backend *backend;
     bel_control_state state; // the newest
     bel_run_log *log;
@@ -113,6 +113,7 @@ bel_status *bel_job_resume(bel_job *job) BEL_MUST_USE; // from the newest checkp
 bel_status *bel_job_go_back(bel_job *job) BEL_MUST_USE; // to the newest checkpoint, after a loss
                                                         // or a pause
 // With elastic_rescale: another number of replicas is a new segment, and the learning rate follows.
+// With scale_learning_rate it is multiplied by that number.
 void bel_job_rescale(bel_job *job);
 bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
 

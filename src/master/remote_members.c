@@ -126,6 +126,7 @@ static void describe_settings(const remote *r, setup *s)
     s->message.series = settings.stats.series;
     s->message.returned = settings.stats.returned;
     s->message.sums = settings.sums;
+    s->message.check_steps = settings.check_steps;
     s->message.exchanges = r->config.trainable->layout->exchanges;
 }
 

@@ -166,14 +166,39 @@ static void continue_segments(bel_job *job, const bel_ckpt_info *info)
     add_segment(job, info->step, replicas);
 }
 
+// Replicas whose batches make a step: of backups only those of the workers that count.
+static int64_t counted_replicas(const bel_job *job)
+{
+    const bel_counting *counting = &job->trainable.counting;
+    if (!bel_counting_has_ledger(counting)) return job->backend->replica_count;
+    return (int64_t)counting->workers * job->estimator->replicas_of[0];
+}
+
+// The given rate is that of one replica, and the optimizer knows how warm-up comes to so many.
+static void scale_rates(bel_job *job)
+{
+    int64_t replicas = counted_replicas(job);
+    bel_built *built = job->trainable.built;
+    for (int f = 0; f < built->function_count; f++) {
+        built->optimizers[f] = job->optimizers[f];
+        bel_optimizers_set_scale(&built->optimizers[f], (double)replicas);
+    }
+    bel_log_write(BEL_LOG_INFO, "scale_learning_rate: %lld times the learning rate",
+                  (long long)replicas);
+}
+
 // The linear rule (Goyal et al. 2017, section 2.1): a batch k times as large takes a rate k times
-// as high. The first segment's replicas are those for which the rate was given.
+// as high. With elastic_rescale alone the first segment's replicas are those for which the rate was
+// given.
 void bel_job_rescale(bel_job *job)
 {
-    if (!job->estimator->config.elastic_rescale) return;
+    const bel_run_config *config = &job->estimator->config;
     int64_t replicas = job->backend->replica_count;
-    bool changes = job->segments[job->segment_count - 1].replica_count != replicas;
+    bool changes =
+        config->elastic_rescale && job->segments[job->segment_count - 1].replica_count != replicas;
     if (changes) add_segment(job, job->first_step, replicas);
+    if (config->scale_learning_rate != BEL_SCALE_NONE) scale_rates(job);
+    if (!config->elastic_rescale || config->scale_learning_rate != BEL_SCALE_NONE) return;
     double factor = (double)replicas / (double)job->segments[0].replica_count;
     bel_built *built = job->trainable.built;
     for (int f = 0; f < built->function_count; f++) {

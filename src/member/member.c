@@ -213,14 +213,15 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
     bool good = setup->schedule != NULL && setup->segment != NULL && counting != NULL &&
                 counting->kind >= 0 && counting->kind < BEL_COUNTING_KIND_COUNT &&
                 counting->workers > 0 && setup->series >= 0 && setup->series <= BEL_MAX_SERIES &&
-                setup->returned >= 0 && setup->returned <= BEL_MAX_RETURNED;
+                setup->returned >= 0 && setup->returned <= BEL_MAX_RETURNED &&
+                setup->check_steps >= 0;
     // Only where everybody counts may there be more reports than workers, which then take
     // turns.
     if (good && counting->kind != BEL_COUNTING_ALL)
         good = (size_t)counting->workers <= setup->n_replicas;
     if (!good)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "malformed setup: schedule, segment, counting or series");
+                       "malformed setup: schedule, segment, counting, series or check_steps");
     optimizers[0] = (bel_optimizers){.main = bel_optimizer_default()};
     *out_settings = (bel_shard_settings){
         .optimizers = optimizers,
@@ -231,6 +232,7 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
         .seed = setup->seed,
         .stats = {.series = setup->series, .returned = setup->returned},
         .sums = setup->sums,
+        .check_steps = setup->check_steps,
     };
     for (size_t i = 0; i < setup->n_optimizer; i++) {
         const Bel__Setting *setting = setup->optimizer[i];

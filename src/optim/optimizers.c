@@ -132,6 +132,21 @@ void bel_optimizers_scale(bel_optimizers *optimizers, double factor)
         scale(&optimizers->parts[i].optimizer, factor);
 }
 
+void bel_optimizers_set_scale(bel_optimizers *optimizers, double scale)
+{
+    optimizers->main.schedule.scale = scale;
+    for (int i = 0; i < optimizers->part_count; i++)
+        optimizers->parts[i].optimizer.schedule.scale = scale;
+}
+
+bool bel_optimizers_have_scale(const bel_optimizers *optimizers)
+{
+    bool have = optimizers->main.schedule.scale > 0;
+    for (int i = 0; i < optimizers->part_count; i++)
+        have = have || optimizers->parts[i].optimizer.schedule.scale > 0;
+    return have;
+}
+
 // --- Texts ---------------------------------------------------------------------------------------
 
 void bel_optimizers_list(const bel_optimizers *optimizers, bel_setting_take *take, void *context)

@@ -27,6 +27,10 @@ int bel_optimizers_kept(const bel_optimizers *optimizers);
 // All learning rates times a factor.
 void bel_optimizers_scale(bel_optimizers *optimizers, double factor);
 
+// Sets bel_schedule.scale of all of them; whether one has a scale of its own.
+void bel_optimizers_set_scale(bel_optimizers *optimizers, double scale);
+bool bel_optimizers_have_scale(const bel_optimizers *optimizers);
+
 // All settings that are not at their default, and back. A part begins with the setting
 // BEL_PART_SETTING, whose text is its pattern; what follows is its own. Errors as of
 // bel_optimizer_set; INVALID_ARGUMENT: too many parts, or a pattern that is too long.

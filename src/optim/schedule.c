@@ -82,6 +82,15 @@ static double polynomial(const bel_schedule *schedule, double x)
     return bel_real_pow(1 - fmin(1, x / times), schedule->power);
 }
 
+// The factor of warm-up and scale.
+static double raise(const bel_schedule *schedule, int64_t step)
+{
+    bool warms_up = step < schedule->warmup_steps;
+    double scale = schedule->scale, warmup = (double)schedule->warmup_steps;
+    if (scale > 0) return warms_up ? 1 + (scale - 1) * (double)step / warmup : scale;
+    return warms_up ? (double)(step + 1) / warmup : 1;
+}
+
 double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
 {
     const bel_schedule *schedule = &optimizer->schedule;
@@ -104,8 +113,5 @@ double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
         rate *= alpha + (1 - alpha) * restarting_wave(schedule, x);
         break;
     }
-    if (step < schedule->warmup_steps) {
-        rate *= (double)(step + 1) / (double)schedule->warmup_steps;
-    }
-    return rate;
+    return rate * raise(schedule, step);
 }

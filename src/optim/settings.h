@@ -121,7 +121,10 @@
         "factor of the rate as arithmetic in step, e.g. \"(step + 1) ^ -0.5\"; + - * / ^ < > ?: min max exp " \
         "log sqrt sin cos tanh abs floor pi.") \
     ROW(warmup_steps, WHOLE, schedule.warmup_steps, "0", "[0, inf)", "steps", \
-        NULL, "warmup_steps", NULL, "The rate rises linearly over so many steps.")
+        NULL, "warmup_steps", NULL, "The rate rises linearly over so many steps.") \
+    ROW(rate_scale, NUMBER, schedule.scale, "0", "[0, 1000000000]", NULL, \
+        NULL, "rate_scale", NULL, \
+        "So many times the rate; --warmup_steps then rise to it from the rate itself. 0: off.")
 // clang-format on
 
 // Sets a setting from its text. INVALID_ARGUMENT: there is none of that name, or the text is none

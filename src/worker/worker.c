@@ -14,6 +14,7 @@
 #include "base/crash.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/trace.h"
 #include "ps/frames/frames.h"
 #include "ps/layout/step_stats.h"
@@ -239,8 +240,8 @@ static bel_status *report_stats_list(bel_worker *worker)
             for (int j = 0; j + stride < node->count; j += 2 * stride)
                 for (int i = 0; i < size; i++)
                     stats_list[j * size + i] += stats_list[(j + stride) * size + i];
-        BEL_TRY(
-            bel_client_stats(worker->config.client, worker->step, worker->decision, k, stats_list));
+        BEL_TRY(bel_client_stats(worker->config.client, worker->step, worker->decision, k,
+                                 worker->hash, stats_list));
         for (int i = 0; i < size; i++)
             worker->own_stats[i] += stats_list[i];
     }
@@ -341,11 +342,26 @@ static bel_status *run_rounds(bel_worker *worker)
     return worker->config.layout->table_count > 0 ? bel_worker_report_rows(worker) : NULL;
 }
 
-// From a version to the last report: the order of the head of this file.
+// Of all dense parameters as the towers read them, without the padding between variables.
+static uint64_t hash_parameters(const bel_worker *worker)
+{
+    const bel_layout *layout = worker->config.layout;
+    uint64_t hash = 0;
+    for (int v = 0; v < layout->variable_count; v++) {
+        size_t bytes = (size_t)layout->variables[v].elements * sizeof(float);
+        hash = bel_hash64_more(hash, bel_space_variable(worker->config.space, v), bytes);
+    }
+    return hash;
+}
+
+// From a version to the last report: the order of the head of this file. Parameters are hashed
+// before anything is reported, as chunks that everybody has reported are updated.
 static bel_status *run_step(bel_worker *worker)
 {
     const bel_worker_events *events = worker->config.events;
     begin_reports(worker);
+    bool checks = (worker->decision & BEL_DECIDE_CHECK) != 0;
+    worker->hash = checks ? hash_parameters(worker) : 0;
     if (events != NULL) BEL_TRY(events->before_step(events->context, worker->step));
     if (worker->config.layout->table_count > 0 || worker->exchanges) {
         BEL_TRY(run_rounds(worker));

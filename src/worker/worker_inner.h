@@ -115,6 +115,7 @@ struct bel_worker {
     bel_exchange exchange;     // scratch of exchanges
     int64_t step;
     uint32_t decision;
+    uint64_t hash;             // of the parameters, where the decision says check
     bel_worker_times times;    // push_ns: behind the programs
     atomic_llong pushing_ns;   // while they run, over all threads
     atomic_llong shown_step;   // for bel_worker_doing

@@ -34,6 +34,9 @@ done
 
 run_ok cluster none 2 2 0 # a shard in every worker
 equal "digest without parameter servers" "$(digest none)" "${alone[4]}"
+run_ok train none-alone "${settings[@]}" --num_workers 2 --num_gpus 2 --parameter_server_count 0
+check "in one process it is as many shards" grep -q '2 workers, 4 replicas of batch 8, 2 shards' err.txt
+equal "digest of the same in one process" "$(digest none-alone)" "${alone[4]}"
 run_ok train accumulated "${settings[@]}" --num_workers 2 --accumulate_steps 3
 equal "digest of accumulated gradients" "$(digest accumulated)" "${alone[6]}"
 settings+=(--accumulate_steps 2)

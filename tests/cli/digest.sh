@@ -183,6 +183,33 @@ for words in "${settings[@]}"; do
     run_ok train in-parts --train_steps 20 "${rule_flags[@]}" --num_workers 2 --parameter_server_count 3
     equal "digest with $words" "$(digest in-parts)" "$(digest in-one)"
 done
+# The linear rule: R times the rate, by towers, workers and turns alike; a rate of its own makes the same steps.
+scaled=(--train_steps 20 --train_batch_size 16 --optimizer sgd --learning_rate 0.0625)
+run_ok train scaled "${scaled[@]}" --num_gpus 4 --scale_learning_rate linear
+check "the factor is said" grep -q 'scale_learning_rate: 4 times the learning rate' err.txt
+run_ok train scaled-turns "${scaled[@]}" --num_workers 2 --accumulate_steps 2 --scale_learning_rate linear
+equal "digest of a scaled rate with turns" "$(digest scaled-turns)" "$(digest scaled)"
+run_ok train scaled-by-hand "${scaled[@]}" --num_gpus 4 --learning_rate 0.25
+equal "digest of four times the rate" "$(digest scaled-by-hand)" "$(digest scaled)"
+run_ok train rising "${scaled[@]}" --num_gpus 4 --scale_learning_rate linear --warmup_steps 8
+run_ok train rising-by-hand "${scaled[@]}" --num_gpus 4 --schedule formula \
+    --schedule_formula 'step < 8 ? 1 + 3 * step / 8 : 4'
+equal "digest of a rate that rises to it" "$(digest rising)" "$(digest rising-by-hand)"
+run_ok train one-replica "${scaled[@]}" --scale_learning_rate linear --warmup_steps 8
+run_ok train one-replica-by-hand "${scaled[@]}"
+equal "one replica has nothing to rise to" "$(digest one-replica)" "$(digest one-replica-by-hand)"
+run_fails 2 'scale_learning_rate was linear and is not set' \
+    train scaled "${scaled[@]}" --num_gpus 4 --train_steps 30
+run_fails 2 'scale_learning_rate was not set and is linear' \
+    train scaled-by-hand "${scaled[@]}" --num_gpus 4 --learning_rate 0.25 --train_steps 30 --scale_learning_rate linear
+run_ok train scaled-sum "${scaled[@]}" --num_gpus 4 --average sum --scale_learning_rate always
+run_ok train rates-sum "${scaled[@]}" --num_gpus 4 --average sum --rate_scale 4
+equal "digest of a scaled rate of sums" "$(digest scaled-sum)" "$(digest rates-sum)"
+for words in "--average sum" "--mode async" "--mode bounded --max_staleness 2" "--rate_scale 2"; do
+    read -r -a rule_flags <<<"$words"
+    run_fails 2 'scale_learning_rate' train clash "${scaled[@]}" --num_workers 2 --scale_learning_rate linear "${rule_flags[@]}"
+    check "nothing was begun with $words" test ! -e clash/ckpt-00000000
+done
 run_fails 2 'lr_mult: "dense_3/*" matches no trainable variable' \
     train none --train_steps 1 --lr_mult 'dense_3/*=0.1'
 run_fails 2 'lr_mult: "lgits/bias" matches|did you mean "logits/bias"?' \

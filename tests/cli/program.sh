@@ -97,6 +97,13 @@ run_fails 134 'worker 0 (pid|signal 6|in block 12 of the input, as 2 times befor
     belfry local train --distributed --job_dir maps -- --package maps.so --train_files "$TRAIN_CSV" \
     --train_batch_size 8 --train_steps 100
 equal "and was started again twice" "$(grep -c 'it is started again' err.txt)" 2
+# Whoever trains knows its place among all workers, and among those of its host; here that is the same.
+told='const bel_estimator *e = bel_context_estimator(c);
+    int rank = bel_estimator_rank(e), workers = bel_estimator_role(e) == BEL_ROLE_WORKER;
+    if (bel_estimator_local_rank(e) != rank || bel_estimator_local_size(e) != 3 || (rank >= 0) != workers) abort()'
+crashing places "$told" '(void)record'
+run_ok belfry local train --distributed --worker_count 3 --parameter_server_count 0 --job_dir places -- --package places.so \
+    --train_files "$TRAIN_CSV" --train_batch_size 8 --train_steps 5
 crashing builds 'if (bel_estimator_rank(bel_context_estimator(c)) == 1) abort()' '(void)record'
 run_fails 134 'worker 1 (pid|before its first step, as 2 times before' \
     belfry local train --distributed --job_dir builds -- --package builds.so --train_files "$TRAIN_CSV" \

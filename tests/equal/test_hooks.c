@@ -62,6 +62,8 @@ static bel_status *begin(void *user, bel_hook_context *context, int64_t step)
     const bel_estimator *estimator = bel_hook_estimator(context);
     bool right = bel_estimator_is_chief(estimator) && bel_estimator_rank(estimator) == 0 &&
                  bel_estimator_size(estimator) == WORKERS &&
+                 bel_estimator_local_rank(estimator) == 0 &&
+                 bel_estimator_local_size(estimator) == WORKERS &&
                  bel_estimator_replicas(estimator) == WORKERS;
     s->wrong += !right;
     if (s->end_at == 0) bel_hook_request_stop(context);

@@ -92,9 +92,10 @@ typedef struct deal {
     int workers, shards, towers;
     int turns; // of all workers together
     bel_aggregation mode;
+    int scaled; // rates are scaled by the replicas of a step, which are so many; 0: they are not
 } deal;
 
-static const deal alone = {1, 1, 1, 0, BEL_AGGREGATE_SYNC};
+static const deal alone = {1, 1, 1, 0, BEL_AGGREGATE_SYNC, 0};
 
 typedef struct run {
     char *folder;
@@ -112,6 +113,7 @@ static bel_status *train_in(const char *folder, const bel_loop *loop, deal d, in
     config.tower_count = d.towers;
     config.replicas_to_aggregate = d.turns;
     config.aggregation = d.mode;
+    if (d.scaled > 0) config.scale_learning_rate = BEL_SCALE_LINEAR;
     config.save_checkpoints_steps = save_steps;
     config.report = false;
     bel_estimator *estimator;
@@ -160,16 +162,16 @@ static void check_by_hand(const char *steps, deal d)
     run r;
     BEL_ASSERT_OK(train(&loop, d, 0, 0, &r));
     assert_int_equal(r.result.global_step, (int64_t)strlen(steps));
-    double a = 0, b = 0, shared = 0, sum_a = 0, sum_shared = 0;
+    double a = 0, b = 0, shared = 0, sum_a = 0, sum_shared = 0, scale = d.scaled > 0 ? d.scaled : 1;
     for (const char *c = steps; *c != '\0'; c++) {
         if (*c == '1') {
             sum_a = 0.5 * sum_a + (1 + 0.25 * a);
             sum_shared = 0.5 * sum_shared + (2 + 0.25 * shared);
-            a -= 0.5 * sum_a;
-            shared -= 0.5 * sum_shared;
+            a -= scale * 0.5 * sum_a;
+            shared -= scale * 0.5 * sum_shared;
         } else {
-            b -= 0.125;
-            shared -= 0.125;
+            b -= scale * 0.125;
+            shared -= scale * 0.125;
         }
     }
     assert_close(read_one(&r, "a/w"), a, 1e-5);
@@ -179,10 +181,16 @@ static void check_by_hand(const char *steps, deal d)
     bel_free(pattern_steps);
 }
 
+// Rates as they are, and scaled: by towers of all workers, by turns, by the workers that count.
 static void test_by_hand(void **state)
 {
     (void)state;
-    check_by_hand("1121222111", alone);
+    static const deal deals[] = {{1, 1, 1, 0, BEL_AGGREGATE_SYNC, 0},
+                                 {2, 1, 2, 0, BEL_AGGREGATE_SYNC, 4},
+                                 {1, 1, 1, 3, BEL_AGGREGATE_SYNC, 3},
+                                 {3, 2, 1, 2, BEL_AGGREGATE_SYNC, 2}};
+    for (size_t d = 0; d < sizeof deals / sizeof deals[0]; d++)
+        check_by_hand("1121222111", deals[d]);
 }
 
 // These gradients do not depend on when they were computed, so what comes out is the same wherever
@@ -191,11 +199,11 @@ static void test_modes_by_hand(void **state)
 {
     (void)state;
     static const deal deals[] = {
-        {3, 1, 1, 0, BEL_AGGREGATE_ASYNC},   {4, 2, 1, 0, BEL_AGGREGATE_ASYNC},
-        {2, 3, 2, 0, BEL_AGGREGATE_ASYNC},   {3, 2, 1, 2, BEL_AGGREGATE_ASYNC},
-        {3, 1, 1, 3, BEL_AGGREGATE_ASYNC},   {3, 1, 1, 0, BEL_AGGREGATE_BOUNDED},
-        {3, 2, 1, 2, BEL_AGGREGATE_BOUNDED}, {3, 1, 1, 2, BEL_AGGREGATE_SYNC},
-        {4, 3, 1, 1, BEL_AGGREGATE_SYNC},
+        {3, 1, 1, 0, BEL_AGGREGATE_ASYNC, 0},   {4, 2, 1, 0, BEL_AGGREGATE_ASYNC, 0},
+        {2, 3, 2, 0, BEL_AGGREGATE_ASYNC, 0},   {3, 2, 1, 2, BEL_AGGREGATE_ASYNC, 0},
+        {3, 1, 1, 3, BEL_AGGREGATE_ASYNC, 0},   {3, 1, 1, 0, BEL_AGGREGATE_BOUNDED, 0},
+        {3, 2, 1, 2, BEL_AGGREGATE_BOUNDED, 0}, {3, 1, 1, 2, BEL_AGGREGATE_SYNC, 0},
+        {4, 3, 1, 1, BEL_AGGREGATE_SYNC, 0},
     };
     static const char *const patterns[] = {"1121222111", "12121212121212121212121212", "2221",
                                            "1111111111111111111111112"};
@@ -269,9 +277,9 @@ static void test_returned_values(void **state)
 {
     (void)state;
     static const deal deals[] = {
-        {1, 1, 4, 0, BEL_AGGREGATE_SYNC},        {2, 2, 2, 0, BEL_AGGREGATE_SYNC},
-        {4, 1, 1, 0, BEL_AGGREGATE_SYNC},        {1, 1, 1, REPLICAS, BEL_AGGREGATE_SYNC},
-        {2, 3, 1, REPLICAS, BEL_AGGREGATE_SYNC},
+        {1, 1, 4, 0, BEL_AGGREGATE_SYNC, 0},        {2, 2, 2, 0, BEL_AGGREGATE_SYNC, 0},
+        {4, 1, 1, 0, BEL_AGGREGATE_SYNC, 0},        {1, 1, 1, REPLICAS, BEL_AGGREGATE_SYNC, 0},
+        {2, 3, 1, REPLICAS, BEL_AGGREGATE_SYNC, 0},
     };
     for (size_t d = 0; d < sizeof deals / sizeof deals[0]; d++) {
         returned got = {.deal = deals[d]};
@@ -351,10 +359,10 @@ static void test_deals(void **state)
 {
     (void)state;
     static const deal deals[] = {
-        {1, 1, 4, 0, BEL_AGGREGATE_SYNC},        {2, 1, 2, 0, BEL_AGGREGATE_SYNC},
-        {4, 3, 1, 0, BEL_AGGREGATE_SYNC},        {1, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC},
-        {2, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC}, {1, 2, 4, 0, BEL_AGGREGATE_ASYNC},
-        {1, 1, 4, 0, BEL_AGGREGATE_BOUNDED},
+        {1, 1, 4, 0, BEL_AGGREGATE_SYNC, 0},        {2, 1, 2, 0, BEL_AGGREGATE_SYNC, 0},
+        {4, 3, 1, 0, BEL_AGGREGATE_SYNC, 0},        {1, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC, 0},
+        {2, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC, 0}, {1, 2, 4, 0, BEL_AGGREGATE_ASYNC, 0},
+        {1, 1, 4, 0, BEL_AGGREGATE_BOUNDED, 0},
     };
     run reference = {0};
     for (size_t d = 0; d < sizeof deals / sizeof deals[0]; d++) {
@@ -377,7 +385,7 @@ static void test_goes_on(void **state)
     course whole = {.end = 60};
     const bel_loop loop = loop_of(&whole);
     run reference;
-    BEL_ASSERT_OK(train(&loop, (deal){2, 2, 2, 0, BEL_AGGREGATE_SYNC}, 0, 0, &reference));
+    BEL_ASSERT_OK(train(&loop, (deal){2, 2, 2, 0, BEL_AGGREGATE_SYNC, 0}, 0, 0, &reference));
     for (int64_t every = 1; every <= 7; every += 3) {
         char *folder = bel_strf("%s/every-%lld", bel_test_own_folder(), (long long)every);
         bel_result result = {0};
@@ -386,7 +394,7 @@ static void test_goes_on(void **state)
             if (end == 13) c.memory = (memory){0};
             const bel_loop part = loop_of(&c);
             // max_steps cuts the loop in its middle: it is told, and returns.
-            BEL_ASSERT_OK(train_in(folder, &part, (deal){1, 1, 4, 0, BEL_AGGREGATE_SYNC}, 0,
+            BEL_ASSERT_OK(train_in(folder, &part, (deal){1, 1, 4, 0, BEL_AGGREGATE_SYNC, 0}, 0,
                                    end < 60 ? end : 0, every, &result));
             assert_int_equal(result.global_step, end < 60 ? end : 60);
             assert_int_equal(c.begun, 1);
@@ -420,7 +428,7 @@ static void test_stops(void **state)
 {
     (void)state;
     char *folder = bel_strf("%s/stops", bel_test_own_folder());
-    const deal d = {2, 1, 2, 0, BEL_AGGREGATE_SYNC};
+    const deal d = {2, 1, 2, 0, BEL_AGGREGATE_SYNC, 0};
     course whole = {.end = 50};
     const bel_loop reference_loop = loop_of(&whole);
     run reference;
@@ -455,13 +463,13 @@ static void test_like_bel_train(void **state)
 {
     (void)state;
     static const bel_aggregation modes[] = {BEL_AGGREGATE_SYNC, BEL_AGGREGATE_ASYNC,
-                                            BEL_AGGREGATE_BOUNDED};
+                                            BEL_AGGREGATE_BOUNDED, 0};
     for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
         int64_t end = 25;
         const bel_step_function only = {"only", first_fn, NULL};
         const bel_loop loop = {
             .functions = &only, .function_count = 1, .run = plain_loop, .user = &end};
-        const deal d = {2, 2, 2, 0, modes[m]};
+        const deal d = {2, 2, 2, 0, modes[m], 0};
         run own, built_in;
         BEL_ASSERT_OK(train(&loop, d, 0, 0, &own));
         BEL_ASSERT_OK(train(NULL, d, 0, end, &built_in));
@@ -589,19 +597,19 @@ static void test_pipelines(void **state)
         int count;
         double first[REPLICAS], second[REPLICAS]; // means of two records
     } cases[] = {
-        {BEL_INPUT_SINGLE, {1, 1, 4, 0, 0}, 1, {0.03125, 0.15625, 0.28125, 0.40625}, {0}},
+        {BEL_INPUT_SINGLE, {1, 1, 4, 0, 0, 0}, 1, {0.03125, 0.15625, 0.28125, 0.40625}, {0}},
         {BEL_INPUT_PER_REPLICA,
-         {2, 1, 2, 0, 0},
+         {2, 1, 2, 0, 0, 0},
          4,
          {0.03125, 1.03125, 2.03125, 3.03125},
          {0.15625, 1.15625, 2.15625, 3.15625}},
         {BEL_INPUT_PER_WORKER,
-         {2, 1, 2, 0, 0},
+         {2, 1, 2, 0, 0, 0},
          2,
          {0.03125, 0.15625, 1.03125, 1.15625},
          {0.28125, 0.40625, 1.28125, 1.40625}},
         {BEL_INPUT_PER_WORKER,
-         {4, 1, 1, 0, 0},
+         {4, 1, 1, 0, 0, 0},
          4,
          {0.03125, 1.03125, 2.03125, 3.03125},
          {0.15625, 1.15625, 2.15625, 3.15625}},
@@ -613,7 +621,7 @@ static void test_pipelines(void **state)
         assert_memory_equal(p.each[1], cases[i].second, sizeof p.each[1]);
     }
     pipelines uneven = {.mode = BEL_INPUT_PER_WORKER, .count = 3};
-    BEL_ASSERT_FAILS(train_pipelines(&uneven, (deal){3, 1, 1, 0, 0}, (const int[]){1, 2, 1}),
+    BEL_ASSERT_FAILS(train_pipelines(&uneven, (deal){3, 1, 1, 0, 0, 0}, (const int[]){1, 2, 1}),
                      BEL_INVALID_ARGUMENT, "worker 1 has 2 of 4");
 }
 
@@ -691,12 +699,19 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_by_hand),        BEL_TEST_IN_FOLDER(test_modes_by_hand),
-        BEL_TEST_IN_FOLDER(test_names),          BEL_TEST_IN_FOLDER(test_returned_values),
-        BEL_TEST_IN_FOLDER(test_deals),          BEL_TEST_IN_FOLDER(test_goes_on),
-        BEL_TEST_IN_FOLDER(test_like_bel_train), BEL_TEST_IN_FOLDER(test_ends),
-        BEL_TEST_IN_FOLDER(test_refused),        BEL_TEST_IN_FOLDER(test_stops),
-        BEL_TEST_IN_FOLDER(test_pipelines),      BEL_TEST_IN_FOLDER(test_evaluations),
+        BEL_TEST_IN_FOLDER(test_by_hand),
+
+        BEL_TEST_IN_FOLDER(test_modes_by_hand),
+        BEL_TEST_IN_FOLDER(test_names),
+        BEL_TEST_IN_FOLDER(test_returned_values),
+        BEL_TEST_IN_FOLDER(test_deals),
+        BEL_TEST_IN_FOLDER(test_goes_on),
+        BEL_TEST_IN_FOLDER(test_like_bel_train),
+        BEL_TEST_IN_FOLDER(test_ends),
+        BEL_TEST_IN_FOLDER(test_refused),
+        BEL_TEST_IN_FOLDER(test_stops),
+        BEL_TEST_IN_FOLDER(test_pipelines),
+        BEL_TEST_IN_FOLDER(test_evaluations),
     };
     return cmocka_run_group_tests(tests, fill_examples, NULL);
 }

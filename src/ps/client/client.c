@@ -95,6 +95,18 @@ static void point_at_buffer(bel_client *client, int shard, unsigned char buffer)
     }
 }
 
+// A fault on purpose: the sign of one of the values that have come of a shard.
+static void flip_sign(const bel_client *client, int shard)
+{
+    const bel_space *space = client->config.space;
+    for (int c = 0; c < space->layout->chunk_count; c++) {
+        const bel_chunk *chunk = &space->layout->chunks[c];
+        if (chunk->shard != shard) continue;
+        space->buffers[atomic_load(&space->current[c])][chunk->offset] *= -1; // also of 0
+        return;
+    }
+}
+
 // The announced version is here when all its values are: then they become current.
 static void complete_version(bel_client *client, int shard)
 {
@@ -113,6 +125,7 @@ static void complete_version(bel_client *client, int shard)
         atomic_uchar *current = &client->config.space->current[c];
         atomic_store(current, (unsigned char)(1 - atomic_load(current)));
     }
+    if (view->expected > 0 && bel_fault_flips()) flip_sign(client, shard);
     atomic_store_explicit(&view->published, version, memory_order_relaxed);
 }
 
@@ -419,9 +432,9 @@ bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decisio
 }
 
 bel_status *bel_client_stats(bel_client *client, int64_t step, uint32_t decision, int node,
-                             const double *stats)
+                             uint64_t hash, const double *stats)
 {
-    bel_stats_frame said = {.version = step, .decision = decision, .node = node};
+    bel_stats_frame said = {.version = step, .decision = decision, .node = node, .hash = hash};
     const bel_client_config *config = &client->config;
     size_t bytes = (size_t)bel_stats_size(config->stats) * sizeof(double);
     if (config->layout->stats_bytes > 0) { // shards have taken those of the step before

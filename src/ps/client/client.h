@@ -85,9 +85,9 @@ bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decisio
                               int node, bel_weight weight, const float *data) BEL_MUST_USE;
 
 // Sends node `node`'s step statistics, bel_stats_size of them, to shard 0, and to the others the
-// step's decision with them.
+// step's decision with them. `hash` is that of the parameters, where the decision says check.
 bel_status *bel_client_stats(bel_client *client, int64_t step, uint32_t decision, int node,
-                             const double *stats) BEL_MUST_USE;
+                             uint64_t hash, const double *stats) BEL_MUST_USE;
 
 // --- Rows of tables ------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@
 enum {
     BEL_DECIDE_SAVE = 1,       // the update of this step also streams into the snapshot
     BEL_DECIDE_STOP = 2,       // this step is not run: training ends at this version
+    BEL_DECIDE_CHECK = 4,      // workers hash the parameters that they compute this step on
     BEL_DECIDE_FUNCTION = 256, // times the number of the step function that is run
 };
 
@@ -66,7 +67,7 @@ enum { BEL_LEASE_NONE = -1 };
 // FIELD(type, name, meaning)
 #define BEL_FIELDS_report(FIELD)                                                                   \
     FIELD(int64_t, version, "that the sums were computed on")                                      \
-    FIELD(uint32_t, decision, "of the step: 1 save, 2 stop, 256 · its function")                   \
+    FIELD(uint32_t, decision, "of the step: 1 save, 2 stop, 4 check, 256 · its function")          \
     FIELD(int32_t, chunk, "of the layout")                                                         \
     FIELD(int32_t, node, "of the assignment")                                                      \
     FIELD(int32_t, replicas, "in the sums that had examples")                                      \
@@ -74,7 +75,8 @@ enum { BEL_LEASE_NONE = -1 };
 #define BEL_FIELDS_stats(FIELD)                                                                    \
     FIELD(int64_t, version, "that the step was computed on")                                       \
     FIELD(uint32_t, decision, "of the step")                                                       \
-    FIELD(int32_t, node, "of the assignment")
+    FIELD(int32_t, node, "of the assignment")                                                      \
+    FIELD(uint64_t, hash, "of the parameters of that version, where the decision says check")
 #define BEL_FIELDS_version(FIELD)                                                                  \
     FIELD(int64_t, version, "that is published")                                                   \
     FIELD(uint32_t, decision, "shard 0: of the step that begins with it")                          \

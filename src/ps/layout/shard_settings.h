@@ -22,6 +22,9 @@ typedef struct bel_shard_settings {
     uint64_t seed;         // of the job: rows that do not exist yet
     bel_stats_shape stats; // the step statistics
     bool sums;             // gradients of replicas are added, not averaged
+    // Where everybody counts: the parameters that workers see are compared at the start and every
+    // so many steps; 0: never.
+    int64_t check_steps;
 } bel_shard_settings;
 
 #endif

@@ -54,8 +54,9 @@ static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_
 static void completed(bel_shard *shard, int worker)
 {
     (void)worker;
-    if (shard->stats_count == shard->config.assignment->node_count)
-        bel_shard_push_kept_locked(shard);
+    if (shard->stats_count < shard->config.assignment->node_count) return;
+    bel_shard_compare_hashes_locked(shard);
+    bel_shard_push_kept_locked(shard);
 }
 
 // Step statistics of a finished step: when its last node's are here, a worker that repeats the step

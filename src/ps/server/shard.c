@@ -104,7 +104,10 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
     shard->last_decision = last;
     shard->published_ns = bel_clock_ns();
     shard->counters.versions++;
-    if (shard->config.shard == 0) bel_shard_decision_known_locked(shard, decision);
+    if (shard->config.shard == 0) {
+        decision = bel_shard_ask_for_hashes_locked(shard, decision);
+        bel_shard_decision_known_locked(shard, decision);
+    }
     shard->policy->published(shard);
     bel_shard_answer_waiting_locked(shard);
 }
@@ -180,6 +183,7 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
     bel_shard_reset_worker(&shard->workers[worker]);
     shard->workers[worker].incarnation = incarnation;
     *out_step = shard->step;
+    shard->has_newcomer = true;
     shard->admitting--;
     shard->policy->admitted(shard);
     pthread_mutex_unlock(&shard->mutex);

@@ -104,6 +104,7 @@ static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int work
     memcpy(copy, frame->payload, frame->payload_bytes);
     shard->stats_list[stats.node] = copy;
     shard->stats_count++;
+    shard->workers[worker].hash = stats.hash;
     for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++)
         if (shard->stats_list[k] == NULL) return;
     shard->workers[worker].complete = true;

@@ -1,6 +1,7 @@
 // The inside of a shard, for shard_life.c (its memory), shard.c (steps), shard_frames.c (what comes
 // in), policy_all.c and policy_ledger.c (who counts, who is answered) with ledger.c (pages of the
-// ledger), lease.c and answer.c, norms.c, values.c (what workers are sent), shard_rows.c (tables),
+// ledger), lease.c and answer.c, norms.c, shard_check.c (do workers see the
+// same), values.c (what workers are sent), shard_rows.c (tables),
 // inbox.c, groups.c (a step's numbers), pass.c (arithmetic), shard_state.c (files).
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
@@ -66,6 +67,7 @@ typedef struct bel_shard_worker {
     bel_shard_reader reader;
     int64_t version;     // that it was sent last
     bool complete;       // its report on that version is in, with all step statistics
+    uint64_t hash;       // that these said
     int64_t complete_ns; // since when
     int64_t counted;     // its reports that were counted
     // With a ledger:
@@ -191,6 +193,7 @@ struct bel_shard {
     float *factor_inbox; // other shards
 
     pthread_mutex_t mutex;  // guards all below
+    bool has_newcomer;      // a worker was replaced, and no step was checked since (shard_check.c)
     int admitting;          // workers that are waiting for what was reported to be read
     int64_t published_ns;   // when this step began
     int64_t loaded;         // the version that a checkpoint brought
@@ -324,6 +327,11 @@ void bel_shard_look_at_chunk_locked(bel_shard *shard, int local);
 void bel_shard_look_at_table_locked(bel_shard *shard, int table);
 void bel_shard_look_at_all_locked(bel_shard *shard);
 void bel_shard_push_kept_locked(bel_shard *shard); // what this step does not update
+
+// shard_check.c. Shard 0: a decision that also says check, where that is due; what workers have
+// said of a step whose step statistics are all in is compared, and the shard fails if it differs.
+uint32_t bel_shard_ask_for_hashes_locked(bel_shard *shard, uint32_t decision);
+void bel_shard_compare_hashes_locked(bel_shard *shard);
 
 // shard_frames.c
 void bel_shard_drain_locked(bel_shard *shard); // takes what has come on all lanes

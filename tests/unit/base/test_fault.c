@@ -43,6 +43,11 @@ static void test_words(void **state)
     check_words("divide", BEL_OK, NULL);
     assert_true(bel_fault_is(BEL_FAULT_DIVIDE) && !bel_fault_is(BEL_FAULT_LANE_BREAK));
     check_words("crash:*#7@worker-1,hang:worker_waits,slow:file_writes#2@ps-0", BEL_OK, NULL);
+    check_words("divide,flip#2", BEL_OK, NULL);
+    assert_true(!bel_fault_flips() && bel_fault_flips() && !bel_fault_flips());
+    check_words("flip@worker-1", BEL_OK, NULL);
+    assert_false(bel_fault_flips()); // this is another process
+    check_words("flips", BEL_INVALID_ARGUMENT, "\"flips\" is no fault");
     check_words("divde", BEL_INVALID_ARGUMENT, "\"divde\" is no fault");
     check_words("lane:delay+lose", BEL_INVALID_ARGUMENT, "\"lose\"");
     check_words("crash:tower_stop", BEL_INVALID_ARGUMENT, "\"tower_stop\"");

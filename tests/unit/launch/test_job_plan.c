@@ -127,15 +127,23 @@ static void test_threads_and_hosts(void **state)
     bel_plan *plan = plan_of(cluster, 0, 0);
     static const struct {
         const char *host;
-        int threads;
-    } expected[] = {{"a", 2}, {"c", 1}, {"c", 1}, // a: 8 cores for the 4 towers there
-                    {"a", 2}, {"b", 4}, {"a", 2}, // b: for 2
-                    {"d", 8}};                    // d: all for the evaluator
+        int threads, local_rank, local_size;
+    } expected[] = {
+        {"a", 2, -1, 2}, {"c", 1, -1, 0}, {"c", 1, -1, 0}, // a: 8 cores for the 4 towers there
+        {"a", 2, 0, 2},  {"b", 4, 0, 1},  {"a", 2, 1, 2},  // b: for 2
+        {"d", 8, -1, 0}};                                  // d: all for the evaluator
     assert_int_equal(plan->process_count, sizeof expected / sizeof expected[0]);
     for (int i = 0; i < plan->process_count; i++) {
         assert_string_equal(plan->processes[i].host, expected[i].host);
         assert_int_equal(plan->processes[i].thread_count, expected[i].threads);
+        bel_task *task = bel_plan_task(plan, "j", i);
+        assert_int_equal(task->local_rank, expected[i].local_rank);
+        assert_int_equal(task->local_size, expected[i].local_size);
+        bel_task_destroy(task);
     }
+    bel_task *added = bel_plan_added_task(plan, "j", 4); // beside the last one, behind another
+    assert_true(added->local_rank == 3 && added->local_size == 2);
+    bel_task_destroy(added);
     bel_plan_destroy(plan);
     bel_cluster_destroy(cluster);
 

@@ -27,7 +27,8 @@ static void test_there_and_back(void **state)
         "\"worker_count\":2,\"parameter_server_count\":3,\"evaluator_count\":1,"
         "\"master_trains\":1,\"threads\":4,\"join_timeout_ms\":1001,\"silence_timeout_ms\":1500,"
         "\"supervisor\":77,\"recovers\":1,\"min_workers\":2,"
-        "\"added\":1,\"lock\":3,\"stall_timeout_ms\":2500,\"master\":\"unix:/"
+        "\"added\":1,\"lock\":3,\"stall_timeout_ms\":2500,"
+        "\"local_rank\":3,\"local_size\":2,\"master\":\"unix:/"
         "m\",\"listen\":\"127.0.0.1:0\",\"towers\":[3,1],"
         "\"tls_ca\":\"a\",\"tls_certificate\":\"b\",\"tls_key\":\"c\"}";
     bel_task *task = parse(text, "{\"task\":{\"type\":\"boss\"}}", "hush"); // ours wins
@@ -47,6 +48,7 @@ static void test_there_and_back(void **state)
     assert_true(task->join_timeout_secs == 1e-3 * 1001 && task->silence_timeout_secs == 1.5);
     assert_int_equal(task->supervisor, 77);
     assert_true(task->recovers && task->added);
+    assert_true(task->local_rank == 3 && task->local_size == 2); // behind those of the start
     assert_int_equal(task->min_workers, 2);
     assert_int_equal(task->lock, 3);
     assert_true(task->stall_timeout_secs == 2.5);
@@ -86,8 +88,8 @@ static void test_defaults(void **state)
                       "\"worker_count\":2,\"parameter_server_count\":0,\"evaluator_count\":0,"
                       "\"master_trains\":0,\"threads\":0,\"join_timeout_ms\":60000,"
                       "\"silence_timeout_ms\":10000,\"supervisor\":0,\"recovers\":0,"
-                      "\"min_workers\":0,\"added\":0,\"lock\":0,\"stall_timeout_ms\":0,\"master\":"
-                      "\"a:1\",\"listen\":\"a:1\"}");
+                      "\"min_workers\":0,\"added\":0,\"lock\":0,\"stall_timeout_ms\":0,"
+                      "\"local_rank\":-1,\"local_size\":2,\"master\":\"a:1\",\"listen\":\"a:1\"}");
     bel_str_deinit(&written);
     bel_task_destroy(task);
 }
@@ -137,6 +139,10 @@ static void test_mistakes(void **state)
         {PS ",\"towers\":[1,0]}", "\"towers\" must be a list"},
         {PS ",\"towers\":[1,257]}", "\"towers\" must be a list"},
         {PS ",\"towers\":2}", "\"towers\" must be a list"},
+        {PS ",\"local_size\":2,\"local_rank\":0}", "\"local_rank\" must be that of a worker"},
+        {"{\"role\":\"worker\",\"master\":\"a:1\",\"worker_count\":2,\"local_size\":1,"
+         "\"local_rank\":1}",
+         "\"local_rank\" must be that of a worker, below local_size"},
         {PS ",\"min_workers\":3}", "\"min_workers\" must be at most worker_count"},
         {"{\"role\":\"worker\",\"master\":\"a:1\",\"worker_count\":2,\"min_workers\":1}",
          "\"min_workers\" must be 0 where workers hold the parameters"},
@@ -202,6 +208,35 @@ static void test_tf_config(void **state)
         NULL);
     assert_int_equal(task->worker_count, 1);
     assert_int_equal(task->ps_count, 0);
+    bel_task_destroy(task);
+}
+
+// Which workers are on the same host.
+static void test_hosts(void **state)
+{
+    (void)state;
+#define HOSTS                                                                                      \
+    "{\"cluster\":{\"chief\":[\"a:1\"],\"worker\":[\"ab:1\",\"a:2\"],\"ps\":[\"ab:4\",\"c:5\"]},"
+#define SOCKETS "{\"cluster\":{\"chief\":[\"unix:/c\"],\"worker\":[\"unix:/w\"]},"
+    static const struct {
+        const char *tf_config;
+        int local_rank, local_size;
+    } cases[] = {
+        {HOSTS TASK("chief", "0"), 0, 2},    {HOSTS TASK("worker", "0"), 0, 1},
+        {HOSTS TASK("worker", "1"), 1, 2},   {HOSTS TASK("ps", "0"), -1, 1},
+        {HOSTS TASK("ps", "1"), -1, 0},      {HOSTS TASK("evaluator", "0"), -1, 0},
+        {SOCKETS TASK("worker", "0"), 1, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bel_task *task = parse(NULL, cases[i].tf_config, "");
+        assert_int_equal(task->local_rank, cases[i].local_rank);
+        assert_int_equal(task->local_size, cases[i].local_size);
+        bel_task_destroy(task);
+    }
+    bel_task *task = parse("{\"role\":\"worker\",\"index\":1,\"master\":\"a:1\","
+                           "\"worker_count\":3}",
+                           NULL, NULL);
+    assert_true(task->local_rank == 1 && task->local_size == 3); // all on one, unless it is said
     bel_task_destroy(task);
 }
 
@@ -344,10 +379,15 @@ static void test_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_there_and_back),   cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_mistakes),         cmocka_unit_test(test_tf_config),
-        cmocka_unit_test(test_no_cluster),       cmocka_unit_test(test_mistakes_of_tf_config),
-        cmocka_unit_test(test_too_many_members), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_there_and_back),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_tf_config),
+        cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_no_cluster),
+        cmocka_unit_test(test_mistakes_of_tf_config),
+        cmocka_unit_test(test_too_many_members),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

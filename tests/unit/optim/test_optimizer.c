@@ -59,6 +59,7 @@ static const struct {
     {{.learning_rate = 1, .clip_global_norm = -2}, "clip_global_norm"},
     {{.learning_rate = 1, .clip_norm = 1, .clip_global_norm = 1}, "exclude each other"},
     {{.learning_rate = 1, .schedule = {.warmup_steps = -1}}, "warmup_steps"},
+    {{.learning_rate = 1, .schedule = {.scale = -2}}, "rate_scale must be in [0, 1000000000]"},
     {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_rate = 0.5}},
      "decay_steps must be in [1, inf), got 0"},
     {{.learning_rate = 1, .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 1}},
@@ -119,6 +120,33 @@ static void test_errors(void **state)
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         bel_optimizer optimizer = refused[i].optimizer;
         BEL_ASSERT_FAILS(bel_optimizer_check(&optimizer), BEL_INVALID_ARGUMENT, refused[i].part);
+    }
+}
+
+// Rates of the first steps: warm-up begins at the rate itself, at one replica it changes nothing.
+static void test_scales(void **state)
+{
+    (void)state;
+    static const struct {
+        bel_schedule schedule;
+        double rates[6];
+    } rows[] = {
+        {{.scale = 4}, {32, 32, 32, 32, 32, 32}},
+        {{.scale = 4, .warmup_steps = 3}, {8, 16, 24, 32, 32, 32}},
+        {{.scale = 1, .warmup_steps = 3}, {8, 8, 8, 8, 8, 8}},
+        {{.scale = 3, // the decay counts from step 0
+          .warmup_steps = 2,
+          .kind = BEL_SCHEDULE_EXPONENTIAL,
+          .decay_rate = 0.5,
+          .decay_steps = 1},
+         {8, 8, 6, 3, 1.5, 0.75}},
+        {{.scale = 2, .kind = BEL_SCHEDULE_PIECEWISE, .boundaries = {1}, .rates = {4, 1}},
+         {8, 8, 2, 2, 2, 2}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const bel_optimizer o = {.learning_rate = 8, .schedule = rows[i].schedule};
+        for (int step = 0; step < 6; step++)
+            assert_true(bel_optimizer_rate(&o, step) == rows[i].rates[step]);
     }
 }
 
@@ -444,7 +472,8 @@ static void test_settings_come_back(void **state)
                                               {"boundaries", "0,9007199254740993"},
                                               {"rates", "0.5,0.25,0.125"},
                                               {"schedule_formula", "1 + step"},
-                                              {"warmup_steps", "8"}};
+                                              {"warmup_steps", "8"},
+                                              {"rate_scale", "4"}};
     enum { COUNT = sizeof settings / sizeof settings[0] };
     bel_optimizer optimizer = bel_optimizer_default();
     is_listed(&optimizer, "");
@@ -527,10 +556,12 @@ static void test_words_of_a_checkpoint(void **state)
                        .decay_rate = 0.5,
                        .decay_steps = 10,
                        .staircase = true,
-                       .warmup_steps = 3}},
+                       .warmup_steps = 3,
+                       .scale = 8}},
          "optimizer: sgd; learning_rate: 1; weight_decay: 0.5; lr_mult: */bias=0.5; "
          "decay_mult: *=0; moving_average_decay: 0.5, ramp; table_mean: contributors; "
-         "clip_value: 2; schedule: exponential, rate 0.5, steps 10, staircase; warmup_steps: 3"},
+         "clip_value: 2; schedule: exponential, rate 0.5, steps 10, staircase; warmup_steps: 3; "
+         "rate_scale: 8"},
         {{.kind = BEL_OPTIMIZER_SGD,
           .learning_rate = 1,
           .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = 10, .alpha = 0.5}},
@@ -630,6 +661,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
                                               cmocka_unit_test(test_errors),
+                                              cmocka_unit_test(test_scales),
                                               cmocka_unit_test(test_schedules),
                                               cmocka_unit_test(test_cosine),
                                               cmocka_unit_test(test_other_schedules),

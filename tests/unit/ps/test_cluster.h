@@ -38,6 +38,7 @@ typedef struct cluster {
     int64_t block_end;    // of the input, with a ledger
     bool polls;           // clients look once and wait for nothing: CANCELLED
     bel_weight weights[REPLICAS];
+    uint64_t hashes[MAX_WORKERS]; // that workers say with their step statistics
     void (*while_publishing)(struct cluster *c, int64_t version); // NULL: nothing happens then
 } cluster;
 
@@ -45,6 +46,7 @@ static size_t inner_frames = LANE_FRAMES; // that fit a lane between shards
 enum { TABLE_IDS = 64 };                  // of a replica's batch at most
 static int table_width;                   // of a table beside the variables; 0: there is none
 static bool with_exchanges;
+static int64_t check_steps;       // bel_shard_settings
 static const int *step_functions; // by step: 0, or 1 where it is of the other step function
 
 // Variables of every kind, two of them longer than a chunk.
@@ -134,7 +136,8 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
                                    .snapshot_averages = c->averages,
                                    .settings = {.optimizers = c->optimizers,
                                                 .function_count = step_functions != NULL ? 2 : 1,
-                                                .counting = c->counting},
+                                                .counting = c->counting,
+                                                .check_steps = check_steps},
                                    .generation = 1,
                                    .worker_lanes = c->shard_ends[k],
                                    .shard_lanes = c->inner_ends[k],
@@ -307,7 +310,8 @@ static void report_part_of(cluster *c, int worker, int64_t step, int function, i
         memset(c->stats_list[k], 0, sizeof c->stats_list[k]);
         c->stats_list[k][BEL_STATS_EXAMPLES] = examples;
         if (sent++ >= most) continue;
-        BEL_ASSERT_OK(bel_client_stats(c->clients[worker], step, decision, k, c->stats_list[k]));
+        BEL_ASSERT_OK(bel_client_stats(c->clients[worker], step, decision, k, c->hashes[worker],
+                                       c->stats_list[k]));
     }
 }
 

@@ -429,12 +429,13 @@ static void test_dropped_frames(void **state)
         expected.foreign += 2;
         if (step > 0) {
             BEL_ASSERT_OK(bel_client_report(c->clients[0], step - 1, 0, 0, node, ten, wrong));
-            BEL_ASSERT_OK(bel_client_stats(c->clients[0], step - 1, 0, node, c->stats_list[node]));
+            BEL_ASSERT_OK(
+                bel_client_stats(c->clients[0], step - 1, 0, node, 0, c->stats_list[node]));
             expected.late += 2;
         }
         report_step(c, 0, step);
         BEL_ASSERT_OK(bel_client_report(c->clients[0], step, 0, 0, node, ten, wrong));
-        BEL_ASSERT_OK(bel_client_stats(c->clients[0], step, 0, node, c->stats_list[node]));
+        BEL_ASSERT_OK(bel_client_stats(c->clients[0], step, 0, node, 0, c->stats_list[node]));
         expected.repeated += 2;
         report_step(c, 1, step);
         expected.versions++;

@@ -1,0 +1,74 @@
+// Whether all workers compute on the same parameters. Shard 0 asks for it in the decision of a
+// step: the first of a generation, the first that it decides on behind a worker's replacement, and
+// every so many besides. Each worker then says with its step statistics the hash of the dense
+// parameters as it sees them, and they are compared when the last ones are in, before the version
+// that the step makes is published. So a step of workers that differ is neither published nor
+// saved. Only where everybody counts: with a ledger workers compute on different versions.
+#include "ps/server/shard_inner.h"
+
+static bool plays(const bel_shard *shard, int worker)
+{
+    const bel_assignment *assignment = shard->config.assignment;
+    return assignment->first_node[worker] < assignment->first_node[worker + 1];
+}
+
+uint32_t bel_shard_ask_for_hashes_locked(bel_shard *shard, uint32_t decision)
+{
+    int64_t every = shard->config.settings.check_steps;
+    if (every == 0 || !shard->policy->lockstep || (decision & BEL_DECIDE_STOP) != 0)
+        return decision;
+    bool first = shard->counters.versions == 1;
+    if (!first && !shard->has_newcomer && shard->step % every != 0) return decision;
+    shard->has_newcomer = false;
+    int workers = 0;
+    for (int w = 0; w < shard->config.assignment->worker_count; w++)
+        workers += plays(shard, w);
+    return workers > 1 ? decision | BEL_DECIDE_CHECK : decision;
+}
+
+// How many workers say the same as this one.
+static int count_like(const bel_shard *shard, int worker)
+{
+    int count = 0;
+    for (int w = 0; w < shard->config.assignment->worker_count; w++)
+        count += plays(shard, w) && shard->workers[w].hash == shard->workers[worker].hash;
+    return count;
+}
+
+// Of those who differ the most are taken to be right; of two the first.
+static int find_right(const bel_shard *shard)
+{
+    int right = -1, most = 0;
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
+        int count = plays(shard, w) ? count_like(shard, w) : 0;
+        if (count <= most) continue;
+        most = count;
+        right = w;
+    }
+    return right;
+}
+
+// The first worker that says something else than `worker`; -1: all say the same.
+static int find_other(const bel_shard *shard, int worker)
+{
+    for (int w = 0; w < shard->config.assignment->worker_count; w++)
+        if (plays(shard, w) && shard->workers[w].hash != shard->workers[worker].hash) return w;
+    return -1;
+}
+
+void bel_shard_compare_hashes_locked(bel_shard *shard)
+{
+    bool asked = shard->config.shard == 0 && (shard->decision & BEL_DECIDE_CHECK) != 0;
+    if (!asked || shard->error != NULL) return;
+    int first = 0;
+    while (!plays(shard, first))
+        first++;
+    if (find_other(shard, first) < 0) return;
+    int right = find_right(shard), wrong = find_other(shard, right);
+    shard->error = BEL_ERR(BEL_DATA_LOSS,
+                           "worker %d computes step %lld on other parameters than worker %d: their "
+                           "hash is %016llx, expected %016llx",
+                           wrong, (long long)shard->step, right,
+                           (unsigned long long)shard->workers[wrong].hash,
+                           (unsigned long long)shard->workers[right].hash);
+}
