@@ -93,12 +93,7 @@ static bel_status *sum_by_mpi(bel_ddl_call *call)
 static bel_status *sum(bel_ddl_call *call)
 {
     bel_ddl *ddl = call->ddl;
-    if (ddl->choices != NULL) {
-        bel_ddl_call before = *call; // ranks that call different things would measure them
-        BEL_TRY(bel_ddl_call_begin(&before));
-        BEL_TRY(bel_ddl_rounds_meet(&before));
-        BEL_TRY(bel_ddl_choose(ddl, bel_ddl_call_bytes(call), &call->mode));
-    }
+    if (ddl->choices != NULL) BEL_TRY(bel_ddl_choose(call, &call->mode));
     BEL_TRY(bel_ddl_call_begin(call));
     return call->mode.letter == 'm' ? sum_by_mpi(call) : bel_ddl_rounds_sum(call);
 }

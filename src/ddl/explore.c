@@ -325,12 +325,21 @@ static bel_status *measure_all(bel_ddl *ddl, int k, bel_ddl_mode *out)
     return status;
 }
 
-bel_status *bel_ddl_choose(bel_ddl *ddl, size_t bytes, bel_ddl_mode *out)
+// Ranks that call different things say so before anything is measured for them.
+static bel_status *meet_for(const bel_ddl_call *call)
 {
-    bel_ddl_choices *choices = ddl->choices;
-    int k = class_of(bytes);
+    bel_ddl_call meeting = *call;
+    BEL_TRY(bel_ddl_call_begin(&meeting));
+    return bel_ddl_rounds_meet(&meeting);
+}
+
+bel_status *bel_ddl_choose(const bel_ddl_call *call, bel_ddl_mode *out)
+{
+    bel_ddl_choices *choices = call->ddl->choices;
+    int k = class_of(bel_ddl_call_bytes(call));
     if (!choices->known[k]) {
-        BEL_TRY(measure_all(ddl, k, &choices->ways[k]));
+        BEL_TRY(meet_for(call));
+        BEL_TRY(measure_all(call->ddl, k, &choices->ways[k]));
         choices->known[k] = true;
         bel_status *kept = choices->path != NULL ? write_choices(choices) : NULL;
         if (kept != NULL)
