@@ -13,6 +13,7 @@
 #include "ddl/settings.h"
 #include "ddl/socket.h"
 
+#define HELLO_NS INT64_C(5000000000) // that somebody who has connected has to say who it is
 enum { SECRET_BYTES = 129, ANSWER_TEXT = 512, MOST_PENDING = 2 * BEL_DDL_MAX_RANKS, LOOK_MS = 20 };
 #define SECOND_NS INT64_C(1000000000)
 
@@ -42,6 +43,7 @@ typedef struct answer {
 // Who has connected and has not said all of its hello yet.
 typedef struct pending {
     int file;
+    int64_t deadline;
     size_t come;
     hello said;
 } pending;
@@ -115,7 +117,7 @@ static bel_status *take_hellos(meeting *m)
         const char *why;
         ssize_t came = bel_ddl_socket_receive(p->file, (char *)&p->said + p->come,
                                               sizeof p->said - p->come, &why);
-        if (came == 0) {
+        if (came == 0 && bel_clock_ns() < p->deadline) {
             i++;
             continue;
         }
@@ -123,7 +125,7 @@ static bel_status *take_hellos(meeting *m)
         if (came > 0 && p->come < sizeof p->said) continue;
         pending done = *p;
         *p = m->waiting[--m->waiting_count];
-        if (came < 0) {
+        if (came <= 0) {
             (void)close(done.file);
         } else {
             status = consider(m, done.file, &done.said);
@@ -141,7 +143,8 @@ static void take_newcomers(meeting *m)
             memmove(&m->waiting[0], &m->waiting[1], sizeof m->waiting - sizeof m->waiting[0]);
             m->waiting_count--;
         }
-        m->waiting[m->waiting_count++] = (pending){.file = file};
+        m->waiting[m->waiting_count++] =
+            (pending){.file = file, .deadline = bel_clock_ns() + HELLO_NS};
     }
 }
 
