@@ -253,14 +253,15 @@ ssize_t bel_linux_socket_receive(int socket, void *data, size_t capacity, int *d
 // --- TCP sockets --------------------------------------------------------------------------------
 
 // Options that a system does not have are left out: the waits' own deadlines remain.
-void bel_linux_socket_watch(int socket)
+void bel_linux_socket_watch(int socket, double patience_secs)
 {
+    int patience_ms = patience_secs < 1e6 ? (int)(patience_secs * 1e3) : 1000000000;
     const struct {
         int level, option, value;
     } options[] = {
         {IPPROTO_TCP, TCP_NODELAY, 1},   {SOL_SOCKET, SO_KEEPALIVE, 1},
         {IPPROTO_TCP, TCP_KEEPIDLE, 15}, {IPPROTO_TCP, TCP_KEEPINTVL, 5},
-        {IPPROTO_TCP, TCP_KEEPCNT, 3},   {IPPROTO_TCP, TCP_USER_TIMEOUT, 30000},
+        {IPPROTO_TCP, TCP_KEEPCNT, 3},   {IPPROTO_TCP, TCP_USER_TIMEOUT, patience_ms},
     };
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         (void)setsockopt(socket, options[i].level, options[i].option, &options[i].value,

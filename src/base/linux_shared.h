@@ -70,8 +70,9 @@ ssize_t bel_linux_socket_receive(int socket, void *data, size_t capacity, int *d
 
 // --- TCP sockets --------------------------------------------------------------------------------
 
-// Sends without delay, and ends a connection to a host that has not answered for half a minute.
-void bel_linux_socket_watch(int socket);
+// Sends without delay, and ends a connection to a host that does not answer: one that is idle after
+// half a minute; one on which the other side takes nothing of what was sent after `patience_secs`.
+void bel_linux_socket_watch(int socket, double patience_secs);
 // Whether all that was sent has come to the other host, or never will.
 bool bel_linux_socket_is_sent(int socket);
 

@@ -22,6 +22,7 @@ typedef struct stage {
     size_t from, to;     // of the round
     char *share;         // where `from` is
     double divisor;
+    int late_secs; // of waits, the more the further on in a round
 } stage;
 
 static int rank_at(const stage *s, int i)
@@ -43,7 +44,8 @@ static stage begin_stage(bel_ddl_call *call, int dim)
                    .dim = dim,
                    .own = bel_ddl_mode_coordinate(mode, dim, call->ddl->place.rank),
                    .count = mode->dims[dim],
-                   .divisor = is_last(mode, dim) ? call->divisor : 1};
+                   .divisor = is_last(mode, dim) ? call->divisor : 1,
+                   .late_secs = dim};
 }
 
 // Where part i begins; the next one begins where it ends.
@@ -65,7 +67,7 @@ static bel_status *exchange(const stage *s, const bel_ddl_transfer *transfers, i
     bool first = !c->told[s->dim];
     c->told[s->dim] = true;
     return bel_ddl_net_exchange(c->ddl->net, transfers, count, first ? &c->said : NULL, c->name,
-                                s->dim);
+                                s->late_secs);
 }
 
 // Transfers with all others of the dimension, of nothing as yet.
@@ -138,6 +140,8 @@ static bel_status *scatter(const stage *s)
 
 static bel_status *gather(const stage *s)
 {
+    stage late = *s;
+    late.late_secs = 2 * BEL_DDL_DIMS - s->dim;
     bel_ddl_transfer transfers[BEL_DDL_MAX_RANKS];
     int count = all_others(s, transfers);
     for (int i = 0; i < count; i++) {
@@ -147,7 +151,7 @@ static bel_status *gather(const stage *s)
         transfers[i].in = s->share + (part(s, from) - s->from);
         transfers[i].in_bytes = part_bytes(s, from);
     }
-    return exchange(s, transfers, count);
+    return exchange(&late, transfers, count);
 }
 
 // Gives part `out` to the next rank, and is given part `in` by the one before.
@@ -173,7 +177,9 @@ static bel_status *ring_scatter(const stage *s)
     double divisor = s->divisor;
     for (int step = 0; step < s->count - 1; step++) {
         int out = around(s, s->own - step), in = around(s, s->own - step - 1);
-        BEL_TRY(turn(s, out, in, s->call->ddl->parts));
+        stage now = *s;
+        now.late_secs += step;
+        BEL_TRY(turn(&now, out, in, s->call->ddl->parts));
         size_t begin = part(s, in);
         const char *arrays[2] = {s->call->ddl->parts, s->share + (begin - s->from)};
         stage adds = *s;
@@ -187,7 +193,9 @@ static bel_status *ring_gather(const stage *s)
 {
     for (int step = 0; step < s->count - 1; step++) {
         int out = around(s, s->own + 1 - step), in = around(s, s->own - step);
-        BEL_TRY(turn(s, out, in, s->share + (part(s, in) - s->from)));
+        stage now = *s;
+        now.late_secs += s->count + step;
+        BEL_TRY(turn(&now, out, in, s->share + (part(s, in) - s->from)));
     }
     return NULL;
 }

@@ -3,6 +3,7 @@
 // values' magnitudes, so that terms that cancel raise no alarm.
 #include "ddl/check.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "base/alloc.h"
@@ -104,6 +105,18 @@ static bel_status *add_rank(block *b, int rank, const char *own)
     return NULL;
 }
 
+// How far a sum is off, beyond what its type cannot say: numbers between its smallest ones, and
+// those above its largest. Infinite where one of them is no number.
+static double distance(bel_dtype dtype, double got, double expected)
+{
+    bool narrow = dtype == BEL_DTYPE_F32;
+    double smallest = narrow ? 0x1p-149 : 0x1p-1074;
+    if (narrow && fabs(expected) > (double)FLT_MAX) expected = (double)(float)expected;
+    if (got == expected || (isnan(got) && isnan(expected))) return 0;
+    double off = fabs(got - expected) - smallest;
+    return isnan(off) ? INFINITY : off > 0 ? off : 0;
+}
+
 static void compare(const block *b, worst *out)
 {
     const bel_tensor *t = &b->call->tensors[b->tensor];
@@ -116,9 +129,9 @@ static void compare(const block *b, worst *out)
             error = ((sum ^ b->whole[i]) & bits) == 0 ? 0 : INFINITY;
         } else {
             double magnitude = b->magnitudes[i] / b->call->divisor;
-            bool same = got == expected || (isnan(got) && isnan(expected));
-            error = same ? 0 : fabs(got - expected) / magnitude;
-            if (isnan(error)) error = INFINITY; // one of them is no number
+            double off = distance(t->dtype, got, expected);
+            error = off == 0 ? 0 : off / magnitude;
+            if (isnan(error)) error = INFINITY;
         }
         if (error > out->error) *out = (worst){error, got, expected, b->tensor, b->first + i};
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "base/linux_process.h"
 #include "base/number.h"
 #include "base/str.h"
@@ -19,6 +20,10 @@ typedef enum kinds { ALL, NUMBERS, FLOATS } kinds; // of tensors that a call tak
 
 static bel_status *check_tensors(const bel_ddl_call *c, kinds takes)
 {
+    if (c->count < 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "rank %d, %s: expected tensors, got %d of them",
+                       c->ddl->place.rank, c->name, c->count);
+    }
     for (int i = 0; i < c->count; i++) {
         const bel_tensor *t = &c->tensors[i];
         bool floats = t->dtype == BEL_DTYPE_F32 || t->dtype == BEL_DTYPE_F64;
@@ -240,7 +245,7 @@ static bel_status *join_group(bel_ddl *ddl, const bel_ddl_launch *launch)
     ddl->chunk = size < ddl->place.size ? BEL_DDL_NET_CHUNK : BEL_DDL_CHUNK;
     if (size == 1) return NULL;
     return bel_ddl_region_join(launch, ddl->group, ddl->chunk, ddl->settings.options.timeout_secs,
-                               &ddl->region);
+                               ddl->net == NULL ? NULL : bel_ddl_net_look, ddl->net, &ddl->region);
 }
 
 // Room for what other groups have of a chunk: of all at once, and of the others in parts.
@@ -266,16 +271,18 @@ static bel_status *join_others(bel_ddl *ddl, const bel_ddl_launch *launch)
     bel_ddl_meeting meeting;
     BEL_TRY(bel_ddl_meet(launch, bel_ddl_settings_text(&ddl->settings, settings),
                          options->timeout_secs, &meeting));
-    bel_status *status = bel_ddl_mode_complete(&ddl->mode, size, meeting.together, options->order);
-    if (status == NULL) status = join_group(ddl, launch);
-    ddl->net = bel_ddl_net_create(&meeting, &ddl->place, ddl->region, options->timeout_secs);
-    return status == NULL ? make_room(ddl) : status;
+    bel_fault_point("ddl_met");
+    ddl->net = bel_ddl_net_create(&meeting, &ddl->place, options->timeout_secs);
+    BEL_TRY(bel_ddl_mode_complete(&ddl->mode, size, meeting.together, options->order));
+    BEL_TRY(join_group(ddl, launch));
+    bel_ddl_net_watch(ddl->net, ddl->region);
+    return make_room(ddl);
 }
 
-// For mode p, Open MPI is one of the ways where all ranks have it.
+// For mode p, Open MPI is one of the ways where all ranks have begun it.
 static bel_status *try_mpi(bel_ddl *ddl)
 {
-    bel_status *status = bel_ddl_mpi_open(&ddl->place, &ddl->mpi);
+    bel_status *status = bel_ddl_mpi_open(&ddl->place, false, &ddl->mpi);
     int32_t with = status == NULL;
     bel_tensor count = {BEL_DTYPE_I32, bel_shape_scalar(), &with};
     bel_status_ignore(status); // it is no way then
@@ -289,16 +296,24 @@ static bel_status *try_mpi(bel_ddl *ddl)
     return NULL;
 }
 
+// As a call whose name they are part of.
+static bel_status *compare_settings(bel_ddl *ddl)
+{
+    char settings[BEL_DDL_SETTINGS_TEXT], name[BEL_DDL_SETTINGS_TEXT + 16];
+    bel_snprintf(name, sizeof name, "init with %s",
+                 bel_ddl_settings_text(&ddl->settings, settings));
+    return meet(ddl, name);
+}
+
 static bel_status *begin(bel_ddl *ddl, const bel_ddl_launch *launch)
 {
     bel_ddl_order order = ddl->settings.options.order;
     char mode = ddl->mode.letter;
     if (is_alone(ddl)) return bel_ddl_mode_complete(&ddl->mode, 1, 1, order);
     BEL_TRY(join_others(ddl, launch));
-    BEL_TRY(meet(ddl, "init"));
-    if (mode == 'm') BEL_TRY(bel_ddl_mpi_open(&ddl->place, &ddl->mpi));
-    if (mode == 'p' && order == BEL_DDL_FAST && getenv("OMPI_COMM_WORLD_RANK") != NULL)
-        BEL_TRY(try_mpi(ddl));
+    BEL_TRY(compare_settings(ddl));
+    if (mode == 'm') BEL_TRY(bel_ddl_mpi_open(&ddl->place, true, &ddl->mpi));
+    if (mode == 'p' && order == BEL_DDL_FAST) BEL_TRY(try_mpi(ddl));
     if (mode == 'p') BEL_TRY(bel_ddl_choices_open(ddl, &ddl->choices));
     return NULL;
 }

@@ -152,20 +152,30 @@ static char *find_folder(void)
 
 static bool is_same(const bel_ddl_mode *a, const bel_ddl_mode *b)
 {
-    return a->letter == b->letter && memcmp(a->dims, b->dims, sizeof a->dims) == 0;
+    bool mpi = a->letter == 'm'; // it has no dimensions of its own
+    return a->letter == b->letter && (mpi || memcmp(a->dims, b->dims, sizeof a->dims) == 0);
 }
 
-static void take_choice(const bel_ddl *ddl, bel_ddl_choices *choices, int k, const char *text)
+// What is no way any more is measured again.
+static void take_choice(const bel_ddl *ddl, bel_ddl_choices *choices, int k,
+                        const bel_ddl_mode *way)
 {
-    bel_ddl_mode way, ways[BEL_DDL_MOST_WAYS];
-    bel_status *status = bel_ddl_mode_parse(text, &way);
+    bel_ddl_mode ways[BEL_DDL_MOST_WAYS];
     int count = bel_ddl_list_ways(ddl, class_bytes(k), ways);
-    for (int i = 0; i < count && status == NULL; i++) {
-        if (!is_same(&ways[i], &way)) continue;
+    choices->known[k] = false;
+    for (int i = 0; i < count; i++) {
+        if (!is_same(&ways[i], way)) continue;
         choices->known[k] = true;
-        choices->ways[k] = way;
+        choices->ways[k] = ways[i];
     }
-    bel_status_ignore(status); // what is no way any more is measured again
+}
+
+static void read_choice(const bel_ddl *ddl, bel_ddl_choices *choices, int k, const char *text)
+{
+    bel_ddl_mode way;
+    bel_status *status = bel_ddl_mode_parse(text, &way);
+    if (status == NULL) take_choice(ddl, choices, k, &way);
+    bel_status_ignore(status); // it is none
 }
 
 static bel_status *read_choices(const bel_ddl *ddl, bel_ddl_choices *choices)
@@ -182,7 +192,7 @@ static bel_status *read_choices(const bel_ddl *ddl, bel_ddl_choices *choices)
     bool same = bel_json_string(root, "key", &key) && strcmp(key, choices->key) == 0;
     for (int k = 0; k < CLASSES && same && all != NULL; k++) {
         bel_snprintf(name, sizeof name, "%zu", class_bytes(k));
-        if (bel_json_string(all, name, &way)) take_choice(ddl, choices, k, way);
+        if (bel_json_string(all, name, &way)) read_choice(ddl, choices, k, way);
     }
     bel_json_destroy(json);
     return NULL;
@@ -221,10 +231,11 @@ static bel_status *share_choices(bel_ddl *ddl, bel_ddl_choices *choices)
     BEL_TRY(spread(ddl, BEL_DTYPE_I32, numbers, CLASSES * (2 + BEL_DDL_DIMS), 0));
     at = numbers;
     for (int k = 0; k < CLASSES; k++) {
-        choices->known[k] = *at++ != 0;
-        choices->ways[k].letter = (char)*at++;
+        bool known = *at++ != 0;
+        bel_ddl_mode way = {.letter = (char)*at++};
         for (int d = 0; d < BEL_DDL_DIMS; d++)
-            choices->ways[k].dims[d] = *at++;
+            way.dims[d] = *at++;
+        if (known) take_choice(ddl, choices, k, &way);
     }
     return NULL;
 }

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/str.h"
@@ -24,6 +25,7 @@ typedef struct hello {
     char kind[16];
     int32_t rank, size, local_rank, local_size;
     int32_t port; // at which it listens
+    uint64_t job; // hash of the word that names it
     char settings[BEL_DDL_SETTINGS_TEXT];
     char secret[SECRET_BYTES + 3];
 } hello;
@@ -35,7 +37,7 @@ typedef struct answer {
     int32_t together;
     char text[ANSWER_TEXT];
     struct {
-        char host[BEL_DDL_ADDRESS_TEXT];
+        char host[BEL_DDL_ADDRESS_TEXT]; // "": that of rank 0, as the job's address names it
         int32_t port;
     } ranks[BEL_DDL_MAX_RANKS];
 } answer;
@@ -62,6 +64,13 @@ typedef struct meeting {
 static double seconds(const meeting *m)
 {
     return (double)m->timeout_ns * 1e-9;
+}
+
+// A rank may take nothing for as long as others may wait for it.
+static double patience(const meeting *m)
+{
+    enum { LEAST_SECS = 30 };
+    return seconds(m) > LEAST_SECS ? seconds(m) : LEAST_SECS;
 }
 
 // --- Who comes -----------------------------------------------------------------------------------
@@ -91,13 +100,25 @@ static void turn_away(int file, bel_code code, const char *text)
 static bel_status *consider(meeting *m, int file, const hello *said)
 {
     int size = m->own.size, rank = said->rank;
+    if (memcmp(said->kind, KIND, sizeof KIND) == 0 && knows_secret(m, said) &&
+        said->job != m->own.job) {
+        turn_away(
+            file, BEL_FAILED_PRECONDITION,
+            "rank 0 is of another job: the word that names it must be the same for all ranks");
+        return NULL;
+    }
     if (memcmp(said->kind, KIND, sizeof KIND) != 0 || !knows_secret(m, said)) {
         bel_log_write(BEL_LOG_WARN, "somebody who does not know the job's secret has connected");
         turn_away(file, BEL_UNAUTHENTICATED,
                   "rank 0 has another secret: BELFRY_SECRET must be the same for all ranks");
         return NULL;
     }
-    if (rank <= m->own.rank || rank >= size || said->size != size || m->files[rank] >= 0) {
+    if (said->size != size) {
+        turn_away(file, BEL_FAILED_PRECONDITION, "ranks are told different numbers of ranks");
+        return BEL_ERR(BEL_FAILED_PRECONDITION, "rank %d is one of %d ranks, and rank %d one of %d",
+                       m->own.rank, size, rank, said->size);
+    }
+    if (rank <= m->own.rank || rank >= size || m->files[rank] >= 0) {
         turn_away(file, BEL_ALREADY_EXISTS, "this rank is there already, or is none of the job's");
         return NULL;
     }
@@ -137,7 +158,7 @@ static bel_status *take_hellos(meeting *m)
 // Those that wait longest go where there is no room.
 static void take_newcomers(meeting *m)
 {
-    for (int file; (file = bel_ddl_socket_accept(m->listener)) >= 0;) {
+    for (int file; (file = bel_ddl_socket_accept(m->listener, patience(m))) >= 0;) {
         if (m->waiting_count == MOST_PENDING) {
             (void)close(m->waiting[0].file);
             memmove(&m->waiting[0], &m->waiting[1], sizeof m->waiting - sizeof m->waiting[0]);
@@ -227,6 +248,7 @@ static bel_status *be_met(meeting *m, int *out_together)
     }
     for (int r = 1; r < m->own.size && status == NULL; r++) {
         bel_ddl_socket_address(m->files[r], true, text.ranks[r].host);
+        if (bel_ddl_socket_is_local(text.ranks[r].host)) text.ranks[r].host[0] = '\0';
         text.ranks[r].port = m->said[r].port;
     }
     text.together = *out_together = find_together(m);
@@ -245,8 +267,8 @@ static bel_status *find_zero(meeting *m)
 {
     int64_t deadline = bel_clock_ns() + m->timeout_ns;
     for (;;) {
-        bel_status *status =
-            bel_ddl_socket_connect(m->launch->host, m->launch->port, deadline, &m->files[0]);
+        bel_status *status = bel_ddl_socket_connect(m->launch->host, m->launch->port, deadline,
+                                                    patience(m), &m->files[0]);
         if (status == NULL) return NULL;
         if (bel_clock_ns() > deadline) {
             bel_status *late =
@@ -260,14 +282,16 @@ static bel_status *find_zero(meeting *m)
     }
 }
 
-// Listens where this rank's own side of the connection to rank 0 is: others reach it there.
+// Listens where this rank's own side of the connection to rank 0 is: others reach it there. Beside
+// rank 0 that may be a local address, at which ranks of other hosts do not: then at all.
 static bel_status *greet_zero(meeting *m)
 {
     char host[BEL_DDL_ADDRESS_TEXT];
     int port;
     const char *why;
     bel_ddl_socket_address(m->files[0], false, host);
-    BEL_TRY(bel_ddl_socket_listen(host, 0, &m->listener, &port));
+    bool hidden = bel_ddl_socket_is_local(host) && !bel_ddl_socket_is_local(m->launch->host);
+    BEL_TRY(bel_ddl_socket_listen(hidden ? NULL : host, 0, &m->listener, &port));
     m->own.port = port;
     int64_t deadline = bel_clock_ns() + m->timeout_ns;
     if (!bel_ddl_socket_send_all(m->files[0], &m->own, sizeof m->own, deadline, &why))
@@ -295,9 +319,10 @@ static bel_status *greet_lower(meeting *m, answer *where)
     const char *why;
     for (int r = 1; r < m->own.rank; r++) {
         where->ranks[r].host[BEL_DDL_ADDRESS_TEXT - 1] = '\0';
-        BEL_TRY_CTX(bel_ddl_socket_connect(where->ranks[r].host, where->ranks[r].port, deadline,
-                                           &m->files[r]),
-                    "rank %d of %d cannot be reached", r, m->own.size);
+        const char *host = where->ranks[r].host[0] == '\0' ? m->launch->host : where->ranks[r].host;
+        BEL_TRY_CTX(
+            bel_ddl_socket_connect(host, where->ranks[r].port, deadline, patience(m), &m->files[r]),
+            "rank %d of %d cannot be reached", r, m->own.size);
         if (!bel_ddl_socket_send_all(m->files[r], &m->own, sizeof m->own, deadline, &why)) {
             return BEL_ERR(BEL_ABORTED, "rank %d of %d has ended before all had come: %s", r,
                            m->own.size, why);
@@ -319,12 +344,6 @@ static bel_status *meet_others(meeting *m, int *out_together)
 
 // --- Both ----------------------------------------------------------------------------------------
 
-static bool is_of_this_host(const char *host)
-{
-    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
-           strncmp(host, "127.", 4) == 0;
-}
-
 static bel_status *begin(const bel_ddl_launch *launch, const char *settings, meeting *m)
 {
     const bel_ddl_place *place = &launch->place;
@@ -332,7 +351,8 @@ static bel_status *begin(const bel_ddl_launch *launch, const char *settings, mee
     m->own = (hello){.rank = place->rank,
                      .size = place->size,
                      .local_rank = place->local_rank,
-                     .local_size = place->local_size};
+                     .local_size = place->local_size,
+                     .job = bel_hash64(launch->job, strlen(launch->job))};
     memcpy(m->own.kind, KIND, sizeof KIND);
     bel_snprintf(m->own.settings, sizeof m->own.settings, "%s", settings);
     if (launch->host[0] == '\0') {
@@ -345,7 +365,7 @@ static bel_status *begin(const bel_ddl_launch *launch, const char *settings, mee
                        "environment variable BELFRY_SECRET: expected up to %d characters, got %zu",
                        SECRET_BYTES - 1, strlen(secret));
     }
-    if (secret == NULL && place->rank == 0 && !is_of_this_host(launch->host)) {
+    if (secret == NULL && place->rank == 0 && !bel_ddl_socket_is_local(launch->host)) {
         bel_log_write(BEL_LOG_WARN, "BELFRY_SECRET is not set: whoever reaches %s port %d can join",
                       launch->host, launch->port);
     }

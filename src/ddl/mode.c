@@ -97,7 +97,7 @@ bel_status *bel_ddl_mode_complete(bel_ddl_mode *mode, int size, int together, be
 const char *bel_ddl_mode_text(const bel_ddl_mode *mode, char out[BEL_DDL_MODE_TEXT])
 {
     int length = bel_snprintf(out, BEL_DDL_MODE_TEXT, "%c", mode->letter);
-    for (int d = 0; d < BEL_DDL_DIMS && mode->dims[0] > 0; d++)
+    for (int d = 0; d < BEL_DDL_DIMS && mode->dims[0] > 0 && mode->letter != 'm'; d++)
         length += bel_snprintf(out + length, BEL_DDL_MODE_TEXT - (size_t)length, "%c%d",
                                d == 0 ? ':' : 'x', mode->dims[d]);
     return out;

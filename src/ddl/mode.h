@@ -35,7 +35,7 @@ bel_status *bel_ddl_mode_complete(bel_ddl_mode *mode, int size, int together,
 // Whether such dimensions add up along the tree.
 bool bel_ddl_mode_keeps_tree(const bel_ddl_mode *mode);
 
-// "s:4x2x1", or "s" while its dimensions are open.
+// "s:4x2x1", or "s" while its dimensions are open, and always "m".
 const char *bel_ddl_mode_text(const bel_ddl_mode *mode, char out[BEL_DDL_MODE_TEXT]);
 
 // The coordinate of a rank, and the rank that differs from it in that alone.

@@ -44,12 +44,15 @@ static bel_status *check_place(bel_ddl_mpi *mpi, number_fn *rank_of, number_fn *
                    place->rank, place->size, rank, size);
 }
 
-bel_status *bel_ddl_mpi_open(const bel_ddl_place *place, bel_ddl_mpi **out_mpi)
+bel_status *bel_ddl_mpi_open(const bel_ddl_place *place, bool begins, bel_ddl_mpi **out_mpi)
 {
     // Its own modules look for its functions among those of the process.
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL | (begins ? 0 : RTLD_NOLOAD));
     const char *missing = NULL;
-    if (library == NULL) return BEL_ERR(BEL_NOT_FOUND, "mode m: no Open MPI: %s", dlerror());
+    if (library == NULL) {
+        const char *why = begins ? dlerror() : "it is not loaded";
+        return BEL_ERR(BEL_NOT_FOUND, "mode m: no Open MPI: %s", why);
+    }
     bel_ddl_mpi *mpi = bel_xcalloc(1, sizeof *mpi);
     begin_fn *begin;
     ask_fn *has_begun;
@@ -77,6 +80,8 @@ bel_status *bel_ddl_mpi_open(const bel_ddl_place *place, bel_ddl_mpi **out_mpi)
     bel_status *status =
         missing != NULL ? BEL_ERR(BEL_NOT_FOUND, "mode m: " LIBRARY " has no %s", missing) : NULL;
     if (status == NULL) (void)has_begun(&begun);
+    if (status == NULL && !begun && !begins)
+        status = BEL_ERR(BEL_FAILED_PRECONDITION, "mode m: MPI has not begun");
     if (status == NULL && !begun) {
         mpi->begun = begin(NULL, NULL) == 0;
         if (!mpi->begun) status = BEL_ERR(BEL_UNAVAILABLE, "mode m: MPI_Init has failed");

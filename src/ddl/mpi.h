@@ -6,9 +6,10 @@
 
 typedef struct bel_ddl_mpi bel_ddl_mpi;
 
-// Begins MPI, unless the program has done so itself. NOT_FOUND: there is no Open MPI;
-// FAILED_PRECONDITION: its ranks are others than these.
-bel_status *bel_ddl_mpi_open(const bel_ddl_place *place, bel_ddl_mpi **out_mpi) BEL_MUST_USE;
+// Where the program has not begun MPI itself it is begun here, if `begins`. NOT_FOUND: there is no
+// Open MPI; FAILED_PRECONDITION: its ranks are others than these, or it has not begun.
+bel_status *bel_ddl_mpi_open(const bel_ddl_place *place, bool begins,
+                             bel_ddl_mpi **out_mpi) BEL_MUST_USE;
 // Ends MPI if it has begun it, and all ranks are there to `meet` at its end: it waits for them
 // without a deadline. NULL is fine.
 void bel_ddl_mpi_close(bel_ddl_mpi *mpi, bool meet);

@@ -40,6 +40,7 @@ typedef struct way {
 typedef struct lane {
     int rank, file;
     way out, in;
+    uint64_t in_bytes; // that the other side wants to give, where they are not those expected
 } lane;
 
 struct bel_ddl_net {
@@ -59,15 +60,19 @@ typedef struct exchange {
 } exchange;
 
 bel_ddl_net *bel_ddl_net_create(const bel_ddl_meeting *meeting, const bel_ddl_place *place,
-                                const bel_ddl_region *region, double timeout_secs)
+                                double timeout_secs)
 {
     bel_ddl_net *net = bel_xcalloc(1, sizeof *net);
     memcpy(net->files, meeting->files, sizeof net->files);
     net->rank = place->rank;
     net->size = place->size;
-    net->region = region;
     net->timeout_ns = (int64_t)(timeout_secs * 1e9);
     return net;
+}
+
+void bel_ddl_net_watch(bel_ddl_net *net, const bel_ddl_region *region)
+{
+    net->region = region;
 }
 
 void bel_ddl_net_destroy(bel_ddl_net *net)
@@ -103,45 +108,65 @@ static char *next_part(way *w, size_t *out_bytes)
     return w->data + at;
 }
 
-static bel_status *lost(const exchange *e, int rank, const char *why)
+static bel_status *lost(const bel_ddl_net *net, const char *doing, int rank, const char *why)
 {
     return BEL_ERR(BEL_ABORTED, "rank %d of %d has ended; it was waited for in %s (%s)", rank,
-                   e->net->size, e->doing, why);
+                   net->size, doing, why);
 }
 
-// A frame of failure has begun to come.
-static bel_status *hear_failure(const exchange *e, const lane *l)
+// The head of a frame of failure has come.
+static bel_status *hear_failure(const bel_ddl_net *net, const char *doing, int rank)
 {
     failure heard;
     const char *why;
     int64_t deadline = bel_clock_ns() + INT64_C(1000000) * END_MS;
-    if (!bel_ddl_socket_receive_all(l->file, &heard, sizeof heard, deadline, &why))
-        return lost(e, l->rank, why);
+    if (!bel_ddl_socket_receive_all(net->files[rank], &heard, sizeof heard, deadline, &why))
+        return lost(net, doing, rank, why);
     heard.text[sizeof heard.text - 1] = '\0';
     bel_code code = heard.code > BEL_OK && heard.code <= BEL_UNAUTHENTICATED ? (bel_code)heard.code
                                                                              : BEL_ABORTED;
     return BEL_ERR(code, "%s", heard.text);
 }
 
+static bel_status *other_size(const exchange *e, const lane *l, size_t expected)
+{
+    return BEL_ERR(BEL_INTERNAL, "rank %d has sent %llu bytes in %s, expected %zu", l->rank,
+                   (unsigned long long)l->in_bytes, e->doing, expected);
+}
+
 // The head of a frame has come; `expected` is how many bytes of data should follow.
-static bel_status *check_head(const exchange *e, const lane *l, size_t expected)
+static bel_status *check_head(const exchange *e, lane *l, size_t expected)
 {
     const head *came = &l->in.head;
-    if (came->kind == FAILURE) return hear_failure(e, l);
+    if (came->kind == FAILURE) return hear_failure(e->net, e->doing, l->rank);
     if (came->kind == (uint32_t)(e->said != NULL ? FIRST : DATA) && came->bytes == expected)
         return NULL;
-    // What follows cannot be read; a call that begins says so in words first.
-    if (came->kind == FIRST && e->said != NULL) return NULL;
-    return BEL_ERR(BEL_INTERNAL, "rank %d has sent %llu bytes in %s, expected %zu", l->rank,
-                   (unsigned long long)came->bytes, e->doing, expected);
+    l->in_bytes = came->bytes;
+    l->in.head.bytes = 0; // what follows cannot be read; a call that begins says first what it is
+    return came->kind == FIRST && e->said != NULL ? NULL : other_size(e, l, expected);
 }
 
 static bel_status *compare(const exchange *e, const lane *l, size_t expected)
 {
     BEL_TRY(bel_ddl_said_compare(e->net->rank, e->said, l->rank, &l->in.said));
-    if (l->in.head.bytes == expected) return NULL;
-    return BEL_ERR(BEL_INTERNAL, "rank %d has sent %llu bytes in %s, expected %zu", l->rank,
-                   (unsigned long long)l->in.head.bytes, e->doing, expected);
+    return l->in.head.bytes == expected ? NULL : other_size(e, l, expected);
+}
+
+// Whatever else has come is of the first exchange, and stays where it is.
+bel_status *bel_ddl_net_look(void *context)
+{
+    bel_ddl_net *net = context;
+    for (int r = 0; r < net->size; r++) {
+        head next;
+        const char *why = "it has closed the connection";
+        if (net->files[r] < 0) continue;
+        if (bel_ddl_socket_has_ended(net->files[r])) return lost(net, "init", r, why);
+        if (!bel_ddl_socket_peek(net->files[r], &next, sizeof next) || next.kind != FAILURE)
+            continue;
+        (void)bel_ddl_socket_receive(net->files[r], &next, sizeof next, &why); // as it has come
+        return hear_failure(net, "init", r);
+    }
+    return NULL;
 }
 
 // --- Moving --------------------------------------------------------------------------------------
@@ -154,7 +179,7 @@ static bel_status *push(const exchange *e, lane *l, bool *moved_any)
         ssize_t sent = bel_ddl_socket_send(l->file, from, bytes, &why);
         // The other side may have said why before it ended.
         if (sent < 0) l->out.done = whole(&l->out);
-        if (sent < 0 && l->in.done == whole(&l->in)) return lost(e, l->rank, why);
+        if (sent < 0 && l->in.done == whole(&l->in)) return lost(e->net, e->doing, l->rank, why);
         if (sent <= 0) return NULL;
         l->out.done += (size_t)sent;
         *moved_any = true;
@@ -171,7 +196,7 @@ static bel_status *pull(const exchange *e, lane *l, size_t expected, bool *moved
         const char *why;
         char *to = next_part(&l->in, &bytes);
         ssize_t came = bel_ddl_socket_receive(l->file, to, bytes, &why);
-        if (came < 0) return lost(e, l->rank, why);
+        if (came < 0) return lost(e->net, e->doing, l->rank, why);
         if (came == 0) return NULL;
         l->in.done += (size_t)came;
         *moved_any = true;

@@ -12,10 +12,15 @@
 
 typedef struct bel_ddl_net bel_ddl_net;
 
-// Takes the meeting's connections. `region`: whose failures end an exchange, too; NULL: none.
+// Takes the meeting's connections.
 bel_ddl_net *bel_ddl_net_create(const bel_ddl_meeting *meeting, const bel_ddl_place *place,
-                                const bel_ddl_region *region, double timeout_secs);
+                                double timeout_secs);
 void bel_ddl_net_destroy(bel_ddl_net *net); // NULL is fine
+// Failures of this region end exchanges from now on.
+void bel_ddl_net_watch(bel_ddl_net *net, const bel_ddl_region *region);
+// Before the first exchange: the failure of another rank, or that one has ended. A bel_ddl_look, of
+// a net.
+bel_status *bel_ddl_net_look(void *net) BEL_MUST_USE;
 
 // With one rank: what goes there and what comes, either of which may be nothing.
 typedef struct bel_ddl_transfer {

@@ -51,8 +51,10 @@ struct bel_ddl_region {
     int rank, size; // within the group
     int first, all; // the group's first rank, and how many there are in all
     size_t chunk;   // bytes of a slot
-    int looks;      // at a count before the processor is left to others
+    bool looks;     // before it sleeps: there are as many processors as ranks
     int64_t timeout_ns;
+    bel_ddl_look *look; // NULL: there are no other groups
+    void *context;      // of look
     char path[PATH_TEXT], job[BEL_DDL_JOB_TEXT + 16];
 };
 
@@ -210,11 +212,12 @@ static bool look_for_a_while(const bel_ddl_region *region, bel_ddl_count count, 
 
 // With fewer processors than ranks it sleeps at once: whoever is waited for may need this one's.
 bel_status *bel_ddl_region_await(bel_ddl_region *region, bel_ddl_count count, uint64_t round,
-                                 const char *doing)
+                                 const char *doing, double late_secs)
 {
     enum { NAP_NS = 10000000 };
     header *head = region->head;
     if (first_missing(region, count, round) < 0) return NULL;
+    int64_t wait_ns = region->timeout_ns + (int64_t)(late_secs * 1e9);
     int64_t begun = bel_clock_ns(), looked = begun;
     if (region->looks && look_for_a_while(region, count, round, begun)) return NULL;
     bel_status *status = NULL;
@@ -225,7 +228,7 @@ bel_status *bel_ddl_region_await(bel_ddl_region *region, bel_ddl_count count, ui
         bel_linux_shared_futex_wait(&head->rung, rung, NAP_NS);
         if (bel_clock_ns() - looked < NAP_NS) continue;
         looked = bel_clock_ns();
-        status = look_around(region, count, round, doing, begun + region->timeout_ns);
+        status = look_around(region, count, round, doing, begun + wait_ns);
     }
     atomic_fetch_sub(&head->sleepers, 1);
     return status;
@@ -286,7 +289,10 @@ static void remove_left_behind(void)
         path_of(names[i], path);
         int file = open(path, O_RDWR | O_CLOEXEC);
         if (file < 0) continue;
-        if (!bel_linux_byte_is_locked(file, 0)) (void)unlink(path);
+        bool same = false; // another job of the name may have begun meanwhile
+        if (!bel_linux_byte_is_locked(file, 0))
+            bel_status_ignore(bel_linux_is_open_on(file, path, &same));
+        if (same) (void)unlink(path);
         (void)close(file);
     }
     bel_dir_names_free(names, count);
@@ -306,6 +312,11 @@ static bel_status *publish(bel_ddl_region *region, int64_t deadline)
         nap();
     }
     return NULL;
+}
+
+static bel_status *look_at_others(const bel_ddl_region *region)
+{
+    return region->look == NULL ? NULL : region->look(region->context);
 }
 
 // One attempt; *out_found is false where nothing that can be joined is there yet.
@@ -342,6 +353,7 @@ static bel_status *find_in_time(bel_ddl_region *region, int64_t deadline)
     for (bool found = false; !found;) {
         BEL_TRY(find(region, &found));
         if (found) return NULL;
+        BEL_TRY(look_at_others(region));
         if (bel_clock_ns() > deadline) {
             return BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come within %g s",
                            region->first, region->all, (double)region->timeout_ns * 1e-9);
@@ -374,8 +386,10 @@ static bel_status *await_all(bel_ddl_region *region, int64_t deadline)
         while (!has_joined(region, r)) {
             BEL_TRY(bel_ddl_region_check(region));
             int lost = find_lost(region);
-            bel_status *status = NULL;
-            if (lost >= 0) {
+            bel_status *status = look_at_others(region);
+            if (status != NULL) {
+                // which is the story
+            } else if (lost >= 0) {
                 status = BEL_ERR(BEL_ABORTED, "rank %d of %d has ended before all had come",
                                  region->first + lost, region->all);
             } else if (bel_clock_ns() > deadline) {
@@ -400,7 +414,8 @@ static void name_job(const bel_ddl_launch *launch, bel_ddl_region *region)
 }
 
 bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, bel_ddl_group group, size_t chunk,
-                                double timeout_secs, bel_ddl_region **out_region)
+                                double timeout_secs, bel_ddl_look *look, void *context,
+                                bel_ddl_region **out_region)
 {
     bel_ddl_region *region = bel_xcalloc(1, sizeof *region);
     region->rank = launch->place.rank - group.first;
@@ -408,6 +423,8 @@ bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, bel_ddl_group grou
     region->first = group.first;
     region->all = group.all;
     region->chunk = chunk;
+    region->look = look;
+    region->context = context;
     region->looks = bel_linux_affinity_cores() >= region->size;
     region->timeout_ns = (int64_t)(timeout_secs * 1e9);
     region->file = -1;

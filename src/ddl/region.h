@@ -47,10 +47,15 @@ typedef struct bel_ddl_line {
 
 typedef struct bel_ddl_region bel_ddl_region;
 
+// Asked while ranks join: an error where ranks of other groups have failed, or have ended.
+typedef bel_status *bel_ddl_look(void *context);
+
 // Joins the others of the group within `timeout_secs`; each has slots of `chunk` bytes, whole
-// pages. Errors as of bel_ddl_init. In what follows, `rank` counts within the group.
+// pages. `look`: NULL: there are no other groups. Errors as of bel_ddl_init, and the look's. In what
+// follows, `rank` counts within the group.
 bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, bel_ddl_group group, size_t chunk,
-                                double timeout_secs, bel_ddl_region **out_region) BEL_MUST_USE;
+                                double timeout_secs, bel_ddl_look *look, void *context,
+                                bel_ddl_region **out_region) BEL_MUST_USE;
 void bel_ddl_region_leave(bel_ddl_region *region);
 
 bel_ddl_line *bel_ddl_region_line(const bel_ddl_region *region, int rank);
@@ -79,9 +84,10 @@ typedef enum bel_ddl_count { BEL_DDL_ARRIVED, BEL_DDL_DONE } bel_ddl_count;
 
 // This rank has come to the round, or has done its shared part.
 void bel_ddl_region_tell(bel_ddl_region *region, bel_ddl_count count, uint64_t round);
-// Waits until all others have. `doing` says in messages what for.
+// Waits until all others have. `doing` says in messages what for, and `late_secs` how much later
+// than other waits this one ends: whoever is waited for can say first whom it waits for itself.
 bel_status *bel_ddl_region_await(bel_ddl_region *region, bel_ddl_count count, uint64_t round,
-                                 const char *doing) BEL_MUST_USE;
+                                 const char *doing, double late_secs) BEL_MUST_USE;
 
 // Ends the calls of all ranks with this error, or with the one that was there before; the result is
 // that one. Takes the status.

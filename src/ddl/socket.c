@@ -46,6 +46,12 @@ static int listen_at(const struct addrinfo *address)
     return -1;
 }
 
+bool bel_ddl_socket_is_local(const char *address)
+{
+    return strcmp(address, "localhost") == 0 || strcmp(address, "::1") == 0 ||
+           strncmp(address, "127.", 4) == 0 || strncmp(address, "::ffff:127.", 11) == 0;
+}
+
 static int port_of(int file)
 {
     struct sockaddr_storage address;
@@ -70,7 +76,12 @@ bel_status *bel_ddl_socket_listen(const char *host, int port, int *out_file, int
         file = listen_at(a);
     int error = errno;
     freeaddrinfo(list);
-    if (file < 0 && error == EADDRNOTAVAIL && host != NULL)
+    char address[BEL_DDL_ADDRESS_TEXT] = "";
+    if (file >= 0) bel_ddl_socket_address(file, false, address);
+    bool hidden =
+        host != NULL && bel_ddl_socket_is_local(address) && !bel_ddl_socket_is_local(host);
+    if (hidden) (void)close(file);
+    if (hidden || (file < 0 && error == EADDRNOTAVAIL && host != NULL))
         return bel_ddl_socket_listen(NULL, port, out_file, out_port);
     if (file < 0)
         return BEL_ERR(BEL_UNAVAILABLE, "cannot listen at port %d of %s: %s", port,
@@ -78,6 +89,17 @@ bel_status *bel_ddl_socket_listen(const char *host, int port, int *out_file, int
     *out_file = file;
     *out_port = port_of(file);
     return NULL;
+}
+
+// A port of this host that nobody listens at, and that the system has chosen for this very
+// connection: it has connected to itself.
+static bool is_own(int file)
+{
+    struct sockaddr_storage own, other;
+    socklen_t own_length = sizeof own, other_length = sizeof other;
+    return getsockname(file, (struct sockaddr *)&own, &own_length) == 0 &&
+           getpeername(file, (struct sockaddr *)&other, &other_length) == 0 &&
+           own_length == other_length && memcmp(&own, &other, own_length) == 0;
 }
 
 // 0, or the error for which it failed.
@@ -97,6 +119,7 @@ static int connect_to(const struct addrinfo *address, int64_t deadline, int *out
     if (file < 0) return errno;
     int error = connect(file, address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
     if (error == EINPROGRESS) error = finish_connecting(file, deadline);
+    if (error == 0 && is_own(file)) error = ECONNREFUSED;
     if (error == 0) {
         *out_file = file;
     } else {
@@ -105,7 +128,8 @@ static int connect_to(const struct addrinfo *address, int64_t deadline, int *out
     return error;
 }
 
-bel_status *bel_ddl_socket_connect(const char *host, int port, int64_t deadline, int *out_file)
+bel_status *bel_ddl_socket_connect(const char *host, int port, int64_t deadline,
+                                   double patience_secs, int *out_file)
 {
     struct addrinfo *list;
     int error = ECONNREFUSED;
@@ -114,17 +138,17 @@ bel_status *bel_ddl_socket_connect(const char *host, int port, int64_t deadline,
         error = connect_to(a, deadline, out_file);
     freeaddrinfo(list);
     if (error != 0) return BEL_ERR(BEL_UNAVAILABLE, "%s:%d: %s", host, port, strerror(error));
-    bel_linux_socket_watch(*out_file);
+    bel_linux_socket_watch(*out_file, patience_secs);
     return NULL;
 }
 
-int bel_ddl_socket_accept(int listener)
+int bel_ddl_socket_accept(int listener, double patience_secs)
 {
     int file = accept(listener, NULL, NULL);
     if (file < 0) return -1;
     (void)fcntl(file, F_SETFD, FD_CLOEXEC);
     (void)fcntl(file, F_SETFL, O_NONBLOCK);
-    bel_linux_socket_watch(file);
+    bel_linux_socket_watch(file, patience_secs);
     return file;
 }
 
@@ -156,6 +180,11 @@ ssize_t bel_ddl_socket_send(int file, const void *data, size_t bytes, const char
 ssize_t bel_ddl_socket_receive(int file, void *data, size_t bytes, const char **out_why)
 {
     return bytes == 0 ? 0 : moved(recv(file, data, bytes, 0), out_why);
+}
+
+bool bel_ddl_socket_peek(int file, void *data, size_t bytes)
+{
+    return recv(file, data, bytes, MSG_PEEK) == (ssize_t)bytes;
 }
 
 bool bel_ddl_socket_has_ended(int file)

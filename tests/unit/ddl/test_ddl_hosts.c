@@ -1,6 +1,7 @@
 // Ranks of several hosts, played by groups on this one: the same sums in every mode and deal, also
 // to the bit where order is fixed; what ranks say of each other when they differ or die.
 // label: native
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -200,6 +201,20 @@ static int begin_with_secrets(int rank, int size)
     return 0;
 }
 
+// The word of another job, at the same address and with the same secret.
+static int begin_with_jobs(int rank, int size)
+{
+    bel_ddl *ddl;
+    (void)size;
+    if (rank == 1) setenv("BELFRY_DDL_JOB", "yesterday's", 1);
+    bel_ddl_options options = bel_ddl_options_default();
+    options.timeout_secs = 0.7;
+    NEED_FAILS(bel_ddl_init(&options, &ddl),
+               rank == 1 ? BEL_FAILED_PRECONDITION : BEL_DEADLINE_EXCEEDED,
+               rank == 1 ? "rank 0 is of another job" : "rank 1 of 2 has not come within 0.7 s");
+    return 0;
+}
+
 static int come_late(int rank, int size)
 {
     bel_ddl *ddl;
@@ -226,7 +241,10 @@ static void who_does_not_fit_is_named(void **state)
         "rank 0 has mode s, order fixed, check 0, and rank 1 mode s, order fixed, check "
         "0.5";
     bel_run_ranks(begin_with_options, 2, 1);
+    expected_part = "check 0.5";
+    bel_run_ranks(begin_with_options, 2, 2);
     bel_run_ranks(begin_with_secrets, 3, 1);
+    bel_run_ranks(begin_with_jobs, 2, 1);
     bel_run_ranks(come_late, 4, 2);
     expected_code = BEL_INVALID_ARGUMENT;
     expected_part = "expected BELFRY_DDL_ADDRESS=HOST:PORT in the environment of all ranks";
@@ -296,6 +314,17 @@ static void a_rank_that_stays_away_is_named(void **state)
     set_options("");
 }
 
+// Rank 1 dies when all have met, before its group shares memory: its own group waits for it there.
+static int lose_rank_1_early(int rank, int size)
+{
+    bel_ddl *ddl;
+    (void)size;
+    if (rank == 1) setenv("BELFRY_FAULT", "crash:ddl_met", 1);
+    if (rank == 1) setenv("BELFRY_ENABLE_FAULTS", "1", 1);
+    NEED_FAILS(bel_ddl_init(NULL, &ddl), BEL_ABORTED, "rank 1 of 4 has ended");
+    return 0;
+}
+
 // Rank 3 dies in the middle of its calls.
 static int lose_rank_3(int rank, int size)
 {
@@ -316,19 +345,25 @@ static int lose_rank_3(int rank, int size)
     return 0;
 }
 
-static void lose(int size, int local_size)
+static void lose_one(bel_rank_body body, int lost, int size, int local_size)
 {
     const char *job = bel_new_job();
     pid_t children[8];
     for (int r = 0; r < size; r++)
-        children[r] = bel_start_rank(lose_rank_3, r, size, local_size, job);
+        children[r] = bel_start_rank(body, r, size, local_size, job);
     for (int r = 0; r < size; r++)
-        assert_int_equal(bel_exit_of(children[r]), r == 3 ? 128 + SIGKILL : 0);
+        assert_int_equal(bel_exit_of(children[r]), r == lost ? 128 + SIGKILL : 0);
+}
+
+static void lose(int size, int local_size)
+{
+    lose_one(lose_rank_3, 3, size, local_size);
 }
 
 static void a_rank_that_dies_is_named_on_all_hosts(void **state)
 {
     (void)state;
+    lose_one(lose_rank_1_early, 1, 4, 2);
     lose(4, 2);
     lose(4, 1);
     lose(8, 2);
@@ -380,6 +415,21 @@ static int check_sums(int rank, int size)
     return 0;
 }
 
+// What an f32 cannot say: half of its smallest number, and more than its largest.
+static int check_ends_of_the_range(int rank, int size)
+{
+    bel_ddl *ddl = bel_begin_rank();
+    float small = rank == 0 ? 0x1p-149F : 0, large = 3e38F, none = rank == 0 ? NAN : 1;
+    bel_tensor list[3] = {{BEL_DTYPE_F32, bel_shape_scalar(), &small},
+                          {BEL_DTYPE_F32, bel_shape_scalar(), &large},
+                          {BEL_DTYPE_F32, bel_shape_scalar(), &none}};
+    NEED_OK(bel_ddl_all_reduce_n(ddl, BEL_DDL_AVG, list, 1));
+    NEED_OK(bel_ddl_all_reduce_n(ddl, BEL_DDL_SUM, list, 3));
+    NEED(isinf(large) && isnan(none) && small == 0 && size == 2);
+    NEED_OK(bel_ddl_finalize(ddl));
+    return 0;
+}
+
 // A tolerance below what an f32 can hold.
 static int check_too_closely(int rank, int size)
 {
@@ -402,6 +452,7 @@ static void sums_are_checked(void **state)
     set_options("check=1e-6");
     bel_run_ranks(check_sums, 3, 3);
     bel_run_ranks(check_sums, 4, 2);
+    bel_run_ranks(check_ends_of_the_range, 2, 2);
     set_options("check=1e-6 mode=r order=fast");
     bel_run_ranks(check_sums, 3, 1);
     set_options("check=1e-12");
