@@ -498,7 +498,7 @@ bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **ou
     embedded->servers = bel_xcalloc((size_t)embedded->server_count, sizeof *embedded->servers);
     embedded->workers = bel_xcalloc((size_t)embedded->worker_count, sizeof *embedded->workers);
     make_lanes(embedded);
-    bool alone = embedded->worker_count == 1 && trainable->estimator->config.tower_count == 1;
+    bool alone = embedded->worker_count == 1 && bel_estimator_towers(trainable->estimator, 0) == 1;
     int buffers = alone ? 1 : 2; // one tower works for the shards only when it has computed
     bel_status *status = bel_space_create(trainable->layout, buffers, &embedded->space);
     if (status == NULL)
