@@ -104,6 +104,7 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
     shard->last_decision = last;
     shard->published_ns = bel_clock_ns();
     shard->counters.versions++;
+    shard->progress++;
     if (shard->config.shard == 0) bel_shard_decision_known_locked(shard, decision);
     shard->policy->published(shard);
     bel_shard_answer_waiting_locked(shard);
@@ -351,6 +352,14 @@ bel_status *bel_shard_check(bel_shard *shard)
     }
     pthread_mutex_unlock(&shard->mutex);
     return status;
+}
+
+int64_t bel_shard_progress(bel_shard *shard)
+{
+    pthread_mutex_lock(&shard->mutex);
+    int64_t progress = shard->progress;
+    pthread_mutex_unlock(&shard->mutex);
+    return progress;
 }
 
 bel_shard_counters bel_shard_count(bel_shard *shard)

@@ -157,6 +157,9 @@ bool bel_shard_work_together(bel_shard *shard, bel_team *team);
 // The error that stopped the shard (a malformed frame), as a new status, or NULL.
 bel_status *bel_shard_check(bel_shard *shard) BEL_MUST_USE;
 
+// Rises with each frame that it takes and each version that it publishes.
+int64_t bel_shard_progress(bel_shard *shard);
+
 bel_shard_counters bel_shard_count(bel_shard *shard);
 bel_shard_reports bel_shard_count_reports(bel_shard *shard, int worker);
 
