@@ -53,7 +53,7 @@ bel_status *bel_job_look_at_loop(bel_job *job)
     if (look.idle_secs >= 0.9 * job->estimator->config.stall_timeout_secs) {
         return BEL_ERR(BEL_DEADLINE_EXCEEDED,
                        "the loop of the program has asked for no step behind version %lld for "
-                       "%.1f s; hint: --stall_timeout_secs",
+                       "%.1f s; hint: --stall_timeout",
                        (long long)look.asked, look.idle_secs);
     }
     if (!look.returned) return NULL;

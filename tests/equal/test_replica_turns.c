@@ -1,5 +1,7 @@
-// A loop that takes its time while workers wait for their turn: with as many of them as here, a
-// worker waits longer than the stall timeout though steps are made all the time. label: threads
+// A loop that takes its time. Workers wait for their turn: with as many of them as here, one waits
+// longer than the stall timeout though steps are made all the time. Where the loop takes too long,
+// the error hints at a flag that there is. label: threads
+#include <string.h>
 #include <time.h>
 
 #include "belfry/belfry.h"
@@ -52,30 +54,60 @@ static bel_status *thoughtful(void *user, bel_replicator *replicator)
     return NULL;
 }
 
-static void everybody_gets_a_turn(void **state)
+static bel_status *train(bel_status *(*run)(void *user, bel_replicator *replicator), int workers,
+                         double stall_secs, bel_result *out)
 {
-    (void)state;
     static const bel_step_function both[] = {{"first", first_fn, "a/*"},
                                              {"second", second_fn, "b/*"}};
-    const bel_loop loop = {.functions = both, .function_count = 2, .run = thoughtful};
+    const bel_loop loop = {.functions = both, .function_count = 2, .run = run};
     const bel_train_spec spec = {.input_fn = input, .loop = &loop};
     bel_run_config config;
     bel_run_config_init(&config);
     config.model_dir = bel_test_own_folder();
-    config.worker_count = WORKERS;
+    config.worker_count = workers;
     config.aggregation = BEL_AGGREGATE_ASYNC;
-    config.stall_timeout_secs = STALL_SECS;
+    config.stall_timeout_secs = stall_secs;
     config.report = false;
     bel_estimator *estimator;
-    bel_result result;
     BEL_ASSERT_OK(bel_estimator_create(first_fn, &config, NULL, 0, &estimator));
-    BEL_ASSERT_OK(bel_train(estimator, &spec, &result));
-    assert_int_equal(result.global_step, STEPS);
+    bel_status *status = bel_train(estimator, &spec, out);
     bel_estimator_destroy(estimator);
+    return status;
+}
+
+static void everybody_gets_a_turn(void **state)
+{
+    (void)state;
+    bel_result result;
+    BEL_ASSERT_OK(train(thoughtful, WORKERS, STALL_SECS, &result));
+    assert_int_equal(result.global_step, STEPS);
+}
+
+static bel_status *asleep(void *user, bel_replicator *replicator)
+{
+    (void)user;
+    (void)nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 500000000}, NULL);
+    return bel_replicator_run(replicator, 0, NULL);
+}
+
+static void hint_names_a_flag(void **state)
+{
+    (void)state;
+    bel_result result;
+    bel_status *status = train(asleep, 1, 1, &result);
+    assert_non_null(status);
+    assert_int_equal(bel_status_code(status), BEL_DEADLINE_EXCEEDED);
+    const char *flag = strstr(bel_status_message(status), "hint: --");
+    assert_non_null(flag);
+    bel_run_config config;
+    bel_run_config_init(&config);
+    BEL_ASSERT_OK(bel_run_config_set(&config, flag + strlen("hint: --"), "60"));
+    bel_status_destroy(status);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {BEL_TEST_IN_FOLDER(everybody_gets_a_turn)};
+    const struct CMUnitTest tests[] = {BEL_TEST_IN_FOLDER(everybody_gets_a_turn),
+                                       BEL_TEST_IN_FOLDER(hint_names_a_flag)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
