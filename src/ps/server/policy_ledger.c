@@ -324,7 +324,7 @@ static void admitted(bel_shard *shard)
     .is_known = is_known, .counts = counts, .accepts = accepts, .passed_by = passed_by,            \
     .completed = completed, .take_pull = take_pull, .take_counts = take_counts,                    \
     .take_answer = bel_ledger_take_answer_locked, .rows_fit = rows_fit, .begin = begin,            \
-    .is_done = is_done, .steps_left = steps_left, .chunk_passed = nothing_of_worker,                     \
+    .is_done = is_done, .steps_left = steps_left, .chunk_passed = nothing_of_worker,               \
     .copied = bel_ledger_copied_locked, .published = published, .poll = poll, .forget = forget,    \
     .admitted = admitted
 

@@ -197,7 +197,7 @@ static void input_ends_in_the_middle_of_a_pattern(void **state)
     step_functions = NULL;
 }
 
-// --- Steps that are asked for while a version is published ----------------------------------------
+// --- Steps that are asked for while a version is published ---------------------------------------
 
 static void ask(cluster *c, int64_t version)
 {
@@ -253,7 +253,7 @@ static void input_ends_while_a_step_is_asked_for(void **state)
     for (int s = 0; s < 2 * LAST; s++)
         functions[s] = s % 2;
     step_functions = functions;
-    bel_control *(*const loops[])(cluster *c) = {answered_at_once, asked_between};
+    bel_control *(*const loops[])(cluster * c) = {answered_at_once, asked_between};
     for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++) {
         make_control = loops[i];
         play_all();
