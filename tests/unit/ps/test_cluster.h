@@ -147,8 +147,9 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
         BEL_ASSERT_OK(bel_shard_create(&config, &c->shards[k]));
     }
     for (int k = 0; k < c->layout->shard_count; k++) {
-        bel_shard_events events = {c, decide, function_of, snapshot_ready};
-        bel_shard_lease_from(c->shards[k], 0, c->block_end);
+        bool first = k == 0; // it alone leases, and asks of which function a step is
+        bel_shard_events events = {c, decide, first ? function_of : NULL, snapshot_ready};
+        if (first) bel_shard_lease_from(c->shards[k], 0, c->block_end);
         bel_shard_start(c->shards[k], &events);
     }
 }
