@@ -65,6 +65,17 @@ bel_status *bel_job_look_at_loop(bel_job *job)
     return NULL;
 }
 
+bel_status *bel_job_try_loop(bel_job *job)
+{
+    if (job->replicator == NULL) return NULL;
+    BEL_TRY(bel_job_start_loop(job));
+    while (job->loop_end < 0 && bel_replicator_look_at(job->replicator).asked <= job->first_step) {
+        BEL_TRY(bel_job_look_at_loop(job));
+        (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    return bel_job_find_last_step(job);
+}
+
 bel_status *bel_job_end_loop(bel_job *job, bel_status *status)
 {
     if (job->replicator == NULL) return status;

@@ -42,6 +42,14 @@ survives() { # FAULT FLAGS…
 many=(--distributed --worker_count 2 --parameter_server_count 2)
 survives '' "${many[@]}" --tcp
 survives '' --distributed --worker_count 2 --parameter_server_count 0
+# A master that begins when all is done, and everybody else has gone: its loop asks for nothing.
+task='{"role":"master","index":0,"incarnation":1,"master":"unix:'$work'/m","listen":"unix:'$work'/m",
+    "worker_count":2,"parameter_server_count":2,"recovers":1,"join_timeout_ms":500}'
+again=(timeout -k 5 30 env BELFRY_TASK="$task" "$program" "$TRAIN_CSV")
+run_ok "${again[@]}" 600 --model_dir cluster --num_gpus 1
+check "nothing is left" grep -q 'nothing to train' err.txt
+equal "digest of what there is" "$(printed_digest)" "$whole"
+run_fails 1 'no word from' "${again[@]}" 601 --model_dir cluster --num_gpus 1
 for words in delay+repeat+reorder break; do
     survives "lane:$words" "${many[@]}" --tcp
 done
