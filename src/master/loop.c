@@ -73,7 +73,7 @@ bel_status *bel_job_try_loop(bel_job *job)
         BEL_TRY(bel_job_look_at_loop(job));
         (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     }
-    return bel_job_find_last_step(job);
+    return NULL;
 }
 
 bel_status *bel_job_end_loop(bel_job *job, bel_status *status)

@@ -274,6 +274,7 @@ static bel_status *gather(bel_job *job, bool *out_over)
     *out_over = false;
     if (bel_status_code(status) != BEL_DEADLINE_EXCEEDED) return status;
     bel_status *error = bel_job_try_loop(job);
+    if (error == NULL) error = bel_job_find_last_step(job);
     *out_over = error == NULL && nothing_left(job);
     bel_status_ignore(error); // that nobody comes is the story
     if (!*out_over) return status;

@@ -194,7 +194,7 @@ static void take_stats_locked(bel_control *control, int64_t version, const doubl
     control->state.step = version;
     control->state.examples += (int64_t)examples;
     bool first = version == config->first_step + 1;
-    bool last = left != BEL_STEPS_FOLLOW || version == config->last_step; // or may be
+    bool last = left != BEL_STEPS_FOLLOW || version == config->last_step; // it may be
     bool due = first || last || is_multiple(version, config->series_steps);
     bool snapshot = version == control->snapshot_ordered;
     if (due || snapshot || is_multiple(version, config->hook_steps))

@@ -38,11 +38,12 @@ typedef struct bel_shard bel_shard;
 
 enum { BEL_DECIDE_LATER = 1 << 30 };
 
-// Shard 0, with a ledger: can another step be made of what is left of the input?
+// Shard 0: can another step be made of what is left of the input? With a ledger that may depend on
+// its function: a report of another one waits, or is dropped.
 typedef enum bel_steps_left {
     BEL_STEPS_FOLLOW,
-    BEL_STEPS_OVER,    // whatever it is of
-    BEL_STEPS_UNASKED, // that depends on its function, for which nobody had asked yet
+    BEL_STEPS_OVER,
+    BEL_STEPS_UNASKED, // it had not been asked for yet
 } bel_steps_left;
 
 // Calls out of shard 0, and of every shard for snapshots. They run on whichever thread does the
