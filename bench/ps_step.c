@@ -64,9 +64,9 @@ typedef struct server {
     bool over;
 } server;
 
-static uint32_t decide(void *context, int64_t version, const double *stats, bool over)
+static uint32_t decide(void *context, int64_t version, const double *stats, bel_steps_left left)
 {
-    (void)stats, (void)over;
+    (void)stats, (void)left;
     server *s = context;
     s->over = version >= steps;
     return s->over ? BEL_DECIDE_STOP : 0;

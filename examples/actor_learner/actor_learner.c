@@ -17,7 +17,7 @@
 /// Actors run in every process that has workers, and look for a newer checkpoint now and then. What
 /// they do depends on when they do it, so two runs differ.
 ///
-/// usage: actor_learner [STEPS] [--model_dir FOLDER] [flags of belfry train_and_evaluate]
+/// usage: actor_learner [STEPS] [--model_dir FOLDER] [flags of a run]
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -271,6 +271,14 @@ static bel_status *loop(void *user, bel_replicator *replicator)
     return NULL;
 }
 
+// A number of steps: true when it is one.
+static bool read_count(const char *text, int64_t *out)
+{
+    char *rest;
+    *out = strtoll(text, &rest, 10);
+    return rest != text && *rest == '\0' && *out > 0;
+}
+
 int main(int count, char **arguments)
 {
     static program p = {
@@ -280,8 +288,13 @@ int main(int count, char **arguments)
     config.tower_count = 2;
     config.save_checkpoints_steps = SAVE_EVERY;
     bel_status *status = bel_run_config_flags(&config, &count, arguments);
+    if (status == NULL) status = bel_refuse_flags(count, arguments);
     if (status != NULL) return bel_status_report(status);
-    p.steps = count > 1 ? atoll(arguments[1]) : 2000;
+    p.steps = 2000;
+    if (count > 2 || (count == 2 && !read_count(arguments[1], &p.steps))) {
+        fprintf(stderr, "usage: actor_learner [STEPS] [--model_dir FOLDER] [flags]\n");
+        return 2;
+    }
     bel_estimator *estimator;
     status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
     if (status != NULL) return bel_status_report(status);

@@ -8,8 +8,7 @@
 /// hour ─ dense "hour" ─────────────────────────────────────────────────┘
 /// ```
 ///
-/// usage: clicks TRAIN.csv EVAL.csv [EPOCHS] [--model_dir FOLDER] [flags of belfry
-///        train_and_evaluate]
+/// usage: clicks TRAIN.csv EVAL.csv [EPOCHS] [--model_dir FOLDER] [flags of a run]
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -77,18 +76,28 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
     return NULL;
 }
 
+// A number of epochs: true when it is one.
+static bool read_count(const char *text, int64_t *out)
+{
+    char *rest;
+    *out = strtoll(text, &rest, 10);
+    return rest != text && *rest == '\0' && *out > 0;
+}
+
 int main(int count, char **arguments)
 {
     bel_run_config config;
     bel_run_config_init(&config);
     config.worker_count = 2; // in a cluster: as many as that has
     bel_status *status = bel_run_config_flags(&config, &count, arguments);
+    if (status == NULL) status = bel_refuse_flags(count, arguments);
     if (status != NULL) return bel_status_report(status);
-    if (count < 3) {
+    int64_t epochs = 5;
+    if (count < 3 || count > 4 || (count == 4 && !read_count(arguments[3], &epochs))) {
         fprintf(stderr, "usage: clicks TRAIN.csv EVAL.csv [EPOCHS] [--model_dir FOLDER] [flags]\n");
         return 2;
     }
-    files f = {arguments[1], arguments[2], count > 3 ? atoll(arguments[3]) : 5};
+    files f = {arguments[1], arguments[2], epochs};
 
     bel_estimator *estimator;
     bel_result result;

@@ -12,7 +12,7 @@
 /// of one, ALTERNATE of the other. Ratings of films by users are learned the same way, where no
 /// process can hold all users: rows lie on the parameter servers.
 ///
-/// usage: factors TRAIN.csv [STEPS] [--model_dir FOLDER] [flags of belfry train_and_evaluate]
+/// usage: factors TRAIN.csv [STEPS] [--model_dir FOLDER] [flags of a run]
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,14 +136,24 @@ static bel_status *read_images(const char *path, records *out)
                    path, PIXELS);
 }
 
+// A number of steps: true when it is one.
+static bool read_count(const char *text, int64_t *out)
+{
+    char *rest;
+    *out = strtoll(text, &rest, 10);
+    return rest != text && *rest == '\0' && *out > 0;
+}
+
 int main(int count, char **arguments)
 {
     bel_run_config config;
     bel_run_config_init(&config);
     config.save_checkpoints_steps = 150;
     bel_status *status = bel_run_config_flags(&config, &count, arguments);
+    if (status == NULL) status = bel_refuse_flags(count, arguments);
     if (status != NULL) return bel_status_report(status);
-    if (count < 2) {
+    int64_t steps = 2000;
+    if (count < 2 || count > 3 || (count == 3 && !read_count(arguments[2], &steps))) {
         fprintf(stderr, "usage: factors TRAIN.csv [STEPS] [--model_dir FOLDER] [flags]\n");
         return 2;
     }
@@ -153,7 +163,6 @@ int main(int count, char **arguments)
     bel_estimator *estimator;
     status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
     if (status != NULL) return bel_status_report(status);
-    int64_t steps = count > 2 ? atoll(arguments[2]) : 2000;
     const bel_loop own = {.functions = functions, .function_count = 2, .run = loop, .user = &steps};
     const bel_train_spec train = {.input_fn = input_fn, .input_user = &r, .loop = &own};
     bel_result result;

@@ -10,7 +10,7 @@
 /// Two steps of the discriminator, one of the generator, again and again. Every 300 steps, and at
 /// the end, a picture of samples is written: MODEL_DIR/samples-<step>.pgm.
 ///
-/// usage: gan TRAIN.csv [STEPS] [--model_dir FOLDER] [flags of belfry train_and_evaluate, such as
+/// usage: gan TRAIN.csv [STEPS] [--model_dir FOLDER] [flags of a run, such as
 ///        --num_workers 4 --mode async]
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +176,14 @@ static bel_status *loop(void *user, bel_replicator *replicator)
     return NULL;
 }
 
+// A number of steps: true when it is one.
+static bool read_count(const char *text, int64_t *out)
+{
+    char *rest;
+    *out = strtoll(text, &rest, 10);
+    return rest != text && *rest == '\0' && *out > 0;
+}
+
 int main(int count, char **arguments)
 {
     bel_run_config config;
@@ -183,15 +191,17 @@ int main(int count, char **arguments)
     config.tower_count = 2;
     config.save_checkpoints_steps = 150;
     bel_status *status = bel_run_config_flags(&config, &count, arguments);
+    if (status == NULL) status = bel_refuse_flags(count, arguments);
     if (status != NULL) return bel_status_report(status);
-    if (count < 2) {
+    int64_t steps = 3000;
+    if (count < 2 || count > 3 || (count == 3 && !read_count(arguments[2], &steps))) {
         fprintf(stderr, "usage: gan TRAIN.csv [STEPS] [--model_dir FOLDER] [flags]\n");
         return 2;
     }
     bel_estimator *estimator;
     status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
     if (status != NULL) return bel_status_report(status);
-    course c = {.steps = count > 2 ? atoll(arguments[2]) : 3000, .estimator = estimator};
+    course c = {.steps = steps, .estimator = estimator};
     const bel_loop own = {.functions = functions,
                           .function_count = 2,
                           .run = loop,

@@ -149,9 +149,9 @@ typedef struct bel_run_config {
 /// Sets every field to its default.
 BEL_API void bel_run_config_init(bel_run_config *config);
 
-/// Sets the field that a flag of `belfry train_and_evaluate` sets: ("mode", "async"),
-/// ("num_gpus", "4"). Texts are borrowed. INVALID_ARGUMENT: no such flag, or malformed; what is out
-/// of range says bel_estimator_create.
+/// Sets the field that a flag of `belfry train_and_evaluate` or `evaluate` sets: ("mode", "async"),
+/// ("num_gpus", "4"); all fields but lists (towers_of) and predict_part. Texts are borrowed.
+/// INVALID_ARGUMENT: no such flag, or malformed; what is out of range says bel_estimator_create.
 BEL_API bel_status *bel_run_config_set(bel_run_config *config, const char *name,
                                        const char *text) BEL_MUST_USE;
 
@@ -162,6 +162,12 @@ BEL_API bel_status *bel_run_config_set(bel_run_config *config, const char *name,
 /// borrowed. INVALID_ARGUMENT: a flag without a value, or malformed.
 BEL_API bel_status *bel_run_config_flags(bel_run_config *config, int *count,
                                          char **arguments) BEL_MUST_USE;
+
+/// For a program that has taken all its flags out of its arguments, those of a run and its own: a
+/// flag that is left, misspelt perhaps, would be passed over without a word. INVALID_ARGUMENT:
+/// names the first argument that begins with `--`, up to `--` itself, and the nearest flag of a
+/// run.
+BEL_API bel_status *bel_refuse_flags(int count, char *const *arguments) BEL_MUST_USE;
 
 /// A parameter of the model, an input or a hook: bel_estimator_param, bel_context_param.
 typedef struct bel_param {

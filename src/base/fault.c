@@ -49,6 +49,7 @@ static const char *const point_names[] = {
     "checkpoint_after_rename",
     "checkpoint_before_rename",
     "checkpoint_shard_written",
+    "ddl_met",
     "file_syncs",
     "file_writes",
     "input_reads",

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "belfry/run.h"
@@ -192,5 +193,27 @@ bel_status *bel_run_config_flags(bel_run_config *config, int *count, char **argu
     }
     *count = left;
     arguments[left] = NULL;
+    return NULL;
+}
+
+// `argument` begins with "--" and may end with "=VALUE".
+static bel_status *unknown_flag(const char *argument)
+{
+    const char *names[ROWS];
+    for (size_t i = 0; i < ROWS; i++)
+        names[i] = rows[i].name;
+    char *name = bel_xstrndup(argument + 2, strcspn(argument + 2, "="));
+    int nearest = bel_nearest_name(name, names, ROWS);
+    bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT, "--%s: there is no such flag%s%s%s", name,
+                                 nearest < 0 ? "" : "; did you mean --",
+                                 nearest < 0 ? "" : names[nearest], nearest < 0 ? "" : "?");
+    bel_free(name);
+    return status;
+}
+
+bel_status *bel_refuse_flags(int count, char *const *arguments)
+{
+    for (int i = 1; i < count && strcmp(arguments[i], "--") != 0; i++)
+        if (strncmp(arguments[i], "--", 2) == 0) return unknown_flag(arguments[i]);
     return NULL;
 }

@@ -28,6 +28,7 @@ typedef struct thread_worker { // a worker and its thread
     void *row_buffer; // with tables: keys and reports
     float *values;    // with a ledger: where the shards copy what it computes on …
     bel_space *space; // … and a space over it; else that of all
+    int64_t progress; // of shard 0, as its thread has last seen it
     pthread_t thread;
     bool started;
 } thread_worker;
@@ -205,13 +206,18 @@ static void help_on_thread(void *context)
             atomic_store(&h->worked, true);
 }
 
-// A waiting worker works for the shards, with all its threads.
+// A waiting worker works for the shards, with all its threads. What others bring about counts as
+// done, too: where a loop asks for each step and some workers count, a worker may have to wait for
+// its turn behind all others, and a turn may take nearly as long as the stall timeout.
 static bool help_shards(void *context)
 {
     thread_worker *m = context;
     help h = {.embedded = m->embedded};
     bel_worker_on_all_threads(m->worker, help_on_thread, &h);
-    return atomic_load(&h.worked);
+    int64_t progress = bel_shard_progress(m->embedded->servers[0].shard);
+    bool moved = progress != m->progress;
+    m->progress = progress;
+    return atomic_load(&h.worked) || moved;
 }
 
 // Little of it: one job of each shard.
@@ -498,7 +504,7 @@ bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **ou
     embedded->servers = bel_xcalloc((size_t)embedded->server_count, sizeof *embedded->servers);
     embedded->workers = bel_xcalloc((size_t)embedded->worker_count, sizeof *embedded->workers);
     make_lanes(embedded);
-    bool alone = embedded->worker_count == 1 && trainable->estimator->config.tower_count == 1;
+    bool alone = embedded->worker_count == 1 && bel_estimator_towers(trainable->estimator, 0) == 1;
     int buffers = alone ? 1 : 2; // one tower works for the shards only when it has computed
     bel_status *status = bel_space_create(trainable->layout, buffers, &embedded->space);
     if (status == NULL)

@@ -144,6 +144,8 @@ bel_status *bel_job_start_loop(bel_job *job) BEL_MUST_USE;
 bool bel_job_knows_loop(bel_job *job, int64_t step);
 bel_status *bel_job_await_loop(bel_job *job, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_look_at_loop(bel_job *job) BEL_MUST_USE;
+// Without members: begins the loop, to see whether it asks for a step or returns (loop_end).
+bel_status *bel_job_try_loop(bel_job *job) BEL_MUST_USE;
 bel_status *bel_job_end_loop(bel_job *job, bel_status *status) BEL_MUST_USE;
 
 // exporters.c: copies and checks those of all evaluations; what an evaluation's exporters make of

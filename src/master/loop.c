@@ -53,7 +53,7 @@ bel_status *bel_job_look_at_loop(bel_job *job)
     if (look.idle_secs >= 0.9 * job->estimator->config.stall_timeout_secs) {
         return BEL_ERR(BEL_DEADLINE_EXCEEDED,
                        "the loop of the program has asked for no step behind version %lld for "
-                       "%.1f s; hint: --stall_timeout_secs",
+                       "%.1f s; hint: --stall_timeout",
                        (long long)look.asked, look.idle_secs);
     }
     if (!look.returned) return NULL;
@@ -62,6 +62,17 @@ bel_status *bel_job_look_at_loop(bel_job *job)
     if (error != NULL) return error;
     job->loop_end = look.asked;
     job->backend->ops->stop_at(job->backend, look.asked);
+    return NULL;
+}
+
+bel_status *bel_job_try_loop(bel_job *job)
+{
+    if (job->replicator == NULL) return NULL;
+    BEL_TRY(bel_job_start_loop(job));
+    while (job->loop_end < 0 && bel_replicator_look_at(job->replicator).asked <= job->first_step) {
+        BEL_TRY(bel_job_look_at_loop(job));
+        (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
     return NULL;
 }
 

@@ -266,13 +266,19 @@ static int64_t stop_step(const bel_job *job)
     return stop >= 0 && stop < last ? stop : last;
 }
 
-// *out_over: nothing is left, and the members that would know better do not come.
+// *out_over: nothing is left, and the members that would know better do not come: they were told
+// that the job is over, by a master before this one.
 static bel_status *gather(bel_job *job, bool *out_over)
 {
     bel_status *status = job->backend->ops->gather(job->backend);
-    *out_over = bel_status_code(status) == BEL_DEADLINE_EXCEEDED && nothing_left(job);
+    *out_over = false;
+    if (bel_status_code(status) != BEL_DEADLINE_EXCEEDED) return status;
+    bel_status *error = bel_job_try_loop(job);
+    if (error == NULL) error = bel_job_find_last_step(job);
+    *out_over = error == NULL && nothing_left(job);
+    bel_status_ignore(error); // that nobody comes is the story
     if (!*out_over) return status;
-    bel_status_ignore(status); // they were told that the job is over, by a master before this one
+    bel_status_ignore(status);
     return NULL;
 }
 

@@ -115,11 +115,11 @@ static void send_progress(member *m, const bel_control_state *state)
 }
 
 // Shard 0, on the engine's thread. The last step is reported without delay.
-static uint32_t decide(void *context, int64_t version, const double *stats, bool over)
+static uint32_t decide(void *context, int64_t version, const double *stats, bel_steps_left left)
 {
     member *m = context;
     bel_fault_point("shard_decides");
-    uint32_t decision = bel_control_decide(m->shard.control, version, stats, over);
+    uint32_t decision = bel_control_decide(m->shard.control, version, stats, left);
     if (stats != NULL && atomic_exchange(&m->shard.resuming, false)) {
         bel_log_write(BEL_LOG_DEBUG, "published version %lld, the first after a start or a loss",
                       (long long)version);

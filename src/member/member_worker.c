@@ -98,6 +98,15 @@ static bel_status *create_worker(member *m, const Bel__Setup *setup)
     return bel_worker_create(&config, &w->worker);
 }
 
+// How long a worker waits for a version at most. The master's clock comes first: it knows who waits
+// for whom. Where some workers count, others may make a step each before it is this one's turn, and
+// each may take a loop's time and a step's.
+static double patience_secs(const member *m)
+{
+    int turns = bel_member_has_ledger(m) ? m->assignment->worker_count + 1 : 1;
+    return 2 * m->estimator->config.stall_timeout_secs * turns + 60;
+}
+
 // Before the shard of this process starts, which takes over the other end of their lane.
 bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
 {
@@ -127,9 +136,7 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
                                 .bell = w->bell,
                                 .cancelled = is_cancelled,
                                 .cancelled_context = w,
-                                // the master's clock comes first: it knows who waits for whom
-                                .stall_timeout_secs =
-                                    2 * m->estimator->config.stall_timeout_secs + 60};
+                                .stall_timeout_secs = patience_secs(m)};
     w->client = bel_client_create(&config);
     size_t capacity =
         bel_assignment_lane_frames(m->assignment, layout->chunk_count, layout->table_count);

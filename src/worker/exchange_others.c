@@ -231,14 +231,14 @@ static size_t aligned(size_t bytes)
 }
 
 // Columns of a piece, so that a few pieces and their answers fit the rooms. All workers must cut
-// alike, whatever they give: so it depends on the number of all replicas alone. A worker's block of
-// ids has two nodes on each level of the tree at most. 0: a room does not hold one column.
+// alike, whatever they give: so it depends on the assignment alone, which is the same for all. 0: a
+// room does not hold one column.
 static int64_t piece_columns(const bel_meeting *m, const bel_exchange_head *head)
 {
     enum { SHARE = BEL_EXCHANGE_ROOM / 4 };
-    int replicas = all_replicas(m), nodes = 2 * m->worker->config.assignment->depth + 1;
-    bool gathers = head->kind == BEL_EXCHANGE_GATHER || nodes > replicas;
-    size_t slots = (size_t)(gathers ? replicas : nodes);
+    bool gathers = head->kind == BEL_EXCHANGE_GATHER;
+    size_t slots = (size_t)(gathers ? all_replicas(m)
+                                    : bel_assignment_most_nodes(m->worker->config.assignment));
     size_t fixed = sizeof *head + slots * sizeof(bel_exchange_slot);
     size_t column = slots * (size_t)rows_of(m) * bel_dtype_size((bel_dtype)head->dtype);
     if (fixed + column <= SHARE) return (int64_t)((SHARE - fixed) / column);

@@ -42,6 +42,14 @@ survives() { # FAULT FLAGS…
 many=(--distributed --worker_count 2 --parameter_server_count 2)
 survives '' "${many[@]}" --tcp
 survives '' --distributed --worker_count 2 --parameter_server_count 0
+# A master that begins when all is done, and everybody else has gone: its loop asks for nothing.
+task='{"role":"master","index":0,"incarnation":1,"master":"unix:'$work'/m","listen":"unix:'$work'/m",
+    "worker_count":2,"parameter_server_count":2,"recovers":1,"join_timeout_ms":500}'
+again=(timeout -k 5 30 env BELFRY_TASK="$task" "$program" "$TRAIN_CSV")
+run_ok "${again[@]}" 600 --model_dir cluster --num_gpus 1
+check "nothing is left" grep -q 'nothing to train' err.txt
+equal "digest of what there is" "$(printed_digest)" "$whole"
+run_fails 1 'no word from' "${again[@]}" 601 --model_dir cluster --num_gpus 1
 for words in delay+repeat+reorder break; do
     survives "lane:$words" "${many[@]}" --tcp
 done
@@ -86,6 +94,19 @@ run_ok "$program" "$TRAIN_CSV" 600 --model_dir alone-async --mode async
 equal "one worker, async" "$(printed_digest)" "$whole"
 run_fails 2 '--mode: expected sync|async|bounded, got "fast"' "$program" "$TRAIN_CSV" --model_dir x --mode fast
 run_fails 2 '--mode: its value is missing' "$program" "$TRAIN_CSV" --model_dir x --mode
+run_fails 2 '--nun_workers: there is no such flag; did you mean --num_workers?' \
+    "$program" "$TRAIN_CSV" 100 --nun_workers 4 --model_dir x
+run_fails 2 '--steps: there is no such flag' "$BUILD/tests/own_factors" "$TRAIN_CSV" --steps --model_dir x
+run_fails 2 '--entirely: there is no such flag' "$BUILD/tests/own_actor_learner" --entirely --model_dir x
+for steps in 0 1e3 -3 100x; do # not a number of steps
+    for words in "gan $TRAIN_CSV" "factors $TRAIN_CSV" actor_learner; do
+        read -ra call <<<"$words"
+        capture "$BUILD/tests/own_${call[0]}" "${call[@]:1}" "$steps" --model_dir x
+        check "usage of ${call[0]} with $steps" grep -q "^usage: ${call[0]} " err.txt
+        equal "its exit code" "$code" 2
+    done
+done
+check "and nothing was trained" test ! -e x
 run_fails 2 'tower_count must be from 1' "$program" "$TRAIN_CSV" --model_dir x --num_gpus=-1
 
 # --- Two functions that update a table each (examples/factors)

@@ -25,6 +25,15 @@ run_ok train three --train_steps 10 --train_batch_size 8 --towers_of_workers 3,1
 run_ok train four --train_steps 10 --train_batch_size 8 --num_workers 4
 equal "workers of 3 and 1 towers, 4 workers" "$(digest three)" "$(digest four)"
 
+# A tower that has computed updates parameters; others, in an order of their own, may still read them.
+side_by_side=(--hidden_units "256,256,256" --train_batch_size 100 --train_steps 192 --num_threads 2
+    --executor async)
+run_ok train three-of-one "${side_by_side[@]}" --num_gpus 3
+for i in 1 2; do
+    run_ok train "three-$i" "${side_by_side[@]}" --towers_of_workers 3
+    equal "towers of an only worker, run $i" "$(digest "three-$i")" "$(digest three-of-one)"
+done
+
 digits_for others
 # Convolutions and moving statistics: the same, for threads, shards, towers and workers.
 for model in "cnn --filters 20,16 --window 3 --dense_units 24" "resnet --blocks 1 --width 8"; do

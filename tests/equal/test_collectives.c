@@ -486,6 +486,40 @@ static void test_large(void **state)
     }
 }
 
+// --- Many replicas -------------------------------------------------------------------------------
+
+static bel_status *mean_model(bel_model_context *context, bel_estimator_spec *spec)
+{
+    enum { WIDE = 1200 };
+    bel_graph *g = bel_context_graph(context);
+    const bel_initializer uniform = {.kind = BEL_INIT_UNIFORM, .value = 1};
+    const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
+    bel_value *noise = bel_variable(g, "noise", &BEL_SHAPE(WIDE), uniform, BEL_VARIABLE_FROZEN);
+    bel_value *sum = bel_reduce_sum(g, bel_context_only_feature(context), NULL, 0, false);
+    bel_value *kept = bel_variable(g, "mean", &BEL_SHAPE(WIDE), zeros, BEL_VARIABLE_STATE_MEAN);
+    bel_value *own = bel_sin(g, bel_mul(g, noise, sum));
+    bel_assign_state(g, kept, bel_all_reduce(g, own, BEL_REDUCE_MEAN));
+    finish(context, spec);
+    return NULL;
+}
+
+// What the replicas of a worker give must fit its room, however many they are.
+static void test_many(void **state)
+{
+    (void)state;
+    enum { TURNS = 256, EPOCHS = 2 * TURNS / REPLICAS }; // of which two steps are made
+    char first[BEL_RESULT_TEXT] = "";
+    for (int workers = 1; workers <= 3; workers++) {
+        run r;
+        const deal d = {workers, 1, 1, TURNS, BEL_AGGREGATE_SYNC};
+        BEL_ASSERT_OK(train(mean_model, "", 0, d, EPOCHS, &r));
+        assert_int_equal(r.result.global_step, 2);
+        if (workers == 1) (void)bel_snprintf(first, sizeof first, "%s", r.result.digest);
+        assert_string_equal(r.result.digest, first);
+        bel_free(r.folder);
+    }
+}
+
 // --- One replica ---------------------------------------------------------------------------------
 
 // A replica that is alone is given what it has, by operations that compute nothing.
@@ -576,10 +610,10 @@ int main(void)
 {
     fill_examples(NULL);
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_golden),  BEL_TEST_IN_FOLDER(test_gradients),
-        BEL_TEST_IN_FOLDER(test_deals),   BEL_TEST_IN_FOLDER(test_reported),
-        BEL_TEST_IN_FOLDER(test_large),   cmocka_unit_test(test_alone),
-        BEL_TEST_IN_FOLDER(test_refused),
+        BEL_TEST_IN_FOLDER(test_golden), BEL_TEST_IN_FOLDER(test_gradients),
+        BEL_TEST_IN_FOLDER(test_deals),  BEL_TEST_IN_FOLDER(test_reported),
+        BEL_TEST_IN_FOLDER(test_large),  BEL_TEST_IN_FOLDER(test_many),
+        cmocka_unit_test(test_alone),    BEL_TEST_IN_FOLDER(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

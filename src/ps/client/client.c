@@ -281,8 +281,8 @@ static bel_status *check_lanes(const bel_client *client, int64_t version,
     return NULL;
 }
 
-// The worker's thread. Work done for the shards, in one process, is progress and puts the stall
-// off. The first wait that succeeds maps other processes' memory (attach).
+// The worker's thread. In one process work for the shards, whoever does it, is progress and puts
+// the stall off. The first wait that succeeds maps other processes' memory (attach).
 //
 // Whatever comes rings the bell, and so does who cancels. Naps are for what does not: a stall, a
 // lane that was cut quietly, and work of shards in this process that another thread left.

@@ -33,7 +33,8 @@ typedef struct bel_client_config {
     bool ledger;        // whose values lie in the first buffer, where the shards copy them
     bel_doorbell *bell; // rung by all of them
     // What a waiting worker does meanwhile: in one process it works for the shards. Returns false
-    // when there was nothing to do. May be NULL.
+    // when there was nothing to do and nobody has done anything; else the stall timeout begins
+    // anew. May be NULL.
     bool (*help)(void *context);
     void *help_context;
     // Asked while waiting: true ends the wait with CANCELLED. May be NULL.

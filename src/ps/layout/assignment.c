@@ -66,6 +66,16 @@ bel_assignment *bel_assignment_create_apart(const int *replicas_of, int worker_c
     return create(replicas_of, worker_count, true);
 }
 
+int bel_assignment_most_nodes(const bel_assignment *assignment)
+{
+    int most = 0;
+    for (int w = 0; w < assignment->worker_count; w++) {
+        int count = assignment->first_node[w + 1] - assignment->first_node[w];
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
 void bel_assignment_evenly(int replica_count, const bool *present, int worker_count,
                            int *out_replicas_of)
 {

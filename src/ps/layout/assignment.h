@@ -71,6 +71,10 @@ static inline bool bel_assignment_is_node_of(const bel_assignment *assignment, i
     return node >= assignment->first_node[worker] && node < assignment->first_node[worker + 1];
 }
 
+// Nodes of the worker that has most of them. Where replicas are not apart that is two for each
+// level of the tree at most.
+int bel_assignment_most_nodes(const bel_assignment *assignment);
+
 // Assigns `replica_count` ids to the workers that are present (at least one) as evenly as can be:
 // the first of them get one more. Writes worker_count numbers, 0 for the absent.
 void bel_assignment_evenly(int replica_count, const bool *present, int worker_count,

@@ -185,7 +185,8 @@ static void show_snapshot_locked(bel_control *control)
 
 // What the step before said. A loss that is not finite ends the job with an error, which
 // decide_locked turns into a stop.
-static void take_stats_locked(bel_control *control, int64_t version, const double *stats, bool over)
+static void take_stats_locked(bel_control *control, int64_t version, const double *stats,
+                              bel_steps_left left)
 {
     const bel_control_config *config = &control->config;
     double examples = stats[BEL_STATS_EXAMPLES];
@@ -193,8 +194,8 @@ static void take_stats_locked(bel_control *control, int64_t version, const doubl
     control->state.step = version;
     control->state.examples += (int64_t)examples;
     bool first = version == config->first_step + 1;
-    bool due =
-        first || over || version == config->last_step || is_multiple(version, config->series_steps);
+    bool last = left != BEL_STEPS_FOLLOW || version == config->last_step; // it may be
+    bool due = first || last || is_multiple(version, config->series_steps);
     bool snapshot = version == control->snapshot_ordered;
     if (due || snapshot || is_multiple(version, config->hook_steps))
         add_point_locked(control, stats, !due, snapshot);
@@ -220,14 +221,15 @@ static bool due_locked(bel_control *control, int64_t version, bool *out_save, bo
 
 // In order: an error, the end, a request, a snapshot. A snapshot is decided one version ahead: the
 // step from `version` streams `version + 1`.
-static uint32_t decide_locked(bel_control *control, int64_t version, bool over)
+static uint32_t decide_locked(bel_control *control, int64_t version, bel_steps_left left)
 {
     if (control->error != NULL || control->cancelled) return BEL_DECIDE_STOP;
-    control->over = over;
-    if (over || version >= control->config.last_step) return BEL_DECIDE_STOP;
+    control->over = left == BEL_STEPS_OVER;
+    if (control->over || version >= control->config.last_step) return BEL_DECIDE_STOP;
     control->interrupted = atomic_load(&stop_requested) || control->stop_wanted;
     control->paused = control->pause_wanted && !control->interrupted;
     if (control->interrupted || control->paused) return BEL_DECIDE_STOP;
+    if (left == BEL_STEPS_UNASKED) return BEL_DECIDE_LATER; // the input is looked at again first
     if (control->config.asks && version >= control->asked_end) return BEL_DECIDE_LATER;
     uint32_t decision = 0;
     if (control->config.asks) {
@@ -257,13 +259,14 @@ static void await_ask(bel_control *control, int64_t version)
         sched_yield();
 }
 
-uint32_t bel_control_decide(void *context, int64_t version, const double *stats, bool over)
+uint32_t bel_control_decide(void *context, int64_t version, const double *stats,
+                            bel_steps_left left)
 {
     bel_control *control = context;
     pthread_mutex_lock(&control->mutex);
     bool repeated = stats != NULL && control->state.step == version; // asked again after "later"
-    if (stats != NULL && !repeated) take_stats_locked(control, version, stats, over);
-    uint32_t decision = decide_locked(control, version, over);
+    if (stats != NULL && !repeated) take_stats_locked(control, version, stats, left);
+    uint32_t decision = decide_locked(control, version, left);
     if ((decision & (BEL_DECIDE_STOP | BEL_DECIDE_LATER)) == 0) control->decided = version;
     const bel_control_made made = {
         .version = version,
@@ -276,7 +279,7 @@ uint32_t bel_control_decide(void *context, int64_t version, const double *stats,
     if (tells) control->config.made(control->config.made_context, &made);
     if (!tells || !made.wanted || (decision & BEL_DECIDE_LATER) == 0) return decision;
     await_ask(control, version);
-    return bel_control_decide(context, version, stats, over); // it is known by now, or asked again
+    return bel_control_decide(context, version, stats, left); // it is known by now, or asked again
 }
 
 // Each shard calls once for a snapshot; the last one wakes the master.

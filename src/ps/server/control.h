@@ -60,7 +60,8 @@ bel_control *bel_control_create(const bel_control_config *config);
 void bel_control_destroy(bel_control *control);
 
 // For bel_shard_config.events, with the control as context.
-uint32_t bel_control_decide(void *control, int64_t version, const double *stats, bool over);
+uint32_t bel_control_decide(void *control, int64_t version, const double *stats,
+                            bel_steps_left left);
 int bel_control_function_of(void *control, int64_t version); // which is not made yet
 void bel_control_snapshot_ready(void *control, int shard, int64_t version);
 

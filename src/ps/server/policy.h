@@ -60,11 +60,11 @@ typedef struct bel_policy {
     // --- A step
     void (*begin)(bel_shard *shard);         // forgets what was reported for the step before
     bool (*is_done)(const bel_shard *shard); // all that those who count say of this step is in
-    bool (*is_over)(const bel_shard *shard); // shard 0: no step can follow, the input is used up
-    void (*chunk_passed)(bel_shard *shard, int local); // its new values are there
-    void (*copied)(bel_shard *shard, int worker);      // a copy for a worker is made
-    void (*published)(bel_shard *shard);               // the step became the one before
-    void (*poll)(bel_shard *shard);                    // before frames are taken
+    bel_steps_left (*steps_left)(const bel_shard *shard); // shard 0: what the input still makes
+    void (*chunk_passed)(bel_shard *shard, int local);    // its new values are there
+    void (*copied)(bel_shard *shard, int worker);         // a copy for a worker is made
+    void (*published)(bel_shard *shard);                  // the step became the one before
+    void (*poll)(bel_shard *shard);                       // before frames are taken
 
     // --- A worker is replaced
     void (*forget)(bel_shard *shard, int worker); // what its predecessor has said and has

@@ -115,10 +115,10 @@ static bool is_done(const bel_shard *shard)
 
 // The input never ends here: epochs follow each other, and the control decides which step is the
 // last.
-static bool is_over(const bel_shard *shard)
+static bel_steps_left steps_left(const bel_shard *shard)
 {
     (void)shard;
-    return false;
+    return BEL_STEPS_FOLLOW;
 }
 
 // Those who follow have the chunks already and are told of the version; one that is exactly one
@@ -152,7 +152,7 @@ const bel_policy bel_policy_all = {
     .rows_fit = rows_fit,
     .begin = begin,
     .is_done = is_done,
-    .is_over = is_over,
+    .steps_left = steps_left,
     .chunk_passed = bel_shard_send_passed_locked,
     .copied = nothing_of_worker,
     .published = published,

@@ -235,18 +235,19 @@ static bool is_done(const bel_shard *shard)
 
 // The input is leased, and no worker has a report left for the next step. Where it is not asked for
 // yet, nobody knows; the question comes again.
-static bool is_over(const bel_shard *shard)
+static bel_steps_left steps_left(const bel_shard *shard)
 {
     int64_t next = shard->step + (is_known(shard) ? 1 : 0);
     int function = 0;
-    if (bel_ledger_has_blocks(&shard->ledger)) return false;
+    if (bel_ledger_has_blocks(&shard->ledger)) return BEL_STEPS_FOLLOW;
     if (shard->config.settings.function_count > 1)
         function = shard->events.function_of(shard->events.context, next);
-    for (int w = 0; w < shard->config.assignment->worker_count && function >= 0; w++) {
+    if (function < 0) return BEL_STEPS_UNASKED;
+    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         bool used_up = is_known(shard) && counts(shard, w);
-        if (bel_ledger_may_report(shard, w, function, used_up)) return false;
+        if (bel_ledger_may_report(shard, w, function, used_up)) return BEL_STEPS_FOLLOW;
     }
-    return function >= 0;
+    return BEL_STEPS_OVER;
 }
 
 // Shard 0, with a new version: workers that counted in the step before (`page`) are due, and those
@@ -323,7 +324,7 @@ static void admitted(bel_shard *shard)
     .is_known = is_known, .counts = counts, .accepts = accepts, .passed_by = passed_by,            \
     .completed = completed, .take_pull = take_pull, .take_counts = take_counts,                    \
     .take_answer = bel_ledger_take_answer_locked, .rows_fit = rows_fit, .begin = begin,            \
-    .is_done = is_done, .is_over = is_over, .chunk_passed = nothing_of_worker,                     \
+    .is_done = is_done, .steps_left = steps_left, .chunk_passed = nothing_of_worker,               \
     .copied = bel_ledger_copied_locked, .published = published, .poll = poll, .forget = forget,    \
     .admitted = admitted
 

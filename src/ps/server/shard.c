@@ -104,6 +104,7 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
     shard->last_decision = last;
     shard->published_ns = bel_clock_ns();
     shard->counters.versions++;
+    shard->progress++;
     if (shard->config.shard == 0) {
         decision = bel_shard_ask_for_hashes_locked(shard, decision);
         bel_shard_decision_known_locked(shard, decision);
@@ -126,7 +127,7 @@ static bool try_publish_locked(bel_shard *shard)
     if (saved) shard->ledger.leased = shard->ledger.next_block;
     for (int k = 0; k < shard->config.assignment->node_count; k++)
         shard->counting[k] = bel_shard_counts(shard, k) ? shard->stats_list[k] : NULL;
-    bool over = first && shard->policy->is_over(shard);
+    bel_steps_left left = first ? shard->policy->steps_left(shard) : BEL_STEPS_FOLLOW;
     pthread_mutex_unlock(&shard->mutex);
     uint32_t decision = 0;
     const bel_shard_events *events = &shard->events;
@@ -136,7 +137,7 @@ static bool try_publish_locked(bel_shard *shard)
     }
     bool good = !first || shard->stats_sum[BEL_STATS_NONFINITE] == 0; // a diverged step is not kept
     if (saved && good) events->snapshot_ready(events->context, shard->config.shard, version);
-    if (first) decision = events->decide(events->context, version, shard->stats_sum, over);
+    if (first) decision = events->decide(events->context, version, shard->stats_sum, left);
     bool later = (decision & BEL_DECIDE_LATER) != 0;
     pthread_mutex_lock(&shard->mutex);
     shard->publishing = false;
@@ -222,11 +223,11 @@ static bool try_start_locked(bel_shard *shard)
     uint32_t decision = 0;
     if (shard->publishing) return false;
     shard->publishing = true;
-    bool over = shard->policy->is_over(shard);
+    bool first = shard->config.shard == 0;
+    bel_steps_left left = first ? shard->policy->steps_left(shard) : BEL_STEPS_FOLLOW;
     int64_t step = shard->step;
     pthread_mutex_unlock(&shard->mutex);
-    if (shard->config.shard == 0)
-        decision = shard->events.decide(shard->events.context, step, NULL, over);
+    if (first) decision = shard->events.decide(shard->events.context, step, NULL, left);
     pthread_mutex_lock(&shard->mutex);
     shard->publishing = false;
     if ((decision & BEL_DECIDE_LATER) != 0) return false;
@@ -355,6 +356,14 @@ bel_status *bel_shard_check(bel_shard *shard)
     }
     pthread_mutex_unlock(&shard->mutex);
     return status;
+}
+
+int64_t bel_shard_progress(bel_shard *shard)
+{
+    pthread_mutex_lock(&shard->mutex);
+    int64_t progress = shard->progress;
+    pthread_mutex_unlock(&shard->mutex);
+    return progress;
 }
 
 bel_shard_counters bel_shard_count(bel_shard *shard)

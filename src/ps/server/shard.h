@@ -38,14 +38,23 @@ typedef struct bel_shard bel_shard;
 
 enum { BEL_DECIDE_LATER = 1 << 30 };
 
+// Shard 0: can another step be made of what is left of the input? With a ledger that may depend on
+// its function: a report of another one waits, or is dropped.
+typedef enum bel_steps_left {
+    BEL_STEPS_FOLLOW,
+    BEL_STEPS_OVER,
+    BEL_STEPS_UNASKED, // it had not been asked for yet
+} bel_steps_left;
+
 // Calls out of shard 0, and of every shard for snapshots. They run on whichever thread does the
 // work, and but for function_of never under a lock.
 typedef struct bel_shard_events {
     void *context;
-    // What to do at `version`; `stats` sums the step before (NULL at the first version).
-    // `over`: no step can follow, as the input has nothing left. May answer BEL_DECIDE_LATER: then
-    // it is asked again when bel_shard_work is next called.
-    uint32_t (*decide)(void *context, int64_t version, const double *stats, bool over);
+    // What to do at `version`; `stats` sums the step before (NULL at the first version). May answer
+    // BEL_DECIDE_LATER: then it is asked again, with a new look at the input, when bel_shard_work
+    // is next called. With BEL_STEPS_UNASKED it answers that or BEL_DECIDE_STOP, also when the step
+    // has been asked for meanwhile: once a version is published, nobody looks again.
+    uint32_t (*decide)(void *context, int64_t version, const double *stats, bel_steps_left left);
     // Where there are several step functions: that of the step on `version`; -1: it is not asked
     // for yet. Under the shard's lock.
     int (*function_of)(void *context, int64_t version);
@@ -148,6 +157,9 @@ bool bel_shard_work_together(bel_shard *shard, bel_team *team);
 
 // The error that stopped the shard (a malformed frame), as a new status, or NULL.
 bel_status *bel_shard_check(bel_shard *shard) BEL_MUST_USE;
+
+// Rises with each frame that it takes and each version that it publishes.
+int64_t bel_shard_progress(bel_shard *shard);
 
 bel_shard_counters bel_shard_count(bel_shard *shard);
 bel_shard_reports bel_shard_count_reports(bel_shard *shard, int worker);

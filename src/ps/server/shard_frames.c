@@ -149,6 +149,7 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
         shard->counters.foreign++;
         return;
     }
+    shard->progress++;
     shard->counters.received_bytes += (int64_t)frame->payload_bytes;
     if (worker >= 0) {
         take_from_worker_locked(shard, frame, worker);

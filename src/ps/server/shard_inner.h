@@ -228,6 +228,7 @@ struct bel_shard {
     bool started;
     bel_status *error;
     bel_shard_counters counters;
+    int64_t progress; // frames taken and versions published
     bel_ledger ledger;
     bel_shard_table *tables; // by table of the layout
     void **answer_rooms;     // by worker: the shard's own; NULL: they are the configuration's

@@ -281,7 +281,7 @@ static void test_points_wait_for_the_master(void **state)
         double stats[BEL_STATS_COUNT] = {0};
         stats[BEL_STATS_LOSS_SUM] = (double)version;
         stats[BEL_STATS_EXAMPLES] = 1;
-        bel_control_decide(control, version, stats, false);
+        bel_control_decide(control, version, stats, BEL_STEPS_FOLLOW);
     }
     bel_control_point some[64];
     int64_t next = 1;

@@ -1,24 +1,33 @@
-// Flags of a run that a program takes out of its own arguments.
+// Flags of a run that a program takes out of its own arguments: they are those of the command.
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/number.h"
 #include "belfry/belfry.h"
 #include "estimator/run_flags.h"
+#include "flags.h" // of the command
 #include "support/bel_test.h"
 
 enum { MOST = 24 };
 
-// Words with blanks between them, as the arguments of a main.
+// Words with blanks between them, as the arguments of a main: they lie in `text` then.
+static int split(const char *words, char *text, size_t room, char **out_list)
+{
+    int count = 0;
+    assert_true(bel_snprintf(text, room, "%s", words) < (int)room);
+    for (char *at = text; at != NULL; at = strchr(at, ' ')) {
+        if (*at == ' ') *at++ = '\0';
+        assert_true(count < MOST);
+        out_list[count++] = at;
+    }
+    return count;
+}
+
 static bel_status *take(const char *words, bel_run_config *config, char *left, size_t room)
 {
     static char text[512]; // texts of the configuration lie there
     char *list[MOST + 1] = {NULL};
-    int count = 0;
-    assert_true(bel_snprintf(text, sizeof text, "%s", words) < (int)sizeof text);
-    for (char *at = text; at != NULL; at = strchr(at, ' ')) {
-        if (*at == ' ') *at++ = '\0';
-        list[count++] = at;
-    }
+    int count = split(words, text, sizeof text, list);
     bel_run_config_init(config);
     bel_status *status = bel_run_config_flags(config, &count, list);
     left[0] = '\0';
@@ -85,6 +94,102 @@ static void malformed_flags_are_named(void **state)
                      "there is no setting \"modes\"");
 }
 
+static void left_flags_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words, *said; // NULL: nothing
+    } cases[] = {
+        {"p data.csv 100", NULL},
+        {"p -x -", NULL},
+        {"p data.csv -- --anything", NULL},
+        {"p data.csv --nun_workers 4", "--nun_workers: there is no such flag; did you mean "
+                                       "--num_workers?"},
+        {"p --sed=4", "--sed: there is no such flag; did you mean --seed?"},
+        {"p --entirely_of_its_own", "--entirely_of_its_own: there is no such flag"},
+        {"p --towers_of_workers 3", "--towers_of_workers: there is no such flag"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[64], *list[MOST];
+        int count = split(cases[i].words, text, sizeof text, list);
+        bel_status *status = bel_refuse_flags(count, list);
+        if (cases[i].said == NULL) {
+            BEL_ASSERT_OK(status);
+        } else {
+            BEL_ASSERT_FAILS(status, BEL_INVALID_ARGUMENT, cases[i].said);
+        }
+    }
+}
+
+// --- The command's flags -------------------------------------------------------------------------
+
+// The words of a choice out of the error that names them all, joined by '|'; else "".
+static void read_words(const bel_status *error, const char *before, const char *between, char *out)
+{
+    const char *at = strstr(bel_status_message(error), before);
+    at = at != NULL ? at + strlen(before) : "";
+    for (size_t length = strlen(between); *at != '\0' && strncmp(at, ", got", 5) != 0;) {
+        bool ends = strncmp(at, between, length) == 0;
+        *out++ = ends ? '|' : *at;
+        at += ends ? length : 1;
+    }
+    *out = '\0';
+}
+
+static void compare_words(const char *name, unsigned verb)
+{
+    char *argument = bel_strf("--%s=?", name);
+    bel_run_config config;
+    bel_run_config_init(&config);
+    bel_status *error = bel_run_config_set(&config, name, "?");
+    bel_options *options = bel_flags_create(verb);
+    bel_status *other = bel_options_parse(options, 1, &argument);
+    assert_int_equal(error == NULL, other == NULL); // a text may be anything
+    if (error != NULL) {
+        char own[256], others[256];
+        read_words(error, "expected ", "|", own);
+        read_words(other, "expected one of ", ", ", others);
+        if (strchr(own, '|') == NULL || strcmp(own, "false|true") == 0) own[0] = '\0';
+        assert_string_equal(own, others);
+    }
+    bel_status_destroy(error);
+    bel_status_destroy(other);
+    bel_options_destroy(options);
+    bel_free(argument);
+}
+
+// What a flag of the command is without being given is what a program has without it.
+static void compare_default(const char *name, unsigned verb)
+{
+    bel_run_config before, after;
+    memset(&before, 0, sizeof before); // also between the fields
+    bel_run_config_init(&before);
+    memcpy(&after, &before, sizeof after);
+    bel_options *options = bel_flags_create(verb);
+    BEL_ASSERT_OK(bel_run_config_set(&after, name, bel_options_text(options, name)));
+    if (strcmp(name, "metrics_address") == 0) { // the command says what NULL means
+        assert_null(before.metrics_address);
+        assert_string_equal(after.metrics_address, "127.0.0.1");
+        after.metrics_address = NULL;
+    }
+    if (memcmp(&before, &after, sizeof before) != 0) fail_msg("--%s has another default", name);
+    bel_options_destroy(options);
+}
+
+static void flags_are_those_of_the_command(void **state)
+{
+    (void)state;
+    const char *name;
+    for (size_t i = 0; (name = bel_run_flag(i)) != NULL; i++) {
+        bel_options *options = bel_flags_create(BEL_VERB_TRAIN_AND_EVALUATE);
+        bool trains = bel_options_has(options, name);
+        bel_options_destroy(options);
+        unsigned verb = trains ? BEL_VERB_TRAIN_AND_EVALUATE : BEL_VERB_EVALUATE;
+        compare_words(name, verb);
+        compare_default(name, verb);
+    }
+}
+
 // Every name is found by itself, and none twice.
 static void names_are_distinct(void **state)
 {
@@ -101,6 +206,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flags_are_taken_and_others_stay),
         cmocka_unit_test(malformed_flags_are_named),
+        cmocka_unit_test(left_flags_are_refused),
+        cmocka_unit_test(flags_are_those_of_the_command),
         cmocka_unit_test(names_are_distinct),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "ps/client/client.h"
+#include "ps/server/control.h"
 #include "ps/server/shard.h"
 #include "support/bel_test.h"
 #include "transport/inproc/inproc.h"
@@ -40,6 +41,7 @@ typedef struct cluster {
     bel_weight weights[REPLICAS];
     uint64_t hashes[MAX_WORKERS]; // that workers say with their step statistics
     void (*while_publishing)(struct cluster *c, int64_t version); // NULL: nothing happens then
+    bel_control *control; // decides; NULL: the cluster does by itself
 } cluster;
 
 static size_t inner_frames = LANE_FRAMES; // that fit a lane between shards
@@ -48,6 +50,7 @@ static int table_width;                   // of a table beside the variables; 0:
 static bool with_exchanges;
 static int64_t check_steps;       // bel_shard_settings
 static const int *step_functions; // by step: 0, or 1 where it is of the other step function
+static bel_control *(*make_control)(cluster *c); // for clusters that are made; NULL: none
 
 // Variables of every kind, two of them longer than a chunk.
 static bel_layout *make_layout(int shards)
@@ -71,13 +74,14 @@ static bel_layout *make_layout(int shards)
     return layout;
 }
 
-static uint32_t decide(void *context, int64_t version, const double *stats, bool over)
+static uint32_t decide(void *context, int64_t version, const double *stats, bel_steps_left left)
 {
     cluster *c = context;
     c->decided = version;
     c->examples = stats == NULL ? 0 : stats[BEL_STATS_EXAMPLES];
     if (c->while_publishing != NULL) c->while_publishing(c, version);
-    if (over || version >= c->last_version) return BEL_DECIDE_STOP;
+    if (c->control != NULL) return bel_control_decide(c->control, version, stats, left);
+    if (left == BEL_STEPS_OVER || version >= c->last_version) return BEL_DECIDE_STOP;
     if (step_functions == NULL) return 0;
     if (version >= c->asked) return BEL_DECIDE_LATER;
     return bel_decision_with(0, step_functions[version]);
@@ -86,6 +90,7 @@ static uint32_t decide(void *context, int64_t version, const double *stats, bool
 static int function_of(void *context, int64_t version)
 {
     const cluster *c = context;
+    if (c->control != NULL) return bel_control_function_of(c->control, version);
     return version < c->asked ? step_functions[version] : -1;
 }
 
@@ -145,8 +150,9 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
         BEL_ASSERT_OK(bel_shard_create(&config, &c->shards[k]));
     }
     for (int k = 0; k < c->layout->shard_count; k++) {
-        bel_shard_events events = {c, decide, function_of, snapshot_ready};
-        bel_shard_lease_from(c->shards[k], 0, c->block_end);
+        bool first = k == 0; // it alone leases, and asks of which function a step is
+        bel_shard_events events = {c, decide, first ? function_of : NULL, snapshot_ready};
+        if (first) bel_shard_lease_from(c->shards[k], 0, c->block_end);
         bel_shard_start(c->shards[k], &events);
     }
 }
@@ -175,6 +181,7 @@ static cluster *cluster_create_counting(int shards, const int *replicas_of, int 
     for (int w = 0; w < workers && counting.workers > 0; w++)
         BEL_ASSERT_OK(bel_space_array(c->layout, "parameters", &c->outboxes[w]));
     make_lanes(c);
+    if (make_control != NULL) c->control = make_control(c);
     make_shards(c, optimizer);
     for (int w = 0; w < workers; w++) {
         c->row_buffers[w] = bel_xcalloc(bel_row_buffer_bytes(c->layout, c->assignment, w) + 1, 1);
@@ -228,6 +235,7 @@ static void cluster_destroy(cluster *c)
     bel_space_free_array(c->layout, c->averages);
     bel_space_destroy(c->space);
     bel_doorbell_destroy(c->bell);
+    bel_control_destroy(c->control);
     bel_assignment_destroy(c->assignment);
     bel_layout_destroy(c->layout);
     bel_free(c);

@@ -197,11 +197,77 @@ static void input_ends_in_the_middle_of_a_pattern(void **state)
     step_functions = NULL;
 }
 
+// --- Steps that are asked for while a version is published ---------------------------------------
+
+static void ask(cluster *c, int64_t version)
+{
+    assert_true(bel_control_ask(c->control, version, step_functions[version], true));
+}
+
+static bel_control *control_of(cluster *c,
+                               void (*made)(void *context, const bel_control_made *made))
+{
+    return bel_control_create(&(bel_control_config){.shard_count = c->layout->shard_count,
+                                                    .last_step = LAST,
+                                                    .worker_count = WORKERS,
+                                                    .asks = true,
+                                                    .made = made,
+                                                    .made_context = c});
+}
+
+// A loop that is told of a step before control gives up waiting for what it asks for next.
+static void ask_when_told(void *context, const bel_control_made *made)
+{
+    ask(context, made->version);
+}
+
+static bel_control *answered_at_once(cluster *c)
+{
+    c->control = control_of(c, ask_when_told);
+    ask(c, 0);
+    return c->control;
+}
+
+// One that asks when the shard has looked what is left of the input, and before control has.
+static void ask_when_published(cluster *c, int64_t version)
+{
+    if (bel_control_function_of(c->control, version) < 0) ask(c, version);
+}
+
+static void pass_over(void *context, const bel_control_made *made)
+{
+    (void)context, (void)made;
+}
+
+static bel_control *asked_between(cluster *c)
+{
+    c->while_publishing = ask_when_published;
+    return control_of(c, pass_over);
+}
+
+// The shard looks again what is left of the input when it knows of which function the step is.
+static void input_ends_while_a_step_is_asked_for(void **state)
+{
+    (void)state;
+    int functions[2 * LAST];
+    for (int s = 0; s < 2 * LAST; s++)
+        functions[s] = s % 2;
+    step_functions = functions;
+    bel_control *(*const loops[])(cluster * c) = {answered_at_once, asked_between};
+    for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++) {
+        make_control = loops[i];
+        play_all();
+    }
+    make_control = NULL;
+    step_functions = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(input_ends_for_everybody),
         cmocka_unit_test(input_ends_in_the_middle_of_a_pattern),
+        cmocka_unit_test(input_ends_while_a_step_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
