@@ -57,7 +57,7 @@ typedef enum bel_ddl_order {
 } bel_ddl_order;
 
 /// What a program would have; the variable BELFRY_DDL_OPTIONS, such as "mode=r order=fast
-/// timeout=60", wins over it. All ranks must say the same, but for the device. Begin with
+/// timeout=60", wins over it. Mode, order and check must be the same for all ranks. Begin with
 /// bel_ddl_options_default.
 typedef struct bel_ddl_options {
     double timeout_secs; ///< that a rank is waited for, above 0 [600]
@@ -125,11 +125,11 @@ typedef enum bel_ddl_op {
 BEL_API bel_status *bel_ddl_all_reduce_n(bel_ddl *ddl, bel_ddl_op op, const bel_tensor *tensors,
                                          int count) BEL_MUST_USE;
 
-/// Memory for tensors that are exchanged where they lie: all ranks call this with as many bytes,
-/// and where all give a call tensors at the same place of such memory, each rank reads the others'
-/// values from there and nothing is packed. For large ones that takes a third less time. Zeroed,
-/// aligned to 64 bytes; until bel_ddl_free or bel_ddl_finalize. Errors: those of all calls, and
-/// RESOURCE_EXHAUSTED: the host has not so much shared memory.
+/// Memory for tensors that are exchanged where they lie: all ranks call this with as many bytes.
+/// A tensor in it is read by the others where it lies, and not packed; all ranks must give a call
+/// those at the same place. Whether that is faster depends on the processor's caches (docs/ddl.md).
+/// Zeroed, aligned to 64 bytes; until bel_ddl_free or bel_ddl_finalize. Errors: those of all calls,
+/// and RESOURCE_EXHAUSTED: the host has not so much shared memory.
 BEL_API bel_status *bel_ddl_alloc(bel_ddl *ddl, size_t bytes, void **out_memory) BEL_MUST_USE;
 
 /// Gives this rank's part back; no call, so others need not do so. NULL is accepted.

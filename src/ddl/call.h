@@ -14,7 +14,7 @@
 
 enum {
     BEL_DDL_LINE = 64,           // bytes: ranks do not write into one cache line
-    BEL_DDL_CHUNK = 128 << 10,   // of a slot: a rank's stay in a core's cache
+    BEL_DDL_CHUNK = 256 << 10,   // of a slot: a rank's stay in a core's cache
     BEL_DDL_NET_CHUNK = 1 << 20, // where hosts are waited for at each round
 };
 

@@ -51,7 +51,7 @@ struct bel_ddl_region {
     int rank, size; // within the group
     int first, all; // the group's first rank, and how many there are in all
     size_t chunk;   // bytes of a slot
-    bool looks;     // before it sleeps: there are as many processors as ranks
+    bool crowded;   // there are fewer processors than ranks
     int64_t timeout_ns;
     bel_ddl_look *look; // NULL: there are no other groups
     void *context;      // of look
@@ -195,22 +195,25 @@ static bel_status *look_around(bel_ddl_region *region, bel_ddl_count count, uint
                                                (double)region->timeout_ns * 1e-9));
 }
 
+// With fewer processors than ranks the one that is waited for may need this one's: then others get
+// it at once, and this rank sleeps before long.
 static bool look_for_a_while(const bel_ddl_region *region, bel_ddl_count count, uint64_t round,
                              int64_t begun)
 {
-    enum { LOOKS = 500, YIELD_NS = 2000000 };
-    for (int i = 0; i < LOOKS; i++) {
+    enum { LOOKS = 500, YIELD_NS = 2000000, CROWDED_YIELD_NS = 50000 };
+    int looks = region->crowded ? 1 : LOOKS;
+    int64_t most_ns = region->crowded ? CROWDED_YIELD_NS : YIELD_NS;
+    for (int i = 0; i < looks; i++) {
         if (first_missing(region, count, round) < 0) return true;
         bel_thread_pause();
     }
-    while (bel_clock_ns() - begun < YIELD_NS) {
-        if (first_missing(region, count, round) < 0) return true;
+    while (bel_clock_ns() - begun < most_ns) {
         sched_yield();
+        if (first_missing(region, count, round) < 0) return true;
     }
     return false;
 }
 
-// With fewer processors than ranks it sleeps at once: whoever is waited for may need this one's.
 bel_status *bel_ddl_region_await(bel_ddl_region *region, bel_ddl_count count, uint64_t round,
                                  const char *doing, double late_secs)
 {
@@ -219,7 +222,7 @@ bel_status *bel_ddl_region_await(bel_ddl_region *region, bel_ddl_count count, ui
     if (first_missing(region, count, round) < 0) return NULL;
     int64_t wait_ns = region->timeout_ns + (int64_t)(late_secs * 1e9);
     int64_t begun = bel_clock_ns(), looked = begun;
-    if (region->looks && look_for_a_while(region, count, round, begun)) return NULL;
+    if (look_for_a_while(region, count, round, begun)) return NULL;
     bel_status *status = NULL;
     atomic_fetch_add(&head->sleepers, 1);
     while (status == NULL) {
@@ -425,7 +428,7 @@ bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, bel_ddl_group grou
     region->chunk = chunk;
     region->look = look;
     region->context = context;
-    region->looks = bel_linux_affinity_cores() >= region->size;
+    region->crowded = bel_linux_affinity_cores() < region->size;
     region->timeout_ns = (int64_t)(timeout_secs * 1e9);
     region->file = -1;
     int64_t deadline = bel_clock_ns() + region->timeout_ns;
