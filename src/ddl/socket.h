@@ -13,8 +13,8 @@
 enum { BEL_DDL_ADDRESS_TEXT = 64 }; // of an address in numbers
 
 // Listens at a port of this host; 0: at any, *out_port. Where `host` is none of this host's
-// addresses, as behind a translation, or a name of its own that it takes for a local one, it listens
-// at all of them. UNAVAILABLE names host and port.
+// addresses, as behind a translation, or is a name that this host alone takes for a local one, it
+// listens at all of them. UNAVAILABLE names host and port.
 bel_status *bel_ddl_socket_listen(const char *host, int port, int *out_file,
                                   int *out_port) BEL_MUST_USE;
 
