@@ -51,8 +51,8 @@ typedef struct bel_ddl_region bel_ddl_region;
 typedef bel_status *bel_ddl_look(void *context);
 
 // Joins the others of the group within `timeout_secs`; each has slots of `chunk` bytes, whole
-// pages. `look`: NULL: there are no other groups. Errors as of bel_ddl_init, and the look's. In what
-// follows, `rank` counts within the group.
+// pages. `look`: NULL: there are no other groups. Errors as of bel_ddl_init, and the look's. In
+// what follows, `rank` counts within the group.
 bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, bel_ddl_group group, size_t chunk,
                                 double timeout_secs, bel_ddl_look *look, void *context,
                                 bel_ddl_region **out_region) BEL_MUST_USE;
