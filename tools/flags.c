@@ -295,7 +295,8 @@ static const bel_option table[] = {
      "Predictions to write, in this order: \"predictions\" and names that the model gives; else all.",
      NULL},
     {"part", STRING, BEL_VERB_PREDICT, "", NULL, "K/N", OUTPUT,
-     "Predict only part K, from 0 on, of N parts of the input: parts one behind the other are the whole.", NULL},
+     "Predict only part K, from 0 on, of N parts of the input: parts one behind the other are the whole. ranks: the "
+     "processes of mpirun, srun, torchrun or local ranks share the input, and the first one prints all.", NULL},
     {"averages", BOOL, READING, "true", NULL, NULL, EVALUATION,
      "Use moving averages of the parameters where the checkpoint has them.", NULL},
     {"eval_start_delay_secs", DOUBLE, ALONG, "0", "[0, 1000000000]", "s", EVALUATION,

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "rank_lines.h"
 #include "results.h"
 #include "setup.h"
 #include "tensor/half.h"
@@ -19,6 +20,7 @@ typedef struct writer {
     const char *const *outputs; // to be shown, in this order
     size_t output_count;        // 0: all
     bool checked;               // that they have keys of their own
+    bel_rank_lines *ranks;      // to which lines go; NULL: to stdout
 } writer;
 
 // Element i of a prediction; NaN for types without numbers.
@@ -142,7 +144,8 @@ static bel_status *write_line(void *user, int64_t example, const bel_row *rows, 
         append(w, &rows[found], w->json || o > 0);
     }
     bel_str_puts(&w->line, w->json ? "}\n" : "\n");
-    return bel_results_write(w->line.text);
+    return w->ranks != NULL ? bel_rank_lines_write(w->ranks, w->line.text)
+                            : bel_results_write(w->line.text);
 }
 
 bel_status *bel_verb_predict(const bel_options *options, int *out_exit_code)
@@ -152,8 +155,15 @@ bel_status *bel_verb_predict(const bel_options *options, int *out_exit_code)
     BEL_TRY(bel_setup_for_reading(options, &setup));
     writer w = {.json = bel_options_bool(options, "json")};
     w.outputs = bel_options_list(options, "outputs", &w.output_count);
-    bel_status *status = bel_predict(setup->estimator, setup->input_fn, setup->input_user,
-                                     setup->checkpoint, write_line, &w);
+    const char *part = bel_options_string(options, "part");
+    bool among_ranks = part != NULL && strcmp(part, BEL_PART_OF_RANKS) == 0;
+    bel_status *status = among_ranks ? bel_rank_lines_create(&w.ranks) : NULL;
+    if (status == NULL) {
+        status = bel_predict(setup->estimator, setup->input_fn, setup->input_user,
+                             setup->checkpoint, write_line, &w);
+    }
+    if (status == NULL && among_ranks) status = bel_rank_lines_finish(w.ranks);
+    bel_rank_lines_destroy(w.ranks, status);
     bel_str_deinit(&w.line);
     bel_setup_destroy(setup);
     return status;

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "ddl/launch.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/run_flags.h"
 #include "estimator/settings.h"
@@ -133,18 +134,27 @@ static bel_status *set_towers(const bel_options *options, bel_run_config *config
     return NULL;
 }
 
-// --part K/N of a prediction.
+// --part K/N of a prediction, or of the ranks of which this is one.
 static bel_status *set_part(const bel_options *options, bel_run_config *config)
 {
     const char *text = bel_options_string(options, "part"); // NULL: of another verb
     int64_t part = 0, parts = 0;
     if (text == NULL || text[0] == '\0') return NULL;
+    if (strcmp(text, BEL_PART_OF_RANKS) == 0) {
+        bel_ddl_launch launch;
+        BEL_TRY(bel_ddl_find_launch(&launch));
+        config->predict_part = launch.place.rank;
+        config->predict_parts = launch.place.size;
+        return NULL;
+    }
     const char *slash = strchr(text, '/');
     if (slash == NULL || !bel_parse_i64(text, (size_t)(slash - text), &part) ||
         !bel_parse_i64(slash + 1, strlen(slash + 1), &parts) || part < 0 || part >= parts ||
         parts > INT_MAX) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--part: expected K/N such as 0/4, K from 0 to N - 1, got %s", text);
+                       "--part: expected K/N such as 0/4, K from 0 to N - 1, or " BEL_PART_OF_RANKS
+                       ", got %s",
+                       text);
     }
     config->predict_part = (int)part;
     config->predict_parts = (int)parts;

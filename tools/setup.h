@@ -4,6 +4,8 @@
 
 #include "inputs.h"
 
+#define BEL_PART_OF_RANKS "ranks" // of --part
+
 // Everything a verb needs to call the estimator. Free with bel_setup_destroy.
 typedef struct bel_setup {
     const bel_package *model;

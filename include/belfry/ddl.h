@@ -119,6 +119,10 @@ typedef enum bel_ddl_op {
     BEL_DDL_AVG, ///< of F32 and F64 alone
 } bel_ddl_op;
 
+/// The same from rank `root`. INVALID_ARGUMENT: there is no such rank.
+BEL_API bel_status *bel_ddl_bcast_from(bel_ddl *ddl, int root, const bel_tensor *tensors,
+                                       int count) BEL_MUST_USE;
+
 /// Adds or averages tensors over the ranks, in place: `count` of them in one call, of mixed sizes
 /// and types among F32, F64, I32, I64. DATA_LOSS, with bel_ddl_options.check: a sum is wrong; the
 /// message names rank, tensor, element and the largest error.
@@ -141,6 +145,10 @@ BEL_API bel_status *bel_ddl_barrier(bel_ddl *ddl) BEL_MUST_USE;
 /// Waits for the others as a barrier does, and frees it in any case; NULL is accepted. A process
 /// that ends without it ends the others with an error.
 BEL_API bel_status *bel_ddl_finalize(bel_ddl *ddl) BEL_MUST_USE;
+
+/// Ends the calls of all ranks with ABORTED and this reason, and frees it; waits for nobody. For a
+/// rank that cannot go on. NULL is accepted.
+BEL_API void bel_ddl_abort(bel_ddl *ddl, const char *why);
 
 #ifdef __cplusplus
 }

@@ -81,10 +81,24 @@ static bel_status *spread(bel_ddl_call *call)
     return bel_ddl_rounds_spread(call);
 }
 
+bel_status *bel_ddl_bcast_from(bel_ddl *ddl, int root, const bel_tensor *tensors, int count)
+{
+    char name[32];
+    bel_snprintf(name, sizeof name, "bcast from rank %d", root);
+    bel_ddl_call call = make_call(ddl, root == 0 ? "bcast" : name, tensors, count);
+    call.root = root;
+    bel_status *status = NULL;
+    if (root < 0 || root >= ddl->place.size) {
+        status =
+            BEL_ERR(BEL_INVALID_ARGUMENT, "rank %d, bcast: expected a root from 0 to %d, got %d",
+                    ddl->place.rank, ddl->place.size - 1, root);
+    }
+    return bel_ddl_call_end(ddl, status == NULL ? spread(&call) : status);
+}
+
 bel_status *bel_ddl_bcast(bel_ddl *ddl, const bel_tensor *tensors, int count)
 {
-    bel_ddl_call call = make_call(ddl, "bcast", tensors, count);
-    return bel_ddl_call_end(ddl, spread(&call));
+    return bel_ddl_bcast_from(ddl, 0, tensors, count);
 }
 
 static bel_status *sum_by_mpi(bel_ddl_call *call)
@@ -357,6 +371,15 @@ bel_status *bel_ddl_init(const bel_ddl_options *options, bel_ddl **out_ddl)
     }
     *out_ddl = ddl;
     return NULL;
+}
+
+void bel_ddl_abort(bel_ddl *ddl, const char *why)
+{
+    if (ddl == NULL) return;
+    bel_status *status = BEL_ERR(BEL_ABORTED, "rank %d of %d has given up: %s", ddl->place.rank,
+                                 ddl->place.size, why);
+    bel_status_ignore(bel_ddl_call_end(ddl, status)); // it is for the others
+    destroy(ddl);
 }
 
 bel_ddl_place bel_ddl_place_of(const bel_ddl *ddl)

@@ -63,7 +63,7 @@ while read -r point; do
     printf '  %-26s killed %d\n' "$point" "${hit[$point]:-0}"
     check "nothing was killed at $point" test "${hit[$point]:-0}" -gt 0
 done < <(grep -rhoE 'bel_fault_point\("[a-z_]+"' "$SOURCE/src" | cut -d'"' -f2 | sort -u |
-    grep -vx worker_exchanges) # models with collectives: cluster_exchanges.sh
+    grep -vxE 'worker_exchanges|ddl_met') # models with collectives: cluster_exchanges.sh; ranks: test_ddl_hosts
 
 # --- Back from the last step, which is soon made again
 settings=(--train_steps 40 --save_checkpoints_steps 30 --train_batch_size 8)

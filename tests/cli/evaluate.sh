@@ -36,8 +36,17 @@ for parts in 1 3 8 11; do
     run_ok belfry predict --model_dir m --eval_files features.csv --eval_batch_size 50 --json
     check "$parts parts are the whole" cmp -s joined out.txt
 done
+for ranks in 1 3 5; do
+    run_ok belfry local ranks --rank_count "$ranks" -- "$BUILD/tools/belfry" predict --model_dir m --part ranks \
+        --eval_files features.csv --eval_batch_size 50 --json
+    check "$ranks ranks print what one process prints" cmp -s joined out.txt
+done
+capture belfry local ranks --rank_count 3 -- "$BUILD/tools/belfry" predict --model_dir m --part ranks \
+    --eval_files missing.csv --eval_batch_size 50
+equal "exit code of ranks that cannot predict" "$code" 3
+check "they say why" grep -q '^belfry: prediction input: cannot open missing.csv' err.txt
 for part in 3/3 -1/3 1 1/0 a/b 0/99999999999; do
-    run_fails 2 "--part: expected K/N such as 0/4|got $part" belfry predict --model_dir m --eval_files features.csv \
+    run_fails 2 "--part: expected K/N such as 0/4|or ranks|got $part" belfry predict --model_dir m --eval_files features.csv \
         --part "$part"
 done
 run_fails 2 '--num_workers' belfry evaluate --model_dir m --eval_files "$EVAL_CSV" --num_workers 0

@@ -167,6 +167,56 @@ static void rank_0_gives_its_values(void **state)
     bel_run_ranks(bel_spread_values, 4, 4);
 }
 
+static int spread_from_each(int rank, int size)
+{
+    enum { N = 300000 };
+    static int32_t data[N];
+    bel_ddl *ddl = bel_begin_rank();
+    for (int root = 0; root < size; root++) {
+        for (int i = 0; i < N; i++)
+            data[i] = rank == root ? i * 3 + root : -1;
+        bel_tensor t = bel_vector(BEL_DTYPE_I32, N, data);
+        NEED_OK(bel_ddl_bcast_from(ddl, root, &t, 1));
+        for (int i = 0; i < N; i++)
+            NEED(data[i] == i * 3 + root);
+    }
+    NEED_FAILS(bel_ddl_bcast_from(ddl, size, NULL, 0), BEL_INVALID_ARGUMENT,
+               "bcast: expected a root from 0 to");
+    bel_status_ignore(bel_ddl_finalize(ddl));
+    return 0;
+}
+
+static void any_rank_gives_its_values(void **state)
+{
+    (void)state;
+    bel_run_ranks(spread_from_each, 3, 3);
+    bel_run_ranks(spread_from_each, 4, 2);
+    bel_run_ranks(spread_from_each, 6, 1);
+    setenv("BELFRY_DDL_OPTIONS", "mode=s:2x2x2", 1);
+    bel_run_ranks(spread_from_each, 8, 2);
+    unsetenv("BELFRY_DDL_OPTIONS");
+}
+
+static int give_up(int rank, int size)
+{
+    bel_ddl *ddl = bel_begin_rank();
+    (void)size;
+    if (rank == 1) {
+        bel_ddl_abort(ddl, "no data");
+        return 0;
+    }
+    NEED_FAILS(bel_ddl_barrier(ddl), BEL_ABORTED, "has given up: no data");
+    bel_status_ignore(bel_ddl_finalize(ddl));
+    return 0;
+}
+
+static void a_rank_may_give_up(void **state)
+{
+    (void)state;
+    bel_run_ranks(give_up, 3, 3);
+    bel_run_ranks(give_up, 4, 2);
+}
+
 // Calls of all kinds and sizes in one order, thousands of them: nobody runs over what another still
 // reads.
 static int call_at_random(int rank, int size)
@@ -481,6 +531,8 @@ int main(void)
         cmocka_unit_test(sums_follow_the_tree),
         cmocka_unit_test(tensors_are_added_where_they_lie),
         cmocka_unit_test(rank_0_gives_its_values),
+        cmocka_unit_test(any_rank_gives_its_values),
+        cmocka_unit_test(a_rank_may_give_up),
         cmocka_unit_test(calls_follow_each_other),
         cmocka_unit_test(calls_that_differ_fail_everywhere),
         cmocka_unit_test(what_is_no_tensor_is_refused),
