@@ -224,7 +224,7 @@ static bel_status *share_choices(bel_ddl *ddl, bel_ddl_choices *choices)
     int32_t numbers[CLASSES * (2 + BEL_DDL_DIMS)], *at = numbers;
     for (int k = 0; k < CLASSES; k++) {
         *at++ = choices->known[k];
-        *at++ = choices->ways[k].letter;
+        *at++ = (unsigned char)choices->ways[k].letter;
         for (int d = 0; d < BEL_DDL_DIMS; d++)
             *at++ = choices->ways[k].dims[d];
     }
