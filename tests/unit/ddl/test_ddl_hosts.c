@@ -463,7 +463,8 @@ static void sums_are_checked(void **state)
 
 int main(void)
 {
-    setenv("XDG_CACHE_HOME", bel_test_folder(), 1);
+    char *cache = bel_test_folder(); // of mode p
+    setenv("XDG_CACHE_HOME", cache, 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_right_in_every_mode),
         cmocka_unit_test(bits_depend_on_the_number_of_ranks_alone),
@@ -475,5 +476,7 @@ int main(void)
         cmocka_unit_test(strangers_hold_nobody_up),
         cmocka_unit_test(sums_are_checked),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    bel_test_remove_folder(cache);
+    return failed;
 }
