@@ -17,6 +17,7 @@
 #include "launch/task.h"
 #include "package_build.h"
 #include "program.h"
+#include "setup.h"
 #include "verbs.h"
 
 // --- Words --------------------------------------------------------------------------------------
@@ -307,7 +308,8 @@ static bel_status *check_training(const bel_options *training, const bel_plan *p
                        "--towers_of_workers is for one process; in a cluster, workers have "
                        "--num_gpus towers each, or the devices of their machine");
     }
-    return check_min_workers(training, plan);
+    BEL_TRY(check_min_workers(training, plan));
+    return bel_setup_check_run(training, plan->worker_count);
 }
 
 static bel_counting_kind counting_kind(const bel_options *training)

@@ -172,6 +172,21 @@ static bel_status *set_run(const bel_options *options, bel_run_config *config)
     return NULL;
 }
 
+bel_status *bel_setup_check_run(const bel_options *options, int worker_count)
+{
+    bel_run_config config;
+    bel_run_config_init(&config);
+    BEL_TRY(set_run(options, &config));
+    config.worker_count = worker_count;
+    config.model_dir = "."; // any: the launcher knows it
+    if (config.scale_learning_rate != BEL_SCALE_NONE &&
+        bel_options_is_given(options, "rate_scale")) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--rate_scale and --scale_learning_rate exclude each other");
+    }
+    return bel_run_config_check(&config);
+}
+
 // A model of Belfry gets every flag, also as a default; what nobody reads was refused. Of a
 // package's parameters some are the command's own.
 static void mark_read(const bel_options *options, const bel_params *params, bel_setup *setup)

@@ -32,6 +32,9 @@ bel_status *bel_setup_for_training(const bel_options *options, const char *job_f
 // nobody writes.
 bel_status *bel_setup_for_looking(const bel_options *options, bel_setup **out_setup) BEL_MUST_USE;
 
+// Flags of a run that clash, of a job with so many workers; nothing is opened. INVALID_ARGUMENT.
+bel_status *bel_setup_check_run(const bel_options *options, int worker_count) BEL_MUST_USE;
+
 // For reading a checkpoint (--checkpoint, or the newest in --model_dir): model and parameters are
 // those that it was trained with, unless a flag says otherwise. NOT_FOUND: there is no checkpoint;
 // DATA_LOSS: it is damaged; FAILED_PRECONDITION: it needs a --package.

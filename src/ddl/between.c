@@ -245,6 +245,14 @@ bel_status *bel_ddl_between_sum(bel_ddl_call *call, const bel_ddl_round *round, 
     return sum_from(call, round, BEL_DDL_NEAR, from, to, share);
 }
 
+int bel_ddl_between_late_secs(const bel_ddl_call *call)
+{
+    int late_secs = 2 * BEL_DDL_DIMS;
+    for (int dim = BEL_DDL_NEAR; dim < BEL_DDL_DIMS && call->mode.letter == 'r'; dim++)
+        late_secs += 2 * call->mode.dims[dim];
+    return late_secs;
+}
+
 bel_status *bel_ddl_between_meet(bel_ddl_call *call)
 {
     for (int dim = BEL_DDL_NEAR; dim < BEL_DDL_DIMS; dim++) {

@@ -5,7 +5,7 @@
 #include "ddl/call.h"
 
 // How much later than other waits those for what follows a sum between groups end, in seconds.
-enum { BEL_DDL_BETWEEN_LATE_SECS = 2 * BEL_DDL_DIMS + 2 * BEL_DDL_MAX_RANKS };
+int bel_ddl_between_late_secs(const bel_ddl_call *call);
 
 // All ranks along each dimension have come to the call, and call the same.
 bel_status *bel_ddl_between_meet(bel_ddl_call *call) BEL_MUST_USE;

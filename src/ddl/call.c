@@ -5,6 +5,18 @@
 
 // --- Pieces --------------------------------------------------------------------------------------
 
+bool bel_ddl_call_leaves_memory(const bel_ddl *ddl, const bel_tensor *tensor)
+{
+    size_t bytes = bel_tensor_bytes(tensor), member = (size_t)(ddl->place.rank - ddl->group.first);
+    for (size_t i = 0; i < ddl->memory_count; i++) {
+        const bel_ddl_memory *memory = &ddl->memories[i];
+        uintptr_t own = (uintptr_t)(memory->base + member * memory->stride);
+        uintptr_t at = (uintptr_t)tensor->data - own;
+        if (memory->base != NULL && at < memory->bytes && bytes > memory->bytes - at) return true;
+    }
+    return false;
+}
+
 // The memory that this rank's tensor lies in; NULL: in none.
 static const bel_ddl_memory *memory_of(const bel_ddl *ddl, const bel_tensor *tensor)
 {

@@ -95,6 +95,9 @@ bel_ddl_cursor bel_ddl_round_begin(const bel_ddl_call *call, bel_ddl_cursor firs
                                    bel_ddl_round *out_round);
 bool bel_ddl_call_is_at_end(const bel_ddl_call *call, bel_ddl_cursor at);
 
+// Whether a tensor begins in memory of bel_ddl_alloc and ends behind it.
+bool bel_ddl_call_leaves_memory(const bel_ddl *ddl, const bel_tensor *tensor);
+
 size_t bel_ddl_whole_lines(size_t bytes);
 size_t bel_ddl_call_bytes(const bel_ddl_call *call); // whole lines
 

@@ -40,6 +40,8 @@ static bel_status *check_tensors(const bel_ddl_call *c, kinds takes)
             expected = "a shape without open dimensions that fits into memory";
         } else if (t->data == NULL && bel_tensor_bytes(t) > 0) {
             expected = "data";
+        } else if (bel_ddl_call_leaves_memory(c->ddl, t)) {
+            expected = "one that ends within its memory of bel_ddl_alloc";
         }
         if (expected == NULL) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "rank %d, %s, tensor %d of %d: expected %s, got %s %s",
@@ -139,6 +141,12 @@ static bel_status *reduce(bel_ddl_call *call, bel_ddl_op op)
 
 bel_status *bel_ddl_all_reduce_n(bel_ddl *ddl, bel_ddl_op op, const bel_tensor *tensors, int count)
 {
+    if (op != BEL_DDL_SUM && op != BEL_DDL_AVG) {
+        return bel_ddl_call_end(ddl, BEL_ERR(BEL_INVALID_ARGUMENT,
+                                             "rank %d, all_reduce_n: expected BEL_DDL_SUM or "
+                                             "BEL_DDL_AVG, got %d",
+                                             ddl->place.rank, (int)op));
+    }
     bool sums = op == BEL_DDL_SUM;
     const char *name = sums ? "all_reduce_n (sum)" : "all_reduce_n (avg)";
     bel_ddl_call call = make_call(ddl, name, tensors, count);

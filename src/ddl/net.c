@@ -152,19 +152,19 @@ static bel_status *compare(const exchange *e, const lane *l, size_t expected)
     return l->in.head.bytes == expected ? NULL : other_size(e, l, expected);
 }
 
-// Whatever else has come is of the first exchange, and stays where it is.
-bel_status *bel_ddl_net_look(void *context)
+// Whatever else has come is of the next exchange, and stays where it is.
+bel_status *bel_ddl_net_look(void *context, const char *doing)
 {
     bel_ddl_net *net = context;
     for (int r = 0; r < net->size; r++) {
         head next;
         const char *why = "it has closed the connection";
         if (net->files[r] < 0) continue;
-        if (bel_ddl_socket_has_ended(net->files[r])) return lost(net, "init", r, why);
+        if (bel_ddl_socket_has_ended(net->files[r])) return lost(net, doing, r, why);
         if (!bel_ddl_socket_peek(net->files[r], &next, sizeof next) || next.kind != FAILURE)
             continue;
         (void)bel_ddl_socket_receive(net->files[r], &next, sizeof next, &why); // as it has come
-        return hear_failure(net, "init", r);
+        return hear_failure(net, doing, r);
     }
     return NULL;
 }

@@ -18,9 +18,8 @@ bel_ddl_net *bel_ddl_net_create(const bel_ddl_meeting *meeting, const bel_ddl_pl
 void bel_ddl_net_destroy(bel_ddl_net *net); // NULL is fine
 // Failures of this region end exchanges from now on.
 void bel_ddl_net_watch(bel_ddl_net *net, const bel_ddl_region *region);
-// Before the first exchange: the failure of another rank, or that one has ended. A bel_ddl_look, of
-// a net.
-bel_status *bel_ddl_net_look(void *net) BEL_MUST_USE;
+// Between exchanges: the failure of another rank, or that one has ended. A bel_ddl_look, of a net.
+bel_status *bel_ddl_net_look(void *net, const char *doing) BEL_MUST_USE;
 
 // With one rank: what goes there and what comes, either of which may be nothing.
 typedef struct bel_ddl_transfer {

@@ -174,12 +174,18 @@ void bel_ddl_region_tell(bel_ddl_region *region, bel_ddl_count count, uint64_t r
     if (first_missing(region, count, round) < 0) wake(region);
 }
 
+static bel_status *look_at_others(const bel_ddl_region *region, const char *doing)
+{
+    return region->look == NULL ? NULL : region->look(region->context, doing);
+}
+
 // In sleep: the failure of another rank, any process that has ended, the deadline. A rank that has
 // told its count before it ended is no loss to this wait, so the count is read behind the lock.
 static bel_status *look_around(bel_ddl_region *region, bel_ddl_count count, uint64_t round,
                                const char *doing, int64_t deadline)
 {
     BEL_TRY(bel_ddl_region_check(region));
+    BEL_TRY(look_at_others(region, doing));
     for (int r = 0; r < region->size; r++) {
         bool gone = r != region->rank && !bel_linux_byte_is_locked(region->file, r);
         if (!gone || read_count(bel_ddl_region_line(region, r), count) >= round) continue;
@@ -317,11 +323,6 @@ static bel_status *publish(bel_ddl_region *region, int64_t deadline)
     return NULL;
 }
 
-static bel_status *look_at_others(const bel_ddl_region *region)
-{
-    return region->look == NULL ? NULL : region->look(region->context);
-}
-
 // One attempt; *out_found is false where nothing that can be joined is there yet.
 static bel_status *find(bel_ddl_region *region, bool *out_found)
 {
@@ -356,7 +357,7 @@ static bel_status *find_in_time(bel_ddl_region *region, int64_t deadline)
     for (bool found = false; !found;) {
         BEL_TRY(find(region, &found));
         if (found) return NULL;
-        BEL_TRY(look_at_others(region));
+        BEL_TRY(look_at_others(region, "init"));
         if (bel_clock_ns() > deadline) {
             return BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come within %g s",
                            region->first, region->all, (double)region->timeout_ns * 1e-9);
@@ -389,7 +390,7 @@ static bel_status *await_all(bel_ddl_region *region, int64_t deadline)
         while (!has_joined(region, r)) {
             BEL_TRY(bel_ddl_region_check(region));
             int lost = find_lost(region);
-            bel_status *status = look_at_others(region);
+            bel_status *status = look_at_others(region, "init");
             if (status != NULL) {
                 // which is the story
             } else if (lost >= 0) {

@@ -47,8 +47,8 @@ typedef struct bel_ddl_line {
 
 typedef struct bel_ddl_region bel_ddl_region;
 
-// Asked while ranks join: an error where ranks of other groups have failed, or have ended.
-typedef bel_status *bel_ddl_look(void *context);
+// Asked in waits, for `doing`: an error where ranks of other groups have failed, or have ended.
+typedef bel_status *bel_ddl_look(void *context, const char *doing);
 
 // Joins the others of the group within `timeout_secs`; each has slots of `chunk` bytes, whole
 // pages. `look`: NULL: there are no other groups. Errors as of bel_ddl_init, and the look's. In

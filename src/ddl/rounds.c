@@ -77,7 +77,7 @@ static void tell(const bel_ddl_call *c, bel_ddl_count count, const bel_ddl_round
 static bel_status *await(const bel_ddl_call *c, bel_ddl_count count, const bel_ddl_round *r)
 {
     bool behind = count == BEL_DDL_DONE && is_among_groups(c);
-    double late_secs = behind ? BEL_DDL_BETWEEN_LATE_SECS : 0;
+    double late_secs = behind ? bel_ddl_between_late_secs(c) : 0;
     if (c->region == NULL) return NULL;
     return bel_ddl_region_await(c->region, count, r->number, c->name, late_secs);
 }

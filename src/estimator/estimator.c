@@ -146,6 +146,34 @@ static bel_counting counting_of(const bel_run_config *config)
                            config->accumulate_steps, config->worker_count, config->max_staleness);
 }
 
+// What needs all workers in every step, where a ledger says who counts.
+static bel_status *check_counted(const bel_run_config *c, const bel_counting *counting)
+{
+    if (c->audit_input) {
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "audit_input says which records every worker's steps have read, but here not "
+            "every worker counts in each step");
+    }
+    if (c->check_replicas > 0) {
+        static const char *const modes[] = {[BEL_COUNTING_BACKUPS] = "with backup workers",
+                                            [BEL_COUNTING_ASYNC] = "in mode async",
+                                            [BEL_COUNTING_BOUNDED] = "in mode bounded"};
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "check_replicas compares what all workers compute a step on, but %s they "
+                       "compute on different versions",
+                       modes[counting->kind]);
+    }
+    return NULL;
+}
+
+bel_status *bel_run_config_check(const bel_run_config *config)
+{
+    BEL_TRY(check_limits(config));
+    bel_counting counting = counting_of(config);
+    return bel_counting_has_ledger(&counting) ? check_counted(config, &counting) : NULL;
+}
+
 // Resolves towers of workers and threads of towers; `towers_of` may be NULL.
 static void assign_towers(bel_estimator *estimator, const int *towers_of)
 {
@@ -178,21 +206,7 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
     const bel_run_config *c = &estimator->config;
     *out_counting = counting_of(c);
     if (!bel_counting_has_ledger(out_counting)) return NULL;
-    if (c->audit_input) {
-        return BEL_ERR(
-            BEL_INVALID_ARGUMENT,
-            "audit_input says which records every worker's steps have read, but here not "
-            "every worker counts in each step");
-    }
-    if (c->check_replicas > 0) {
-        static const char *const modes[] = {[BEL_COUNTING_BACKUPS] = "with backup workers",
-                                            [BEL_COUNTING_ASYNC] = "in mode async",
-                                            [BEL_COUNTING_BOUNDED] = "in mode bounded"};
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "check_replicas compares what all workers compute a step on, but %s they "
-                       "compute on different versions",
-                       modes[out_counting->kind]);
-    }
+    BEL_TRY(check_counted(c, out_counting));
     int workers = out_counting->workers;
     if (workers > c->worker_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,

@@ -46,6 +46,9 @@ void bel_estimator_param_is_read(const bel_estimator *estimator, const char *nam
 void bel_estimator_tell(bel_estimator *estimator, const char *name, const char *value,
                         bool expected);
 
+// What settings ask of each other, before anything is made for them. INVALID_ARGUMENT.
+bel_status *bel_run_config_check(const bel_run_config *config) BEL_MUST_USE;
+
 // Whose reports make a step, as the settings say. INVALID_ARGUMENT: they ask for what these workers
 // cannot do.
 bel_status *bel_estimator_counting(const bel_estimator *estimator,

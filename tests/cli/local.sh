@@ -29,6 +29,13 @@ run_fails 2 'parameter_server_count 2|the cluster has 1 shards' plan --job_dir d
 run_fails 2 'BELFRY_ISA: expected v2, v3 or v4, got "v9"' env BELFRY_ISA=v9 "$BUILD/tools/belfry" version
 run_fails 2 '--towers_of_workers is for one process' plan --job_dir d -- --towers_of_workers 1,2
 run_fails 2 '--dry_run|--distributed or --config' belfry local train --dry_run --job_dir d
+for clash in '--scale_learning_rate linear --average sum' '--scale_learning_rate linear --mode async' \
+    '--scale_learning_rate linear --rate_scale 2' '--check_replicas 5 --mode bounded' \
+    '--check_replicas 5 --replicas_to_aggregate 1'; do
+    # shellcheck disable=SC2086 # flags
+    run_fails 2 '' belfry local train --distributed --job_dir d -- "${digits[@]}" $clash
+    check "nothing was started for $clash" test ! -e d
+done
 run_fails 2 'missing.yaml' belfry local train --config missing.yaml --job_dir d --dry_run
 printf 'workers: {count: 2, hosts: [far-away.example]}\n' >far.yaml
 run_fails 2 'far.yaml|far-away.example|another machine' belfry local train --config far.yaml \

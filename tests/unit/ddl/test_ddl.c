@@ -124,6 +124,19 @@ static int tensors_elsewhere(int rank, int size)
     return 0;
 }
 
+static int tensors_that_leave(int rank, int size)
+{
+    (void)size;
+    bel_ddl *ddl = bel_begin_rank();
+    void *memory;
+    NEED_OK(bel_ddl_alloc(ddl, 4000, &memory));
+    bel_tensor t = bel_vector(BEL_DTYPE_F32, 1001, memory);
+    NEED_FAILS(bel_ddl_all_reduce_n(ddl, BEL_DDL_SUM, &t, 1), BEL_INVALID_ARGUMENT,
+               "tensor 0 of 1: expected one that ends within its memory of bel_ddl_alloc");
+    bel_status_ignore(bel_ddl_finalize(ddl));
+    return rank < 0;
+}
+
 static int ask_for_other_sizes(int rank, int size)
 {
     (void)size;
@@ -153,6 +166,7 @@ static void tensors_are_added_where_they_lie(void **state)
     for (size_t i = 0; i < RANK_COUNTS; i++)
         bel_run_ranks(sum_in_place, rank_counts[i], rank_counts[i]);
     bel_run_ranks(tensors_elsewhere, 2, 2);
+    bel_run_ranks(tensors_that_leave, 2, 2);
     bel_run_ranks(ask_for_other_sizes, 2, 2);
     bel_run_ranks(ask_for_too_much, 2, 2);
 }
