@@ -184,7 +184,12 @@ static bel_status *look_at_others(const bel_ddl_region *region, const char *doin
 static bel_status *look_around(bel_ddl_region *region, bel_ddl_count count, uint64_t round,
                                const char *doing, int64_t deadline)
 {
-    BEL_TRY(bel_ddl_region_check(region));
+    bel_status *failed = bel_ddl_region_check(region);
+    if (failed != NULL && first_missing(region, count, round) < 0) {
+        bel_status_ignore(failed); // it is of a later call; this wait is over
+        return NULL;
+    }
+    if (failed != NULL) return failed;
     BEL_TRY(look_at_others(region, doing));
     for (int r = 0; r < region->size; r++) {
         bool gone = r != region->rank && !bel_linux_byte_is_locked(region->file, r);

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/isa.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/openblas.h"
 #include "base/thread.h"
@@ -263,6 +264,14 @@ static bel_status *place_in_job(bel_estimator *estimator, const bel_task *task)
         estimator->config.stall_timeout_secs = task->stall_timeout_secs;
     }
     int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
+    int wanted = estimator->config.tower_count;
+    if (is_master && wanted > 1 && task->towers != NULL && task->towers[0] != wanted) {
+        bel_log_write(
+            BEL_LOG_WARN,
+            "%d towers of a worker are not what this job has: it gives worker 0 %d; hint: "
+            "devices of workers in cluster.yaml",
+            wanted, task->towers[0]);
+    }
     return bel_estimator_place(estimator, task->worker_count, task->towers, shards,
                                task->thread_count);
 }
