@@ -1,4 +1,6 @@
 // Block by block, so that partial sums stay in the first-level cache and each array is read once.
+// The tree is that of bel_assignment: neighbours are added, the last one goes on alone, and no zero
+// is added for ranks that are not there.
 #include "ddl/add.h"
 
 #include "base/check.h"

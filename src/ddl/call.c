@@ -1,3 +1,6 @@
+// Nothing is stored about pieces: whoever needs them walks the tensors again, which costs less than
+// a list that has to be kept, and is the same walk on all ranks. A tensor's place in shared memory
+// is part of what is compared, as others will read it there.
 #include "ddl/call.h"
 
 #include "base/hash.h"

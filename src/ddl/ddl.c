@@ -1,4 +1,6 @@
-// The calls of belfry/ddl.h: what they check, which way they go, and the life of a rank.
+// The calls of belfry/ddl.h: what they check, which way they go, and the life of a rank. Each ends
+// in bel_ddl_call_end, so an error of any kind is told to the others and kept for later calls. A
+// rank that is alone does nothing but the checks.
 #include "belfry/ddl.h"
 
 #include <signal.h>

@@ -1,3 +1,6 @@
+// A table of launchers, and beside it the two things that a name of a variable cannot say: Slurm's
+// list of tasks by node, and where rank 0 can be reached. What is set and makes no sense is an
+// error, never a reason to be alone: four processes that each believe so would train four models.
 #include "ddl/launch.h"
 
 #include <limits.h>

@@ -1,3 +1,7 @@
+// Everybody says the same first on each connection, and whoever listens judges it in one place
+// (consider): a stranger is turned away and the meeting goes on; a rank of this job that cannot be
+// with it ends the meeting for all. Nobody waits for a single connection: those that have come and
+// said nothing are looked at in turns, and forgotten after five seconds.
 #include "ddl/meet.h"
 
 #include <poll.h>

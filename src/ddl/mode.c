@@ -1,3 +1,6 @@
+// Open dimensions are filled in when it is known which ranks can share memory. With order fixed a
+// group is then the largest power of two of them, as a smaller group adds along the tree and one of
+// three would not; what a user has written is never changed, only refused.
 #include "ddl/mode.h"
 
 #include <stdint.h>

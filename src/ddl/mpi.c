@@ -1,5 +1,6 @@
 // Open MPI's types and operations are objects of its library with these names, so no header of its
-// is needed; MPI_IN_PLACE is an address that it defines as 1.
+// is needed; MPI_IN_PLACE is an address that it defines as 1. The library stays loaded: MPI cannot
+// begin twice in a process.
 #include "ddl/mpi.h"
 
 #include <dlfcn.h>

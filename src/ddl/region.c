@@ -305,7 +305,7 @@ static void remove_left_behind(void)
         if (file < 0) continue;
         bool same = false; // another job of the name may have begun meanwhile
         if (!bel_linux_byte_is_locked(file, 0))
-            bel_status_ignore(bel_linux_is_open_on(file, path, &same));
+            bel_status_ignore(bel_linux_is_open_on(file, path, &same)); // it is not then
         if (same) (void)unlink(path);
         (void)close(file);
     }

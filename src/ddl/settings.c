@@ -1,3 +1,6 @@
+// One struct holds what the program says and what the variable's words say over it; ranges are
+// checked once, behind both. What all ranks must have alike is told in one text, which is compared
+// when they meet and in their first call.
 #include "ddl/settings.h"
 
 #include <limits.h>

@@ -1,3 +1,7 @@
+// Sockets never block: a call moves what there is to move and says so, and waiting is poll's, with
+// a deadline. Addresses go as text in numbers, so both families of IP take the same way. A host's
+// own name may stand for its loopback address there and for another one elsewhere; then it listens
+// everywhere.
 #include "ddl/socket.h"
 
 #include <errno.h>

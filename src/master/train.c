@@ -278,7 +278,7 @@ static bel_status *gather(bel_job *job, bool *out_over)
     *out_over = error == NULL && nothing_left(job);
     bel_status_ignore(error); // that nobody comes is the story
     if (!*out_over) return status;
-    bel_status_ignore(status);
+    bel_status_ignore(status); // nobody is needed
     return NULL;
 }
 
