@@ -17,18 +17,16 @@ struct bel_ddl_copy {
     size_t bytes;
 };
 
-bel_status *bel_ddl_copy_create(const bel_tensor *tensors, int count, bel_ddl_copy **out_copy)
+bel_status *bel_ddl_copy_create(const bel_ddl_call *call, bel_ddl_copy **out_copy)
 {
-    size_t bytes = 0, at = 0;
+    size_t bytes = bel_ddl_call_bytes(call), at = 0;
     void *data;
-    for (int i = 0; i < count; i++)
-        bytes += bel_ddl_whole_lines(bel_tensor_bytes(&tensors[i]));
     BEL_TRY(bel_pages_create(bytes + 1, false, "copies of tensors", &data));
     bel_ddl_copy *copy = bel_xcalloc(1, sizeof *copy);
     *copy = (bel_ddl_copy){.data = data, .bytes = bytes + 1};
-    for (int i = 0; i < count; i++) {
-        size_t size = bel_tensor_bytes(&tensors[i]);
-        if (size > 0) memcpy(copy->data + at, tensors[i].data, size);
+    for (int i = 0; i < call->count; i++) {
+        size_t size = bel_tensor_bytes(&call->tensors[i]);
+        if (size > 0) memcpy(copy->data + at, call->tensors[i].data, size);
         at += bel_ddl_whole_lines(size);
     }
     *out_copy = copy;

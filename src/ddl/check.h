@@ -7,8 +7,7 @@
 typedef struct bel_ddl_copy bel_ddl_copy;
 
 // Before the sum: this rank's values. RESOURCE_EXHAUSTED.
-bel_status *bel_ddl_copy_create(const bel_tensor *tensors, int count,
-                                bel_ddl_copy **out_copy) BEL_MUST_USE;
+bel_status *bel_ddl_copy_create(const bel_ddl_call *call, bel_ddl_copy **out_copy) BEL_MUST_USE;
 void bel_ddl_copy_destroy(bel_ddl_copy *copy);
 
 // Behind it: all ranks call this. DATA_LOSS names rank, tensor, element and the largest error.

@@ -125,7 +125,7 @@ static bel_status *sum(bel_ddl_call *call)
 static bel_status *sum_checked(bel_ddl_call *call, double tolerance)
 {
     bel_ddl_copy *copy;
-    BEL_TRY(bel_ddl_copy_create(call->tensors, call->count, &copy));
+    BEL_TRY(bel_ddl_copy_create(call, &copy));
     bel_status *status = sum(call);
     if (status == NULL) status = bel_ddl_check_sums(call, copy, tolerance);
     if (status == NULL) status = meet(call->ddl, "check");

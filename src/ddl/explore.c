@@ -22,6 +22,7 @@ enum {
     CLASSES = 11, // up to 4^k bytes, k from LEAST on: 64 B to 64 MiB, and all that is larger
     LEAST = 3,
     MOST_ONCE_BYTES = 256 << 10,
+    MOST_WAYS = 64,
     REPEATS = 5,
     HOST_TEXT = 192,
 };
@@ -52,7 +53,7 @@ static void add_way(const bel_ddl *ddl, char letter, int x, int y, int z, bel_dd
 {
     bel_ddl_mode way = {.letter = letter, .dims = {x, y, z}};
     bool fixed = ddl->settings.options.order == BEL_DDL_FIXED;
-    if (*count == BEL_DDL_MOST_WAYS || (fixed && !bel_ddl_mode_keeps_tree(&way))) return;
+    if (*count == MOST_WAYS || (fixed && !bel_ddl_mode_keeps_tree(&way))) return;
     ways[(*count)++] = way;
 }
 
@@ -69,7 +70,8 @@ static void add_groups(const bel_ddl *ddl, int x, size_t bytes, bel_ddl_mode *wa
     if (bytes <= MOST_ONCE_BYTES) add_way(ddl, 'o', x, groups, 1, ways, count);
 }
 
-int bel_ddl_list_ways(const bel_ddl *ddl, size_t bytes, bel_ddl_mode ways[BEL_DDL_MOST_WAYS])
+// The same on all ranks; the first one is always allowed.
+static int list_ways(const bel_ddl *ddl, size_t bytes, bel_ddl_mode ways[MOST_WAYS])
 {
     int count = 0;
     add_groups(ddl, ddl->group.size, bytes, ways, &count);
@@ -77,7 +79,7 @@ int bel_ddl_list_ways(const bel_ddl *ddl, size_t bytes, bel_ddl_mode ways[BEL_DD
     if (ddl->mpi != NULL) {
         bel_ddl_mode mpi = ddl->mode;
         mpi.letter = 'm';
-        if (count < BEL_DDL_MOST_WAYS) ways[count++] = mpi;
+        if (count < MOST_WAYS) ways[count++] = mpi;
     }
     return count;
 }
@@ -160,8 +162,8 @@ static bool is_same(const bel_ddl_mode *a, const bel_ddl_mode *b)
 static void take_choice(const bel_ddl *ddl, bel_ddl_choices *choices, int k,
                         const bel_ddl_mode *way)
 {
-    bel_ddl_mode ways[BEL_DDL_MOST_WAYS];
-    int count = bel_ddl_list_ways(ddl, class_bytes(k), ways);
+    bel_ddl_mode ways[MOST_WAYS];
+    int count = list_ways(ddl, class_bytes(k), ways);
     choices->known[k] = false;
     for (int i = 0; i < count; i++) {
         if (!is_same(&ways[i], way)) continue;
@@ -309,9 +311,9 @@ static bel_status *measure(bel_ddl *ddl, const bel_tensor *tensor, const bel_ddl
 
 static bel_status *measure_all(bel_ddl *ddl, int k, bel_ddl_mode *out)
 {
-    bel_ddl_mode ways[BEL_DDL_MOST_WAYS];
+    bel_ddl_mode ways[MOST_WAYS];
     size_t bytes = class_bytes(k);
-    int count = bel_ddl_list_ways(ddl, bytes, ways);
+    int count = list_ways(ddl, bytes, ways);
     int64_t best = INT64_MAX;
     int32_t chosen = 0;
     void *data;

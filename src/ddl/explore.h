@@ -14,8 +14,4 @@ void bel_ddl_choices_close(bel_ddl_choices *choices); // NULL is fine
 // The way for a sum that has not begun; all ranks call this together.
 bel_status *bel_ddl_choose(const bel_ddl_call *call, bel_ddl_mode *out_mode) BEL_MUST_USE;
 
-// The ways that are allowed for so many bytes, the same on all ranks; the first one always is.
-enum { BEL_DDL_MOST_WAYS = 64 };
-int bel_ddl_list_ways(const bel_ddl *ddl, size_t bytes, bel_ddl_mode out_ways[BEL_DDL_MOST_WAYS]);
-
 #endif

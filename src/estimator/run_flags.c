@@ -1,5 +1,6 @@
 // Settings of a run as texts: how a program of one's own takes the flags of the command, and the
-// command itself. One row is a setting; ranges are bel_estimator_create's to check.
+// command itself. One row is a setting; ranges are bel_estimator_create's to check. Words and
+// defaults stand in the command's table as well, and a test compares the two.
 #include "estimator/run_flags.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 // What cannot be trained, by the graph and the settings of the run: said before anything is laid
-// out.
+// out, and with the name of what has to be changed. What settings ask of each other without a model
+// is bel_run_config_check's.
 #include "estimator/trainable_inner.h"
 
 #include <string.h>
