@@ -133,9 +133,9 @@ static void be_rank(int rank, int size, int64_t largest)
 {
     char text[32];
     bel_snprintf(text, sizeof text, "%d", rank);
-    setenv("BELFRY_DDL_RANK", text, 1);
+    setenv("BELFRY_RANK", text, 1);
     bel_snprintf(text, sizeof text, "%d", size);
-    setenv("BELFRY_DDL_SIZE", text, 1);
+    setenv("BELFRY_SIZE", text, 1);
     check(bel_ddl_init(NULL, &ddl));
     int64_t room = largest > 120 << 20 ? largest : 120 << 20;
     float *data = bel_xcalloc((size_t)room, 1), *other = bel_xcalloc((size_t)room, 1);
@@ -158,7 +158,7 @@ int main(int count, char **arguments)
     if (rounds < 1 || rounds > MAX_ROUNDS) rounds = MAX_ROUNDS;
     char job[32];
     bel_snprintf(job, sizeof job, "bench-%d", (int)getpid());
-    setenv("BELFRY_DDL_JOB", job, 1);
+    setenv("BELFRY_JOB", job, 1);
     for (int r = 1; r < size; r++) {
         if (fork() != 0) continue;
         be_rank(r, size, largest);

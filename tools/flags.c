@@ -248,6 +248,9 @@ static const bel_option table[] = {
     {"elastic_rescale", BOOL, TRAINING, "false", NULL, NULL, RUN,
      "In a cluster: when the number of workers changes, so do replicas and, by the same factor, the "
      "learning rate.", NULL},
+    {"chief_trains", BOOL, TRAINING, "true", NULL, NULL, RUN,
+     "Of processes that another launcher has started: the chief of TF_CONFIG, or rank 0, is a worker, too; else it only "
+     "coordinates.", NULL},
     {"table_memory", INT, TRAINING, "0", "[0, 8388608]", "MiB", RUN,
      "What the rows of a table may take on a shard; 0: no limit.", "model=wide_deep"},
     {"lane", STRING, TRAINING, "auto", "auto|shm|grpc", NULL, RUN,

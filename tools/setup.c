@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/launcher.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "ddl/launch.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/run_flags.h"
 #include "estimator/settings.h"
@@ -141,10 +141,10 @@ static bel_status *set_part(const bel_options *options, bel_run_config *config)
     int64_t part = 0, parts = 0;
     if (text == NULL || text[0] == '\0') return NULL;
     if (strcmp(text, BEL_PART_OF_RANKS) == 0) {
-        bel_ddl_launch launch;
-        BEL_TRY(bel_ddl_find_launch(&launch));
-        config->predict_part = launch.place.rank;
-        config->predict_parts = launch.place.size;
+        bel_launch launch;
+        BEL_TRY(bel_launch_find(INT_MAX, &launch));
+        config->predict_part = launch.rank;
+        config->predict_parts = launch.size;
         return NULL;
     }
     const char *slash = strchr(text, '/');

@@ -35,10 +35,10 @@ static char *make_job_file(const bel_options *options, const place *where)
     return text.text;
 }
 
-static bel_status *find_place(place *out_place)
+static bel_status *find_place(const bel_options *options, place *out_place)
 {
     bel_task *task;
-    BEL_TRY(bel_task_from_environment(&task));
+    BEL_TRY(bel_task_from_environment(bel_options_bool(options, "chief_trains"), &task));
     *out_place = (place){0};
     if (task != NULL) {
         *out_place =
@@ -58,8 +58,8 @@ static bel_status *check_counts(const bel_options *options, const place *where)
     for (int i = 0; i < 3 && !alone && !where->has_supervisor; i++) {
         if (!bel_options_is_given(options, flags[i])) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--%s is for one process, and the environment (TF_CONFIG or BELFRY_TASK) "
-                       "says which there are; leave the flag out",
+                       "--%s is for one process, and the environment (TF_CONFIG, BELFRY_TASK or "
+                       "the ranks of a launcher) says which there are; leave the flag out",
                        flags[i]);
     }
     return NULL;
@@ -165,7 +165,7 @@ static bel_status *run(const bel_options *options, bel_setup *setup, int *out_ex
 bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
 {
     place where;
-    BEL_TRY(find_place(&where));
+    BEL_TRY(find_place(options, &where));
     BEL_TRY(check_counts(options, &where));
     bel_setup *setup;
     char *job_file = make_job_file(options, &where);

@@ -16,14 +16,13 @@
 /// return bel_ddl_finalize(ddl);
 /// ```
 ///
-/// **Who a process is** say the variables of whoever started it: `mpirun` of Open MPI
-/// (OMPI_COMM_WORLD_RANK, …_SIZE, …_LOCAL_RANK, …_LOCAL_SIZE), torchrun (RANK, WORLD_SIZE,
-/// LOCAL_RANK, LOCAL_WORLD_SIZE), Slurm's srun (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID), `belfry
-/// local ranks`, or a script of one's own: BELFRY_DDL_RANK, BELFRY_DDL_SIZE and BELFRY_DDL_JOB, a
-/// word that other jobs of the host do not have. Without any of them a process is alone, and every
-/// call does what it does for one. No library of the launcher's is needed. Ranks of one host share
-/// memory; hosts meet at an address of rank 0's host, and BELFRY_SECRET keeps others out
-/// (docs/ddl.md).
+/// **Who a process is** say the variables of whoever started it: `mpirun`, `mpiexec`, torchrun,
+/// `srun`, `belfry local ranks`, or a script of one's own with BELFRY_RANK, BELFRY_SIZE and
+/// BELFRY_JOB, a word that other jobs of the host do not have (docs/launchers.md). Without any of
+/// them a process is alone, and every call does what it does for one. No library of the launcher's
+/// is needed. Ranks of one host share memory; hosts meet at an address of rank 0's host, and
+/// BELFRY_SECRET keeps others out (docs/ddl.md). Begin before a bel_estimator is made: ranks that
+/// call each other are no job of Belfry's.
 ///
 /// **The same calls in the same order.** Every rank makes the same calls with tensors of the same
 /// types and shapes. Calls are numbered and compared: where two ranks differ, all get an error that

@@ -110,7 +110,10 @@ typedef struct bel_run_config {
     int replicas_to_aggregate;   ///< workers; 0: all of them with SYNC, else 1 [0]
     int max_staleness;           ///< BOUNDED [0]
     bool elastic_rescale; ///< of a cluster: replicas and learning rate follow the number of workers
-    int metrics_port;     ///< HTTP port of the master's metrics; 0: none, -1: a free one [0]
+    /// What TF_CONFIG and launchers of ranks do not say: the chief, or rank 0, is a worker, too, as
+    /// for TensorFlow 1; false: it only coordinates, as for TensorFlow 2 [true]
+    bool chief_trains;
+    int metrics_port;            ///< HTTP port of the master's metrics; 0: none, -1: a free one [0]
     const char *metrics_address; ///< where it listens; NULL: 127.0.0.1
     const char *trace_file;      ///< Chrome trace of all processes, written at the end; NULL: none
     /// Text for model_dir/job.yaml, written by the process that trains (in a cluster the master)

@@ -1,29 +1,103 @@
-// getaddrinfo, to tell a name that is wrong from a host that does not answer: asked only after
-// something has failed, since it may block for seconds. An address without a port is taken as
-// known, as unix sockets are. A name service that is away looks like a name that does not exist.
+// getaddrinfo, which may block for seconds, as it asks the name service: so it is asked where
+// something has failed, or once at the start. An address without a port is taken as known, as unix
+// sockets are. A name service that is away looks like a name that does not exist.
+//
+// Which of this host's addresses another host sees is the routing table's to say: a datagram socket
+// that is connected has its own address chosen, and nothing is sent.
 #define _GNU_SOURCE
 #include "base/linux_host.h"
 
 #include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 
-bool bel_linux_host_is_known(const char *address)
+static bool is_unix(const char *address)
 {
-    const char *colon = strrchr(address, ':');
-    if (strncmp(address, "unix:", 5) == 0 || colon == NULL) return true;
-    const char *begin = address, *end = colon;
+    return strncmp(address, "unix:", 5) == 0;
+}
+
+// "host" of "host:port", and "address" of "[address]:port". Free with bel_free.
+static char *host_of(const char *address)
+{
+    const char *colon = strrchr(address, ':'), *begin = address;
+    const char *end = colon != NULL ? colon : address + strlen(address);
     if (*begin == '[' && end > begin && end[-1] == ']') {
         begin++;
         end--;
     }
-    char *host = bel_xstrndup(begin, (size_t)(end - begin));
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    return bel_xstrndup(begin, (size_t)(end - begin));
+}
+
+// The first address of a host; NULL: none. Free with freeaddrinfo.
+static struct addrinfo *resolve(const char *host, int type)
+{
+    const struct addrinfo hints = {.ai_socktype = type};
     struct addrinfo *found = NULL;
-    int error = getaddrinfo(host, NULL, &hints, &found);
-    if (error == 0) freeaddrinfo(found);
+    return getaddrinfo(host, "9", &hints, &found) == 0 ? found : NULL;
+}
+
+// As text: "10.0.0.3", "fe80::1%eth0". False: it has none.
+static bool name_address(const struct sockaddr *address, socklen_t length, char out[NI_MAXHOST])
+{
+    return getnameinfo(address, length, out, NI_MAXHOST, NULL, 0, NI_NUMERICHOST) == 0;
+}
+
+bool bel_linux_host_is_known(const char *address)
+{
+    if (is_unix(address) || strrchr(address, ':') == NULL) return true;
+    char *host = host_of(address);
+    struct addrinfo *found = resolve(host, SOCK_STREAM);
+    if (found != NULL) freeaddrinfo(found);
     bel_free(host);
-    return error == 0;
+    return found != NULL;
+}
+
+bool bel_linux_host_is_loopback(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+           strncmp(host, "127.", 4) == 0 || strncmp(host, "::ffff:127.", 11) == 0;
+}
+
+bool bel_linux_address_is_loopback(const char *address)
+{
+    if (is_unix(address)) return true;
+    char *host = host_of(address);
+    bool loopback = bel_linux_host_is_loopback(host);
+    bel_free(host);
+    return loopback;
+}
+
+char *bel_linux_host_toward(const char *address)
+{
+    char *host = host_of(address), text[NI_MAXHOST] = "", *own = NULL;
+    struct addrinfo *to = resolve(host, SOCK_DGRAM);
+    struct sockaddr_storage here;
+    socklen_t length = sizeof here;
+    int file = to != NULL ? socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+    if (file >= 0 && connect(file, to->ai_addr, to->ai_addrlen) == 0 &&
+        getsockname(file, (struct sockaddr *)&here, &length) == 0 &&
+        name_address((const struct sockaddr *)&here, length, text)) {
+        own = strchr(text, ':') != NULL ? bel_strf("[%s]", text) : bel_xstrdup(text);
+    }
+    if (file >= 0) close(file);
+    if (to != NULL) freeaddrinfo(to);
+    bel_free(host);
+    return own;
+}
+
+char *bel_linux_host_listening(const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    if (is_unix(address) || colon == NULL) return bel_xstrdup(address);
+    char *host = host_of(address), text[NI_MAXHOST] = "";
+    struct addrinfo *found = bel_linux_host_is_loopback(host) ? NULL : resolve(host, SOCK_STREAM);
+    bool hidden = found != NULL && name_address(found->ai_addr, found->ai_addrlen, text) &&
+                  bel_linux_host_is_loopback(text);
+    if (found != NULL) freeaddrinfo(found);
+    bel_free(host);
+    return hidden ? bel_strf("[::]%s", colon) : bel_xstrdup(address);
 }

@@ -262,7 +262,7 @@ static bool needs_net(const bel_ddl *ddl)
     return ddl->place.local_size < ddl->place.size || together < ddl->place.size;
 }
 
-static bel_status *join_group(bel_ddl *ddl, const bel_ddl_launch *launch)
+static bel_status *join_group(bel_ddl *ddl, const bel_launch *launch)
 {
     int size = ddl->mode.dims[0], rank = ddl->place.rank;
     ddl->group = (bel_ddl_group){rank - rank % size, size, ddl->place.size};
@@ -283,7 +283,7 @@ static bel_status *make_room(bel_ddl *ddl)
     return NULL;
 }
 
-static bel_status *join_others(bel_ddl *ddl, const bel_ddl_launch *launch)
+static bel_status *join_others(bel_ddl *ddl, const bel_launch *launch)
 {
     const bel_ddl_options *options = &ddl->settings.options;
     int size = ddl->place.size;
@@ -329,7 +329,7 @@ static bel_status *compare_settings(bel_ddl *ddl)
     return meet(ddl, name);
 }
 
-static bel_status *begin(bel_ddl *ddl, const bel_ddl_launch *launch)
+static bel_status *begin(bel_ddl *ddl, const bel_launch *launch)
 {
     bel_ddl_order order = ddl->settings.options.order;
     char mode = ddl->mode.letter;
@@ -361,19 +361,20 @@ bel_status *bel_ddl_init(const bel_ddl_options *options, bel_ddl **out_ddl)
 {
     *out_ddl = NULL;
     bel_ddl_settings settings;
-    bel_ddl_launch launch;
+    bel_launch launch;
     BEL_TRY(bel_ddl_settings_read(options, &settings));
     end_with_starter();
     order_devices(settings.options.pci);
-    BEL_TRY(bel_ddl_find_launch(&launch));
+    bel_launch_claim();
+    BEL_TRY(bel_launch_find(BEL_DDL_MAX_RANKS, &launch));
     bel_ddl *ddl = bel_xcalloc(1, sizeof *ddl);
     ddl->settings = settings;
     ddl->mode = settings.mode;
     ddl->calls = UINT64_MAX; // that of init has the number 0
-    ddl->place = launch.place;
-    ddl->place.device =
-        settings.options.device < 0 ? launch.place.local_rank : settings.options.device;
-    ddl->scratch = bel_xcalloc((size_t)(launch.place.size + 1) / 2, BEL_DDL_ADD_BLOCK);
+    ddl->place =
+        (bel_ddl_place){launch.rank, launch.size, launch.local_rank, launch.local_size,
+                        settings.options.device < 0 ? launch.local_rank : settings.options.device};
+    ddl->scratch = bel_xcalloc((size_t)(launch.size + 1) / 2, BEL_DDL_ADD_BLOCK);
     bel_status *status = bel_ddl_call_end(ddl, begin(ddl, &launch));
     if (status != NULL) {
         destroy(ddl);

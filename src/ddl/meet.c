@@ -12,14 +12,21 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/linux_host.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/secret.h"
 #include "base/str.h"
 #include "ddl/settings.h"
 #include "ddl/socket.h"
 
 #define HELLO_NS INT64_C(5000000000) // that somebody who has connected has to say who it is
-enum { SECRET_BYTES = 129, ANSWER_TEXT = 512, MOST_PENDING = 2 * BEL_DDL_MAX_RANKS, LOOK_MS = 20 };
+enum {
+    SECRET_BYTES = BEL_SECRET_MOST_BYTES + 4,
+    ANSWER_TEXT = 512,
+    MOST_PENDING = 2 * BEL_DDL_MAX_RANKS,
+    LOOK_MS = 20
+};
 #define SECOND_NS INT64_C(1000000000)
 
 static const char KIND[16] = "belfry ddl 1";
@@ -31,7 +38,7 @@ typedef struct hello {
     int32_t port; // at which it listens
     uint64_t job; // hash of the word that names it
     char settings[BEL_DDL_SETTINGS_TEXT];
-    char secret[SECRET_BYTES + 3];
+    char secret[SECRET_BYTES];
 } hello;
 
 // What rank 0 says when all have come, or when that will not be.
@@ -55,7 +62,7 @@ typedef struct pending {
 } pending;
 
 typedef struct meeting {
-    const bel_ddl_launch *launch;
+    const bel_launch *launch;
     hello own;
     int listener; // -1: none
     int64_t timeout_ns;
@@ -252,7 +259,7 @@ static bel_status *be_met(meeting *m, int *out_together)
     }
     for (int r = 1; r < m->own.size && status == NULL; r++) {
         bel_ddl_socket_address(m->files[r], true, text.ranks[r].host);
-        if (bel_ddl_socket_is_local(text.ranks[r].host)) text.ranks[r].host[0] = '\0';
+        if (bel_linux_host_is_loopback(text.ranks[r].host)) text.ranks[r].host[0] = '\0';
         text.ranks[r].port = m->said[r].port;
     }
     text.together = *out_together = find_together(m);
@@ -294,7 +301,7 @@ static bel_status *greet_zero(meeting *m)
     int port;
     const char *why;
     bel_ddl_socket_address(m->files[0], false, host);
-    bool hidden = bel_ddl_socket_is_local(host) && !bel_ddl_socket_is_local(m->launch->host);
+    bool hidden = bel_linux_host_is_loopback(host) && !bel_linux_host_is_loopback(m->launch->host);
     BEL_TRY(bel_ddl_socket_listen(hidden ? NULL : host, 0, &m->listener, &port));
     m->own.port = port;
     int64_t deadline = bel_clock_ns() + m->timeout_ns;
@@ -348,36 +355,33 @@ static bel_status *meet_others(meeting *m, int *out_together)
 
 // --- Both ----------------------------------------------------------------------------------------
 
-static bel_status *begin(const bel_ddl_launch *launch, const char *settings, meeting *m)
+static bel_status *begin(const bel_launch *launch, const char *settings, meeting *m)
 {
-    const bel_ddl_place *place = &launch->place;
-    const char *secret = getenv("BELFRY_SECRET");
-    m->own = (hello){.rank = place->rank,
-                     .size = place->size,
-                     .local_rank = place->local_rank,
-                     .local_size = place->local_size,
+    char *secret;
+    m->own = (hello){.rank = launch->rank,
+                     .size = launch->size,
+                     .local_rank = launch->local_rank,
+                     .local_size = launch->local_size,
                      .job = bel_hash64(launch->job, strlen(launch->job))};
     memcpy(m->own.kind, KIND, sizeof KIND);
     bel_snprintf(m->own.settings, sizeof m->own.settings, "%s", settings);
     if (launch->host[0] == '\0') {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "ranks that do not share memory: expected BELFRY_DDL_ADDRESS=HOST:PORT in "
+                       "ranks that do not share memory: expected BELFRY_ADDRESS=HOST:PORT in "
                        "the environment of all ranks, where rank 0 can listen");
     }
-    if (secret != NULL && strlen(secret) >= SECRET_BYTES) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "environment variable BELFRY_SECRET: expected up to %d characters, got %zu",
-                       SECRET_BYTES - 1, strlen(secret));
-    }
-    if (secret == NULL && place->rank == 0 && !bel_ddl_socket_is_local(launch->host)) {
-        bel_log_write(BEL_LOG_WARN, "BELFRY_SECRET is not set: whoever reaches %s port %d can join",
-                      launch->host, launch->port);
-    }
-    bel_snprintf(m->own.secret, sizeof m->own.secret, "%s", secret == NULL ? "" : secret);
-    return NULL;
+    BEL_TRY(bel_secret_from_environment(&secret));
+    bool open = secret[0] == '\0';
+    bel_snprintf(m->own.secret, sizeof m->own.secret, "%s", secret);
+    bel_free(secret);
+    if (!open || bel_linux_host_is_loopback(launch->host)) return NULL;
+    char port[16];
+    bel_snprintf(port, sizeof port, "%d", launch->port);
+    return BEL_ERR(BEL_INVALID_ARGUMENT, BEL_SECRET_MISSING, (int)strlen(launch->host),
+                   launch->host, port);
 }
 
-bel_status *bel_ddl_meet(const bel_ddl_launch *launch, const char *settings, double timeout_secs,
+bel_status *bel_ddl_meet(const bel_launch *launch, const char *settings, double timeout_secs,
                          bel_ddl_meeting *out)
 {
     meeting *m = bel_xcalloc(1, sizeof *m);
@@ -388,8 +392,7 @@ bel_status *bel_ddl_meet(const bel_ddl_launch *launch, const char *settings, dou
         m->files[r] = -1;
     bel_status *status = begin(launch, settings, m);
     if (status == NULL) {
-        status =
-            launch->place.rank == 0 ? be_met(m, &out->together) : meet_others(m, &out->together);
+        status = launch->rank == 0 ? be_met(m, &out->together) : meet_others(m, &out->together);
     }
     for (int i = 0; i < m->waiting_count; i++)
         (void)close(m->waiting[i].file);

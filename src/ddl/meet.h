@@ -8,7 +8,8 @@
 #ifndef BELFRY_DDL_MEET_H
 #define BELFRY_DDL_MEET_H
 
-#include "ddl/launch.h"
+#include "base/launcher.h"
+#include "belfry/ddl.h"
 
 typedef struct bel_ddl_meeting {
     int files[BEL_DDL_MAX_RANKS]; // connections by rank, the caller's; -1: none, as to itself
@@ -18,7 +19,7 @@ typedef struct bel_ddl_meeting {
 
 // `settings`: what all ranks must have alike, in words. Errors as of bel_ddl_init; then no
 // connection is left.
-bel_status *bel_ddl_meet(const bel_ddl_launch *launch, const char *settings, double timeout_secs,
+bel_status *bel_ddl_meet(const bel_launch *launch, const char *settings, double timeout_secs,
                          bel_ddl_meeting *out_meeting) BEL_MUST_USE;
 
 #endif

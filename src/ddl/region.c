@@ -55,7 +55,7 @@ struct bel_ddl_region {
     int64_t timeout_ns;
     bel_ddl_look *look; // NULL: there are no other groups
     void *context;      // of look
-    char path[PATH_TEXT], job[BEL_DDL_JOB_TEXT + 16];
+    char path[PATH_TEXT], job[BEL_LAUNCH_JOB_TEXT + 16];
 };
 
 // --- Where things lie ----------------------------------------------------------------------------
@@ -413,7 +413,7 @@ static bel_status *await_all(bel_ddl_region *region, int64_t deadline)
 }
 
 // Where a job has several groups each has a name of its own: hosts may share the folder.
-static void name_job(const bel_ddl_launch *launch, bel_ddl_region *region)
+static void name_job(const bel_launch *launch, bel_ddl_region *region)
 {
     bool alone = region->size == region->all;
     bel_snprintf(region->job, sizeof region->job, "%s", launch->job);
@@ -422,12 +422,12 @@ static void name_job(const bel_ddl_launch *launch, bel_ddl_region *region)
         bel_snprintf(region->job + length, sizeof region->job - length, "\nfrom %d", region->first);
 }
 
-bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, bel_ddl_group group, size_t chunk,
+bel_status *bel_ddl_region_join(const bel_launch *launch, bel_ddl_group group, size_t chunk,
                                 double timeout_secs, bel_ddl_look *look, void *context,
                                 bel_ddl_region **out_region)
 {
     bel_ddl_region *region = bel_xcalloc(1, sizeof *region);
-    region->rank = launch->place.rank - group.first;
+    region->rank = launch->rank - group.first;
     region->size = group.size;
     region->first = group.first;
     region->all = group.all;
@@ -467,7 +467,7 @@ void bel_ddl_region_leave(bel_ddl_region *region)
 
 static void path_of_memory(const bel_ddl_region *region, uint64_t number, char out[PATH_TEXT])
 {
-    char job[BEL_DDL_JOB_TEXT + 48], name[NAME_TEXT];
+    char job[BEL_LAUNCH_JOB_TEXT + 48], name[NAME_TEXT];
     bel_snprintf(job, sizeof job, "%s\n%llu", region->job, (unsigned long long)number);
     name_region(job, name);
     path_of(name, out);

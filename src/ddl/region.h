@@ -13,7 +13,8 @@
 
 #include <stdatomic.h>
 
-#include "ddl/launch.h"
+#include "base/launcher.h"
+#include "belfry/ddl.h"
 
 enum {
     BEL_DDL_SLOTS = 3, // of a rank
@@ -53,7 +54,7 @@ typedef bel_status *bel_ddl_look(void *context, const char *doing);
 // Joins the others of the group within `timeout_secs`; each has slots of `chunk` bytes, whole
 // pages. `look`: NULL: there are no other groups. Errors as of bel_ddl_init, and the look's. In
 // what follows, `rank` counts within the group.
-bel_status *bel_ddl_region_join(const bel_ddl_launch *launch, bel_ddl_group group, size_t chunk,
+bel_status *bel_ddl_region_join(const bel_launch *launch, bel_ddl_group group, size_t chunk,
                                 double timeout_secs, bel_ddl_look *look, void *context,
                                 bel_ddl_region **out_region) BEL_MUST_USE;
 void bel_ddl_region_leave(bel_ddl_region *region);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/linux_host.h"
 #include "base/linux_shared.h"
 #include "base/number.h"
 
@@ -50,12 +51,6 @@ static int listen_at(const struct addrinfo *address)
     return -1;
 }
 
-bool bel_ddl_socket_is_local(const char *address)
-{
-    return strcmp(address, "localhost") == 0 || strcmp(address, "::1") == 0 ||
-           strncmp(address, "127.", 4) == 0 || strncmp(address, "::ffff:127.", 11) == 0;
-}
-
 static int port_of(int file)
 {
     struct sockaddr_storage address;
@@ -83,7 +78,7 @@ bel_status *bel_ddl_socket_listen(const char *host, int port, int *out_file, int
     char address[BEL_DDL_ADDRESS_TEXT] = "";
     if (file >= 0) bel_ddl_socket_address(file, false, address);
     bool hidden =
-        host != NULL && bel_ddl_socket_is_local(address) && !bel_ddl_socket_is_local(host);
+        host != NULL && bel_linux_host_is_loopback(address) && !bel_linux_host_is_loopback(host);
     if (hidden) (void)close(file);
     if (hidden || (file < 0 && error == EADDRNOTAVAIL && host != NULL))
         return bel_ddl_socket_listen(NULL, port, out_file, out_port);

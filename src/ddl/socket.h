@@ -25,9 +25,6 @@ bel_status *bel_ddl_socket_connect(const char *host, int port, int64_t deadline,
 // The next one that has connected; -1: nobody has.
 int bel_ddl_socket_accept(int listener, double patience_secs);
 
-// Whether an address in numbers, or the name localhost, is of the host itself.
-bool bel_ddl_socket_is_local(const char *address);
-
 // The address of this side (`peer`: of the other) in numbers; "" where there is none.
 void bel_ddl_socket_address(int file, bool peer, char out[BEL_DDL_ADDRESS_TEXT]);
 

@@ -57,10 +57,10 @@ typedef struct place {
 } place;
 
 // An evaluator that follows by itself has no master that would speak for it.
-static bel_status *find_place(place *out_place)
+static bel_status *find_place(const bel_estimator *estimator, place *out_place)
 {
     bel_task *task;
-    BEL_TRY(bel_task_from_environment(&task));
+    BEL_TRY(bel_task_from_environment(estimator->config.chief_trains, &task));
     *out_place = (place){0};
     if (task != NULL) {
         *out_place = (place){.member = task->role != BEL_ROLE_MASTER && !task->follows,
@@ -99,7 +99,7 @@ int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel
 {
     place where;
     if (out_result != NULL) *out_result = (bel_result){0};
-    bel_status *status = find_place(&where);
+    bel_status *status = find_place(estimator, &where);
     if (status != NULL) return bel_status_report(status);
     take_signals(where.has_supervisor);
     watch_for_crashes();

@@ -11,11 +11,15 @@
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "base/isa.h"
+#include "base/linux_host.h"
+#include "base/linux_lock.h"
 #include "base/linux_process.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/secret.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "launch/sockets.h"
 #include "launch/start_count.h"
 #include "master/master.h"
 #include "member/member.h"
@@ -83,7 +87,7 @@ static bel_master_config master_of(const bel_member_program *program, const bel_
                                .task = task};
 }
 
-// Nobody says which incarnation of a role of TF_CONFIG this is.
+// Other launchers do not say which incarnation of a role this is.
 static bel_status *count_start(bel_task *task, const bel_estimator *estimator)
 {
     if (!task->foreign || task->follows) return NULL;
@@ -91,23 +95,51 @@ static bel_status *count_start(bel_task *task, const bel_estimator *estimator)
                            &task->incarnation);
 }
 
-static bool stays_on_host(const char *address)
+// What others are told of where this process listens; its own host's name may be none that they
+// know.
+static bel_status *find_address(bel_task *task)
 {
-    static const char *const here[] = {"unix:", "127.", "localhost:", "[::1]:"};
-    for (size_t i = 0; i < sizeof here / sizeof here[0]; i++)
-        if (strncmp(address, here[i], strlen(here[i])) == 0) return true;
-    return false;
+    if (task->listen_address[0] != '*') return NULL;
+    char *host = bel_linux_host_toward(task->master_address);
+    if (host == NULL) {
+        return BEL_ERR(
+            BEL_UNAVAILABLE, "there is no way to the master at %s: %s", task->master_address,
+            bel_linux_host_is_known(task->master_address) ? "no network of this host leads there"
+                                                          : "its host name does not resolve");
+    }
+    char *address = bel_strf("%s%s", host, task->listen_address + 1);
+    bel_free(host);
+    bel_free(task->listen_address);
+    task->listen_address = address;
+    return NULL;
 }
 
-// A secret keeps strangers out that cannot see the wire.
-static void say_open_secret(const bel_task *task)
+// Strangers are kept out, and a secret keeps out those that cannot see the wire.
+static bel_status *check_secret(const bel_task *task)
 {
-    bool open = task->tls_ca == NULL && task->secret[0] != '\0' && !task->follows;
-    if (!open || stays_on_host(task->master_address)) return;
-    bel_log_write(BEL_LOG_WARN,
-                  "without TLS the job's secret, parameters and gradients go to %s in clear: use a "
-                  "network that only this job's hosts can see%s",
-                  task->master_address, task->foreign ? "; TF_CONFIG has no TLS" : "");
+    bool secret = task->secret[0] != '\0', tls = task->tls_ca != NULL;
+    const char *address = task->master_address;
+    if (task->follows) return NULL;
+    if (bel_linux_address_is_loopback(address)) {
+        if (!secret && task->socket_folder == NULL) {
+            bel_log_write(BEL_LOG_WARN,
+                          "BELFRY_SECRET is not set: whoever is on this host can take part in the "
+                          "job, at %s",
+                          address);
+        }
+        return NULL;
+    }
+    if (!secret && !tls) {
+        int host = (int)(strrchr(address, ':') - address);
+        return BEL_ERR(BEL_INVALID_ARGUMENT, BEL_SECRET_MISSING, host, address, address + host + 1);
+    }
+    if (!tls) {
+        bel_log_write(BEL_LOG_WARN,
+                      "without TLS the job's secret, parameters and gradients go to %s in clear: "
+                      "use a network that only this job's hosts can see, or TLS (`belfry certs`)",
+                      address);
+    }
+    return NULL;
 }
 
 static bel_status *run_task(bel_task *task, bel_member_program *program, bel_result *out_result)
@@ -115,13 +147,10 @@ static bel_status *run_task(bel_task *task, bel_member_program *program, bel_res
     char name[48];
     bel_snprintf(name, sizeof name, "%s-%d", bel_role_name(task->role), task->index);
     bel_fault_name_process(name, task->foreign || task->incarnation > 0);
+    BEL_TRY(check_secret(task));
+    BEL_TRY(find_address(task));
     BEL_TRY(count_start(task, program->estimator));
-    if (task->foreign && task->secret[0] == '\0' && !task->follows) {
-        bel_log_write(BEL_LOG_WARN, "BELFRY_SECRET is not set: whoever reaches the addresses of "
-                                    "TF_CONFIG can take part in the job");
-    }
     bel_linux_raise_file_limit();
-    say_open_secret(task);
     if (task->follows) return bel_member_follow(program, task->join_timeout_secs, out_result);
     if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);
     if (task->evaluator_count > 0) { // it does it
@@ -141,13 +170,25 @@ static bel_status *run_task(bel_task *task, bel_member_program *program, bel_res
     return bel_master_run(&config, out_result);
 }
 
-// The supervisor removes the folder of the sockets; when it is gone, the last process does.
-static void leave_folder(const bel_task *task)
+// Ranks share a folder of sockets; the master has it locked, which keeps it from being tidied up.
+static bel_status *enter_folder(const bel_task *task, int *out_lock)
+{
+    *out_lock = -1;
+    if (task->socket_folder == NULL) return NULL;
+    BEL_TRY(bel_sockets_share(task->socket_folder));
+    if (task->role != BEL_ROLE_MASTER) return NULL;
+    return bel_linux_lock_folder(task->socket_folder, out_lock);
+}
+
+// The supervisor removes the folder of the sockets; when there is none, the last process does.
+static void leave_folder(const bel_task *task, int lock)
 {
     static const char prefix[] = "unix:";
     size_t skip = sizeof prefix - 1;
     const char *address = task->listen_address, *slash = strrchr(address, '/');
-    bool orphan = task->supervisor > 0 && (int64_t)getppid() != task->supervisor;
+    bool orphan = (task->supervisor > 0 && (int64_t)getppid() != task->supervisor) ||
+                  task->socket_folder != NULL;
+    bel_linux_unlock(lock);
     if (!orphan || slash == NULL || strncmp(address, prefix, skip) != 0) return;
     char *folder = bel_xstrndup(address + skip, (size_t)(slash - address) - skip);
     (void)rmdir(folder); // while others' sockets are in it, it stays
@@ -181,7 +222,7 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     }
     BEL_TRY(bel_fault_check());
     BEL_TRY(bel_isa_check_wanted());
-    BEL_TRY(bel_task_from_environment(&task));
+    BEL_TRY(bel_task_from_environment(estimator->config.chief_trains, &task));
     if (task != NULL && train_spec->steps > 0) {
         bel_task_destroy(task);
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -194,14 +235,16 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     bel_member_program program = {
         .estimator = estimator, .train = train_spec, .evals = evals, .eval_count = eval_count};
     bel_status *status = NULL;
+    int lock = -1;
     if (task != NULL) {
-        status = run_task(task, &program, out_result);
+        status = enter_folder(task, &lock);
+        if (status == NULL) status = run_task(task, &program, out_result);
     } else {
         const bel_master_config alone = master_of(&program, NULL);
         status = bel_master_run(&alone, out_result);
     }
     bel_control_reset_stop_request(); // a request ends one job, also one that came before it ran
-    if (task != NULL) leave_folder(task);
+    if (task != NULL) leave_folder(task, lock);
     bel_task_destroy(task);
     return status;
 }

@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/isa.h"
+#include "base/linux_sched.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/openblas.h"
@@ -36,6 +38,7 @@ void bel_run_config_init(bel_run_config *config)
                                .log_step_count_steps = 100,
                                .report = true,
                                .averages = true,
+                               .chief_trains = true,
                                .stall_timeout_secs = 600,
                                .accumulate_steps = 1};
 }
@@ -250,6 +253,19 @@ bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, cons
     return check_limits(config);
 }
 
+// Threads of a tower where the task leaves that open. Workers of one host share its cores, unless
+// their launcher has given each some of its own.
+static int share_of_host(const bel_estimator *estimator, const bel_task *task)
+{
+    int towers = estimator->config.tower_count > 1 ? estimator->config.tower_count : 1;
+    int cores = bel_available_cores(), all = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int workers = task->local_size > 1 ? task->local_size : 1;
+    bool bound = bel_linux_affinity_cores() < all;
+    int share = (bound ? all : cores) / workers;
+    if (share > cores) share = cores;
+    return share > towers ? share / towers : 1;
+}
+
 // What the task says of this process and of the job. Its limit for stalls is a cluster file's, or
 // that of flags behind it.
 static bel_status *place_in_job(bel_estimator *estimator, const bel_task *task)
@@ -272,8 +288,8 @@ static bel_status *place_in_job(bel_estimator *estimator, const bel_task *task)
             "devices of workers in cluster.yaml",
             wanted, task->towers[0]);
     }
-    return bel_estimator_place(estimator, task->worker_count, task->towers, shards,
-                               task->thread_count);
+    int threads = task->thread_count > 0 ? task->thread_count : share_of_host(estimator, task);
+    return bel_estimator_place(estimator, task->worker_count, task->towers, shards, threads);
 }
 
 static bool is_same_folder(const char *a, const char *b)
@@ -324,7 +340,7 @@ bel_program_options bel_estimator_evaluation_options(const bel_estimator *estima
 static bel_status *take_task(bel_estimator *estimator)
 {
     bel_task *task;
-    BEL_TRY(bel_task_from_environment(&task));
+    BEL_TRY(bel_task_from_environment(estimator->config.chief_trains, &task));
     if (task == NULL) return NULL;
     estimator->in_job = true;
     bel_status *status = place_in_job(estimator, task);

@@ -69,6 +69,7 @@ static const row rows[] = {
     ROW("scale_learning_rate", CHOICE, scale_learning_rate, "none|linear|always"),
     ROW("drop_remainder", SWITCH, drop_remainder, NULL),
     ROW("elastic_rescale", SWITCH, elastic_rescale, NULL),
+    ROW("chief_trains", SWITCH, chief_trains, NULL),
     ROW("evaluate_on_workers", SWITCH, evaluate_on_workers, NULL),
     ROW("audit_input", SWITCH, audit_input, NULL),
     ROW("check_replicas", WHOLE, check_replicas, NULL),

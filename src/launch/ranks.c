@@ -57,12 +57,12 @@ static bel_status *start_all(ranks *r)
     char job[64];
     BEL_TRY(bel_linux_random(&random, sizeof random));
     bel_snprintf(job, sizeof job, "%ld-%016llx", (long)getpid(), (unsigned long long)random);
-    setenv("BELFRY_DDL_JOB", job, 1);
-    set_number("BELFRY_DDL_SIZE", r->config->count);
+    setenv("BELFRY_JOB", job, 1);
+    set_number("BELFRY_SIZE", r->config->count);
     set_number("BELFRY_DDL_STARTER", getpid());
     fflush(stdout); // nothing of this process may come behind what ranks print
     for (int i = 0; i < r->config->count; i++) {
-        set_number("BELFRY_DDL_RANK", i);
+        set_number("BELFRY_RANK", i);
         bel_linux_spawn spawn = {.program = r->config->program,
                                  .arguments = r->config->arguments,
                                  .standard = {-1, STDOUT_FILENO, STDERR_FILENO}};

@@ -42,7 +42,7 @@ typedef struct bel_supervisor {
     int child_count;
     size_t child_capacity;
     char *folder;    // of the sockets; NULL with TCP
-    int folder_lock; // for old_sockets.h; -1: none
+    int folder_lock; // for sockets.h; -1: none
     int port_fd;     // keeps the master's port; -1 without TCP
     int lock;        // of the model folder, which masters are given; -1: none
     char *secret;

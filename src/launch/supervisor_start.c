@@ -11,41 +11,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/linux_lock.h"
-#include "launch/old_sockets.h"
+#include "base/secret.h"
 #include "launch/scale.h"
-#include "launch/secrets.h"
+#include "launch/sockets.h"
 #include "launch/supervisor_inner.h"
 
 extern char **environ;
 
 // --- Addresses ----------------------------------------------------------------------------------
-
-enum { LONGEST_ADDRESS = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
-
-// A folder only for this user, with a name so short that sockets in it have valid addresses.
-static bel_status *make_folder(bel_supervisor *s)
-{
-    static const char name[] = "belfry-sockets-XXXXXX", socket_name[] = "/evaluator-1023.shm";
-    const char *base = getenv("XDG_RUNTIME_DIR");
-    bool fits = base != NULL && base[0] == '/' && access(base, W_OK | X_OK) == 0 &&
-                strlen(base) + 1 + strlen(name) + strlen(socket_name) <= LONGEST_ADDRESS;
-    bel_old_sockets_remove(fits ? base : "/tmp");
-    char *folder = bel_path_join(fits ? base : "/tmp", name);
-    if (mkdtemp(folder) == NULL) { // which gives it mode 0700
-        bel_status *status = bel_file_error(errno, "create folder", folder);
-        bel_free(folder);
-        return status;
-    }
-    s->folder = folder;
-    return bel_linux_lock_folder(folder, &s->folder_lock);
-}
 
 // Members find the master at its address; with TCP they choose a port of their own.
 static void set_address(const bel_supervisor *s, bel_task *task, const char *master)
@@ -70,48 +49,12 @@ static bel_status *set_addresses(bel_supervisor *s)
         BEL_TRY(bel_linux_keep_port(&port, &s->port_fd));
         master = bel_strf("127.0.0.1:%d", port);
     } else {
-        BEL_TRY(make_folder(s));
+        BEL_TRY(bel_sockets_create(&s->folder, &s->folder_lock));
         master = bel_strf("unix:%s/master", s->folder);
     }
     for (int i = 0; i < s->child_count; i++)
         set_address(s, s->children[i].task, master);
     bel_free(master);
-    return NULL;
-}
-
-// --- The secret ---------------------------------------------------------------------------------
-
-// White space behind the secret, as an editor leaves it, is no part of it.
-static bel_status *read_secret(const char *path, char **out_secret)
-{
-    char *text;
-    size_t size;
-    BEL_TRY(bel_private_file_check(path, "secret_file"));
-    BEL_TRY_CTX(bel_file_read(path, &text, &size), "secret_file");
-    while (size > 0 && strchr(" \t\r\n", text[size - 1]) != NULL)
-        text[--size] = '\0';
-    char *source = bel_strf("secret_file %s", path);
-    bel_status *status = bel_secret_check(text, source);
-    bel_free(source);
-    if (status == NULL) {
-        *out_secret = text;
-    } else {
-        bel_free(text);
-    }
-    return status;
-}
-
-// The cluster file's, or 32 random bytes in hexadecimal.
-static bel_status *choose_secret(bel_supervisor *s)
-{
-    const char *path = s->config->plan->cluster->secret_file;
-    if (path != NULL) return read_secret(path, &s->secret);
-    unsigned char bytes[32];
-    BEL_TRY(bel_linux_random(bytes, sizeof bytes));
-    bel_str text = {0};
-    for (size_t i = 0; i < sizeof bytes; i++)
-        bel_str_printf(&text, "%02x", bytes[i]);
-    s->secret = text.text;
     return NULL;
 }
 
@@ -154,6 +97,7 @@ static environment make_environment(const bel_supervisor *s, const bel_task *tas
     text.length = 0;
     bel_str_printf(&text, "BELFRY_SECRET=%s", s->secret);
     set_item(&e, text.text);
+    set_item(&e, "BELFRY_SECRET_FILE="); // this process's own, where it has one
     if (s->config->model_dir != NULL) {
         text.length = 0;
         bel_str_printf(&text, BEL_MODEL_DIR_VARIABLE "=%s", s->config->model_dir);
@@ -269,7 +213,9 @@ bel_status *bel_supervisor_start(bel_supervisor *supervisor)
     BEL_TRY(bel_private_file_check(s->config->plan->cluster->tls_key, "tls.key"));
     if (s->config->model_dir != NULL) bel_scale_remove(s->config->model_dir); // an earlier job's
     make_children(s);
-    BEL_TRY(choose_secret(s));
+    const char *file = s->config->plan->cluster->secret_file;
+    BEL_TRY(file != NULL ? bel_secret_read(file, "secret_file", &s->secret)
+                         : bel_secret_create(&s->secret));
     BEL_TRY(set_addresses(s));
     BEL_TRY(bel_dir_create(s->config->log_dir));
     for (int i = 0; i < s->child_count; i++)

@@ -1,7 +1,7 @@
-// A task from the environment and back. BELFRY_TASK and TF_CONFIG end in the same struct, so no
-// code beyond this file asks which it was, except by `foreign` and `follows`. Unknown JSON members
-// are passed over in both; known ones are checked here with the limits of cluster files, and errors
-// name the variable, as a foreign launcher may have written it.
+// A task from the environment and back. BELFRY_TASK, TF_CONFIG and what other launchers say end in
+// the same struct, so no code beyond this room asks which it was, except by `foreign` and
+// `follows`. Unknown JSON members are passed over in both; known ones are checked here with the
+// limits of cluster files, and errors name the variable, as a foreign launcher may have written it.
 //
 // What bel_task_write says bel_task_parse must take back. Times go as whole milliseconds: a
 // limit below one would come back as 0 and be refused. The secret is a variable of its own and
@@ -16,7 +16,8 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/number.h"
-#include "launch/secrets.h"
+#include "base/secret.h"
+#include "launch/task_launcher.h"
 
 enum {
     MOST_MEMBERS = 1024,  // of a role, as in cluster files
@@ -33,6 +34,7 @@ void bel_task_destroy(bel_task *task)
     bel_free(task->job);
     bel_free(task->master_address);
     bel_free(task->listen_address);
+    bel_free(task->socket_folder);
     bel_free(task->secret);
     bel_free(task->towers);
     bel_free(task->tls_ca);
@@ -278,7 +280,8 @@ void bel_task_write(const bel_task *task, bel_str *out)
 
 static const char foreign[] = "TF_CONFIG";
 
-// The chief or the master trains and is worker 0; workers follow it. An evaluator has no entry.
+// The chief or the master trains and is worker 0, unless the program says otherwise; workers follow
+// it. An evaluator has no entry.
 typedef struct tf_settings {
     const bel_json_value *primary, *workers, *servers; // lists of addresses; NULL: none
     bool is_master;                                    // the cluster says master, not chief
@@ -363,14 +366,17 @@ static bel_status *check_tf_alone(const tf_settings *tf)
 }
 
 // Exactly one chief, and a task that has an entry, unless it is an evaluator.
-static bel_status *check_tf_cluster(tf_settings *tf)
+static bel_status *check_tf_cluster(tf_settings *tf, bool chief_trains)
 {
-    size_t workers = 1 + bel_json_length(tf->workers);
+    size_t workers = (chief_trains ? 1 : 0) + bel_json_length(tf->workers);
     if (bel_json_length(tf->primary) != 1) {
         return bad(foreign, "cluster", "an object with exactly one chief (or master)");
     }
     if (workers > MOST_MEMBERS) {
         return bad(foreign, "cluster", "of at most 1024 workers, the chief included");
+    }
+    if (workers == 0) {
+        return bad(foreign, "cluster", "with a worker at least, as the chief does not train");
     }
     if (tf->type[0] == '\0' || tf->index < 0) {
         return bad(foreign, "task", "an object with a type and an index from 0");
@@ -397,10 +403,11 @@ static bool same_host(const char *a, const char *b)
 // The workers on this task's host; an evaluator's is not known.
 static void count_local(const tf_settings *tf, bel_task *task)
 {
+    int first = task->master_trains ? 1 : 0; // worker of the list
     task->local_rank = -1;
     for (int w = 0; w < task->worker_count && !task->follows; w++) {
-        const bel_json_value *list = w == 0 ? tf->primary : tf->workers;
-        size_t index = w == 0 ? 0 : (size_t)w - 1;
+        const bel_json_value *list = w < first ? tf->primary : tf->workers;
+        size_t index = w < first ? 0 : (size_t)(w - first);
         const char *worker = bel_json_value_string(bel_json_at(list, index));
         if (!same_host(worker, task->listen_address)) continue;
         if (trains(task) && w == task->index) task->local_rank = task->local_size;
@@ -409,30 +416,30 @@ static void count_local(const tf_settings *tf, bel_task *task)
 }
 
 // Sets `out_alone` in place of filling the task when there is no cluster.
-static bel_status *read_foreign(const bel_json_value *root, bel_task *task, bool *out_alone)
+static bel_status *read_foreign(const bel_json_value *root, bool chief_trains, bel_task *task,
+                                bool *out_alone)
 {
     tf_settings tf;
     BEL_TRY(read_tf(root, &tf));
     *out_alone = tf.job_count == 0;
     if (tf.job_count == 0) return check_tf_alone(&tf);
-    BEL_TRY(check_tf_cluster(&tf));
+    BEL_TRY(check_tf_cluster(&tf, chief_trains));
     task->follows = strcmp(tf.type, "evaluator") == 0;
     const bel_json_value *list = task->follows ? tf.primary : *list_of(&tf, tf.type);
     task->role = task->follows        ? BEL_ROLE_EVALUATOR
                  : list == tf.primary ? BEL_ROLE_MASTER
                  : list == tf.workers ? BEL_ROLE_WORKER
                                       : BEL_ROLE_PS;
-    if (task->follows) tf.index = 0;                                       // it listens to nobody
-    task->index = (int)tf.index + (task->role == BEL_ROLE_WORKER ? 1 : 0); // behind the chief
+    int first = task->role == BEL_ROLE_WORKER && chief_trains ? 1 : 0; // behind the chief
+    if (task->follows) tf.index = 0;                                   // it listens to nobody
+    task->index = (int)tf.index + first;
     task->master_address = bel_xstrdup(bel_json_value_string(bel_json_at(tf.primary, 0)));
     task->listen_address = bel_xstrdup(bel_json_value_string(bel_json_at(list, (size_t)tf.index)));
     task->job = bel_xstrdup("job");
-    task->master_trains = true;
-    task->worker_count = 1 + (int)bel_json_length(tf.workers);
+    task->master_trains = chief_trains;
+    task->worker_count = (chief_trains ? 1 : 0) + (int)bel_json_length(tf.workers);
     task->ps_count = (int)bel_json_length(tf.servers);
     count_local(&tf, task);
-    task->join_timeout_secs = 1e-3 * JOIN_MS;
-    task->silence_timeout_secs = 1e-3 * SILENCE_MS;
     task->recovers = true;
     return NULL;
 }
@@ -444,8 +451,17 @@ static bool is_set(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
+static bel_task *create(const char *secret)
+{
+    bel_task *task = bel_xcalloc(1, sizeof *task);
+    task->secret = bel_xstrdup(secret != NULL ? secret : "");
+    task->join_timeout_secs = 1e-3 * JOIN_MS;
+    task->silence_timeout_secs = 1e-3 * SILENCE_MS;
+    return task;
+}
+
 bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const char *secret,
-                           bel_task **out_task)
+                           bool chief_trains, bel_task **out_task)
 {
     *out_task = NULL;
     bool is_own = is_set(belfry_task);
@@ -461,9 +477,8 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
     }
     bool alone = false;
     const bel_json_value *root = bel_json_root(json);
-    bel_task *task = bel_xcalloc(1, sizeof *task);
-    task->secret = bel_xstrdup(secret != NULL ? secret : "");
-    status = is_own ? read_own(root, task) : read_foreign(root, task, &alone);
+    bel_task *task = create(secret);
+    status = is_own ? read_own(root, task) : read_foreign(root, chief_trains, task, &alone);
     bel_json_destroy(json);
     if (alone || status != NULL) {
         bel_task_destroy(task);
@@ -473,18 +488,60 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
     return status;
 }
 
-bel_status *bel_task_from_environment(bel_task **out_task)
+// Of launchers that say neither.
+static bel_status *read_launcher(const char *secret, bool chief_trains, bel_task **out_task)
 {
-    BEL_TRY(bel_task_parse(getenv(own), getenv(foreign), getenv("BELFRY_SECRET"), out_task));
-    bel_task *task = *out_task;
-    if (task == NULL) return NULL;
-    task->foreign = !is_set(getenv(own));
-    bel_status *status = bel_private_file_check(task->tls_key, "tls_key");
-    if (status == NULL && task->secret[0] != '\0') {
-        status = bel_secret_check(task->secret, "environment variable BELFRY_SECRET");
+    bool found = false;
+    bel_task *task = create(secret);
+    bel_status *status = bel_task_of_launcher(chief_trains, task, &found);
+    if (found && status == NULL) {
+        *out_task = task;
+    } else {
+        bel_task_destroy(task);
     }
+    return status;
+}
+
+// Files of TLS that the launcher does not say; all three, or none.
+static bel_status *read_tls_variables(bel_task *task)
+{
+    static const char *const names[] = {"BELFRY_TLS_CA", "BELFRY_TLS_CERTIFICATE",
+                                        "BELFRY_TLS_KEY"};
+    char **const places[] = {&task->tls_ca, &task->tls_certificate, &task->tls_key};
+    int missing = 0;
+    for (int i = 0; i < 3; i++)
+        missing += !is_set(getenv(names[i]));
+    for (int i = 0; i < 3 && task->foreign && missing == 0; i++)
+        *places[i] = bel_xstrdup(getenv(names[i]));
+    if (!task->foreign || missing == 0 || missing == 3) return NULL;
+    return BEL_ERR(
+        BEL_INVALID_ARGUMENT,
+        "environment variables BELFRY_TLS_CA, BELFRY_TLS_CERTIFICATE and BELFRY_TLS_KEY: "
+        "expected all three or none, got %d",
+        3 - missing);
+}
+
+static bel_status *complete(bel_task *task)
+{
+    task->foreign = !is_set(getenv(own));
+    BEL_TRY(read_tls_variables(task));
+    return bel_private_file_check(task->tls_key, "tls_key");
+}
+
+bel_status *bel_task_from_environment(bool chief_trains, bel_task **out_task)
+{
+    const char *task_text = getenv(own), *tf_config = getenv(foreign);
+    char *secret;
+    *out_task = NULL;
+    BEL_TRY(bel_secret_from_environment(&secret));
+    bel_status *status = is_set(task_text) || is_set(tf_config)
+                             ? bel_task_parse(task_text, tf_config, secret, chief_trains, out_task)
+                             : read_launcher(secret, chief_trains, out_task);
+    bel_free(secret);
+    if (status != NULL || *out_task == NULL) return status;
+    status = complete(*out_task);
     if (status == NULL) return NULL;
-    bel_task_destroy(task);
+    bel_task_destroy(*out_task);
     *out_task = NULL;
     return status;
 }

@@ -10,15 +10,21 @@
 //                  "stall_timeout_ms": 600000, "min_workers": 0, "added": 0,
 //                  "supervisor": 4711, "lock": 3, "local_rank": 1, "local_size": 2,
 //                  "tls_ca": "ca.pem", "tls_certificate": "host.pem", "tls_key": "host.key"}
-//   BELFRY_SECRET  what every call of the job must show; never on a command line
+//   BELFRY_SECRET  what every call of the job must show; never on a command line.
+//                  BELFRY_SECRET_FILE names a file with it
 //   TF_CONFIG      TensorFlow's description, read when BELFRY_TASK is not set (reference:
 //                  tf.estimator.RunConfig): cluster {chief or master, worker, ps}, task
+//   BELFRY_TLS_CA, BELFRY_TLS_CERTIFICATE, BELFRY_TLS_KEY
+//                  PEM files, where BELFRY_TASK does not say them
+//
+// Where neither is set, the variables of other launchers count (task_launcher.h).
 //
 // Without local_size all workers are taken to be on one host.
 //
 // TF_CONFIG says less. There, chief or master trains and is worker 0, so that its worker 0 is
-// worker 1 here; an evaluator has no entry in the cluster, so no master waits for it and it follows
-// the checkpoints; addresses tell which workers share a host; what is not said has its default.
+// worker 1 here, unless the program says that the chief does not train (bel_run_config); an
+// evaluator has no entry in the cluster, so no master waits for it and it follows the checkpoints;
+// addresses tell which workers share a host; what is not said has its default.
 // Members come back there (a pod is restarted), and how often a role was started in the model
 // folder is its incarnation (start_count.h).
 #ifndef BELFRY_LAUNCH_TASK_H
@@ -43,7 +49,9 @@ typedef struct bel_task {
     int evaluator_count;  // 0: the master evaluates
     bool master_trains;   // the master's process is worker 0 as well; others follow from 1
     char *master_address; // where members find the master: "unix:/path", "host:port"
-    char *listen_address; // where this process serves; a port of 0 is chosen by the system
+    char *listen_address; // where this process serves; a port of 0 is chosen by the system, and a
+                          // host of * is this host's address on the way to the master
+    char *socket_folder;  // of ranks on one host, that the first of them makes; NULL: none
     char *secret;         // "" for none
     char *tls_ca, *tls_certificate, *tls_key; // PEM files; NULL without TLS
     int *towers;                              // of each worker; NULL: the program's flags say
@@ -53,20 +61,25 @@ typedef struct bel_task {
     int min_workers; // this many are enough to go on when others stay away; 0: all are needed
     bool added;      // a worker of an index above, by which the running job was scaled up
     bool follows;    // an evaluator that no master knows of: it follows the checkpoints by itself
-    bool foreign;    // of TF_CONFIG: its incarnation is counted once the model folder is known
+    bool foreign;    // of another launcher: its incarnation is counted once the model folder is
+                     // known
     bool recovers;   // members that are lost come back within the join timeout, and are waited for
     int64_t supervisor; // pid of the parent with which this process ends; 0: none
     int lock;           // of a master: a descriptor with the model folder's lock; 0: none
 } bel_task;
 
+// In place of an address that is known only where the process runs.
+#define BEL_TASK_ANY_ADDRESS "*:0"
+
 // The task of this process; NULL when the environment has none (an empty variable is none, and so
-// is a TF_CONFIG without a cluster): then everything runs in one process. INVALID_ARGUMENT names
-// the variable, the member and what was expected.
-bel_status *bel_task_from_environment(bel_task **out_task) BEL_MUST_USE;
+// is a TF_CONFIG without a cluster): then everything runs in one process. `chief_trains`: what
+// TF_CONFIG and ranks do not say. INVALID_ARGUMENT names the variable, the member and what was
+// expected.
+bel_status *bel_task_from_environment(bool chief_trains, bel_task **out_task) BEL_MUST_USE;
 
 // The same from texts; `tf_config` and `secret` may be NULL. For tests.
 bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const char *secret,
-                           bel_task **out_task) BEL_MUST_USE;
+                           bool chief_trains, bel_task **out_task) BEL_MUST_USE;
 
 void bel_task_destroy(bel_task *task);
 

@@ -41,8 +41,8 @@ holder=$!
 until [ -s port.txt ]; do sleep 0.05; done
 port=$(cat port.txt)
 play_host_rank() { # RANK
-    env BELFRY_DDL_RANK="$1" BELFRY_DDL_SIZE=4 BELFRY_DDL_LOCAL_RANK=$(($1 % 2)) BELFRY_DDL_LOCAL_SIZE=2 \
-        BELFRY_DDL_JOB="hosts-$$" BELFRY_DDL_ADDRESS="127.0.0.1:$port" BELFRY_SECRET="between these hosts" \
+    env BELFRY_RANK="$1" BELFRY_SIZE=4 BELFRY_LOCAL_RANK=$(($1 % 2)) BELFRY_LOCAL_SIZE=2 \
+        BELFRY_JOB="hosts-$$" BELFRY_ADDRESS="127.0.0.1:$port" BELFRY_SECRET="between-these-hosts" \
         "$program" "$TRAIN_CSV" 300
 }
 others=()
@@ -82,7 +82,7 @@ unset BELFRY_DDL_OPTIONS XDG_CACHE_HOME
 cat >rank.sh <<'END'
 #!/usr/bin/env bash
 # usage: rank.sh RANK COMMAND PROGRAM ARGUMENTS…: that rank runs the command in place of the program
-if [ "$BELFRY_DDL_RANK" = "$1" ]; then eval "$2"; fi
+if [ "$BELFRY_RANK" = "$1" ]; then eval "$2"; fi
 exec "${@:3}"
 END
 chmod +x rank.sh

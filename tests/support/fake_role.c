@@ -211,7 +211,7 @@ static void act(const char *program, const char *action, const char *value)
 static int play_role(int count, char **arguments)
 {
     bel_task *task;
-    bel_status *status = bel_task_from_environment(&task);
+    bel_status *status = bel_task_from_environment(true, &task);
     if (status != NULL || task == NULL) {
         fprintf(stderr, "no task: %s\n", bel_status_message(status));
         bel_status_destroy(status);

@@ -35,13 +35,13 @@ const char *bel_new_job(void)
     char address[32];
     bel_snprintf(job, sizeof job, "test-%d-%d", (int)getpid(), ++jobs);
     bel_snprintf(address, sizeof address, "127.0.0.1:%d", reserve_port());
-    setenv("BELFRY_DDL_ADDRESS", address, 1);
+    setenv("BELFRY_ADDRESS", address, 1);
     return job;
 }
 
 int bel_connect_to_job(void)
 {
-    const char *text = getenv("BELFRY_DDL_ADDRESS");
+    const char *text = getenv("BELFRY_ADDRESS");
     struct sockaddr_in address = {.sin_family = AF_INET};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons((uint16_t)strtol(strrchr(text, ':') + 1, NULL, 10));
@@ -66,11 +66,11 @@ pid_t bel_start_rank(bel_rank_body body, int rank, int size, int local_size, con
 {
     pid_t child = fork();
     if (child == 0) {
-        set_number("BELFRY_DDL_RANK", rank);
-        set_number("BELFRY_DDL_SIZE", size);
-        set_number("BELFRY_DDL_LOCAL_RANK", rank % local_size);
-        set_number("BELFRY_DDL_LOCAL_SIZE", local_size);
-        setenv("BELFRY_DDL_JOB", job, 1);
+        set_number("BELFRY_RANK", rank);
+        set_number("BELFRY_SIZE", size);
+        set_number("BELFRY_LOCAL_RANK", rank % local_size);
+        set_number("BELFRY_LOCAL_SIZE", local_size);
+        setenv("BELFRY_JOB", job, 1);
         _exit(body(rank, size));
     }
     assert_true(child > 0);

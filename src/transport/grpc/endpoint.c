@@ -414,7 +414,9 @@ static bel_status *listen_on(bel_endpoint *endpoint)
     grpc_server_register_completion_queue(endpoint->server, endpoint->queue, NULL);
     int port = 1;
     if (endpoint->local_socket < 0) {
-        port = grpc_server_add_http2_port(endpoint->server, address, credentials);
+        char *listening = bel_linux_host_listening(address);
+        port = grpc_server_add_http2_port(endpoint->server, listening, credentials);
+        bel_free(listening);
     }
     grpc_server_credentials_release(credentials);
     if (port == 0 && !bel_linux_host_is_known(address)) {

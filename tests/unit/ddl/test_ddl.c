@@ -519,7 +519,7 @@ static int wait_for_nobody(int rank, int size)
 static void name_of(const char *job, char out[128])
 {
     char text[128];
-    bel_snprintf(text, sizeof text, "BELFRY_DDL_RANK\n%s", job);
+    bel_snprintf(text, sizeof text, "BELFRY_RANK\n%s", job);
     bel_snprintf(out, 128, "/dev/shm/belfry-ddl-%u-%016llx", (unsigned)geteuid(),
                  (unsigned long long)bel_hash64(text, strlen(text)));
 }

@@ -192,7 +192,7 @@ static int begin_with_secrets(int rank, int size)
 {
     bel_ddl *ddl;
     (void)size;
-    setenv("BELFRY_SECRET", rank == 1 ? "of somebody else" : "of this very job", 1);
+    setenv("BELFRY_SECRET", rank == 1 ? "of-somebody-else" : "of-this-very-job", 1);
     bel_ddl_options options = bel_ddl_options_default();
     options.timeout_secs = 0.7;
     NEED_FAILS(bel_ddl_init(&options, &ddl),
@@ -206,7 +206,7 @@ static int begin_with_jobs(int rank, int size)
 {
     bel_ddl *ddl;
     (void)size;
-    if (rank == 1) setenv("BELFRY_DDL_JOB", "yesterday's", 1);
+    if (rank == 1) setenv("BELFRY_JOB", "yesterday's", 1);
     bel_ddl_options options = bel_ddl_options_default();
     options.timeout_secs = 0.7;
     NEED_FAILS(bel_ddl_init(&options, &ddl),
@@ -229,7 +229,7 @@ static int come_late(int rank, int size)
 
 static int come_without_address(int rank, int size)
 {
-    unsetenv("BELFRY_DDL_ADDRESS");
+    unsetenv("BELFRY_ADDRESS");
     return fail_to_begin(rank, size);
 }
 
@@ -247,7 +247,7 @@ static void who_does_not_fit_is_named(void **state)
     bel_run_ranks(begin_with_jobs, 2, 1);
     bel_run_ranks(come_late, 4, 2);
     expected_code = BEL_INVALID_ARGUMENT;
-    expected_part = "expected BELFRY_DDL_ADDRESS=HOST:PORT in the environment of all ranks";
+    expected_part = "expected BELFRY_ADDRESS=HOST:PORT in the environment of all ranks";
     bel_run_ranks(come_without_address, 2, 1);
 }
 

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "launch/folder_lock.h"
-#include "launch/old_sockets.h"
+#include "launch/sockets.h"
 #include "launch/start_count.h"
 #include "support/bel_test.h"
 

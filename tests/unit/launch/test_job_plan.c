@@ -105,7 +105,7 @@ static void test_tasks(void **state)
         task->listen_address = bel_xstrdup("unix:/l");
         bel_str text = {0};
         bel_task_write(task, &text);
-        BEL_ASSERT_OK(bel_task_parse(text.text, NULL, NULL, &again));
+        BEL_ASSERT_OK(bel_task_parse(text.text, NULL, NULL, true, &again));
         assert_true(again->join_timeout_secs == 1e-3 * 1001);
         assert_true(again->silence_timeout_secs == 1e6);
         bel_str_deinit(&text);

@@ -67,7 +67,7 @@ static void tell_path(run *r, const char *action, const char *name)
     bel_free(path);
 }
 
-// A job's sockets are locked as long as its supervisor is there (old_sockets.h).
+// A job's sockets are locked as long as its supervisor is there (sockets.h).
 static void check_locked(const run *r)
 {
     char **names = NULL;

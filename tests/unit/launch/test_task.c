@@ -8,7 +8,7 @@
 static bel_task *parse(const char *belfry_task, const char *tf_config, const char *secret)
 {
     bel_task *task;
-    BEL_ASSERT_OK(bel_task_parse(belfry_task, tf_config, secret, &task));
+    BEL_ASSERT_OK(bel_task_parse(belfry_task, tf_config, secret, true, &task));
     return task;
 }
 
@@ -151,14 +151,14 @@ static void test_mistakes(void **state)
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
         bel_task *task;
         char *message = bel_strf("%s%s", before, mistakes[i].message);
-        BEL_ASSERT_FAILS(bel_task_parse(mistakes[i].text, NULL, NULL, &task), BEL_INVALID_ARGUMENT,
-                         message);
+        BEL_ASSERT_FAILS(bel_task_parse(mistakes[i].text, NULL, NULL, true, &task),
+                         BEL_INVALID_ARGUMENT, message);
         assert_null(task);
         bel_free(message);
     }
     bel_task *task;
-    BEL_ASSERT_FAILS(bel_task_parse("{\n  \"role\" 1}", NULL, NULL, &task), BEL_INVALID_ARGUMENT,
-                     "environment variable BELFRY_TASK:2:10: not valid JSON");
+    BEL_ASSERT_FAILS(bel_task_parse("{\n  \"role\" 1}", NULL, NULL, true, &task),
+                     BEL_INVALID_ARGUMENT, "environment variable BELFRY_TASK:2:10: not valid JSON");
 }
 
 // --- TF_CONFIG -----------------------------------------------------------------------------------
@@ -304,15 +304,15 @@ static void test_mistakes_of_tf_config(void **state)
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
         bel_task *task;
         char *message = bel_strf("%s%s", before, mistakes[i].message);
-        BEL_ASSERT_FAILS(bel_task_parse(NULL, mistakes[i].text, NULL, &task), BEL_INVALID_ARGUMENT,
-                         message);
+        BEL_ASSERT_FAILS(bel_task_parse(NULL, mistakes[i].text, NULL, true, &task),
+                         BEL_INVALID_ARGUMENT, message);
         assert_null(task);
         bel_free(message);
     }
     bel_task *task;
-    BEL_ASSERT_FAILS(bel_task_parse(NULL, "{\"cluster\":", NULL, &task), BEL_INVALID_ARGUMENT,
+    BEL_ASSERT_FAILS(bel_task_parse(NULL, "{\"cluster\":", NULL, true, &task), BEL_INVALID_ARGUMENT,
                      "environment variable TF_CONFIG:1:11: not valid JSON");
-    BEL_ASSERT_OK(bel_task_parse(NULL, CLUSTER("chief") TASK("evaluator", "3"), NULL, &task));
+    BEL_ASSERT_OK(bel_task_parse(NULL, CLUSTER("chief") TASK("evaluator", "3"), NULL, true, &task));
     assert_int_equal(task->role, BEL_ROLE_EVALUATOR);
     assert_int_equal(task->index, 0);
     assert_true(task->follows);
@@ -334,7 +334,7 @@ static void test_too_many_members(void **state)
     bel_task_destroy(task);
     text.length = length;
     bel_str_puts(&text, ",\"b:1\"]}," TASK("worker", "1022"));
-    BEL_ASSERT_FAILS(bel_task_parse(NULL, text.text, NULL, &task), BEL_INVALID_ARGUMENT,
+    BEL_ASSERT_FAILS(bel_task_parse(NULL, text.text, NULL, true, &task), BEL_INVALID_ARGUMENT,
                      "\"cluster\" must be of at most 1024 workers, the chief included");
     bel_str_deinit(&text);
 }
@@ -358,20 +358,20 @@ static void test_environment(void **state)
     unsetenv("BELFRY_TASK");
     unsetenv("TF_CONFIG");
     setenv("BELFRY_SECRET", "hush-hush-hush-hush", 1);
-    BEL_ASSERT_OK(bel_task_from_environment(&task));
+    BEL_ASSERT_OK(bel_task_from_environment(true, &task));
     assert_null(task);
     setenv("TF_CONFIG", CLUSTER("chief") TASK("ps", "0"), 1);
-    BEL_ASSERT_OK(bel_task_from_environment(&task));
+    BEL_ASSERT_OK(bel_task_from_environment(true, &task));
     assert_int_equal(task->role, BEL_ROLE_PS);
     assert_string_equal(task->secret, "hush-hush-hush-hush");
     assert_true(task->foreign && task->incarnation == 0); // counted where the model folder is known
     bel_task_destroy(task);
     setenv("BELFRY_TASK", PS ",\"index\":1}", 1);
-    BEL_ASSERT_OK(bel_task_from_environment(&task));
+    BEL_ASSERT_OK(bel_task_from_environment(true, &task));
     assert_int_equal(task->index, 1);
     bel_task_destroy(task);
     setenv("BELFRY_SECRET", "s", 1);
-    BEL_ASSERT_FAILS(bel_task_from_environment(&task), BEL_INVALID_ARGUMENT,
+    BEL_ASSERT_FAILS(bel_task_from_environment(true, &task), BEL_INVALID_ARGUMENT,
                      "BELFRY_SECRET: expected one line of 16 to 128 ASCII characters without "
                      "spaces, got 1;");
 }

@@ -1,51 +1,30 @@
 // A table of launchers, and beside it the two things that a name of a variable cannot say: Slurm's
 // list of tasks by node, and where rank 0 can be reached. What is set and makes no sense is an
 // error, never a reason to be alone: four processes that each believe so would train four models.
-#include "ddl/launch.h"
+#include "base/launcher.h"
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
+#include "base/linux_process.h"
 #include "base/number.h"
 #include "base/str.h"
 
 // The variables of one launcher. The first launcher whose rank is set is the one: that of a script
 // of the user's own, then those that start processes from within others' jobs.
 typedef struct launcher {
+    const char *name;
     const char *rank, *size;
     const char *local_rank, *local_size; // where neither is set all ranks are on one host
     const char *within; // is set where processes are started as ranks; NULL: always
     const char *job[3]; // together they name the job
+    bool siblings;      // ranks of a host have one parent
+    bel_status *(*address)(bel_launch *out); // NULL: it does not say where rank 0 is
 } launcher;
-
-static const launcher launchers[] = {
-    {"BELFRY_DDL_RANK",
-     "BELFRY_DDL_SIZE",
-     "BELFRY_DDL_LOCAL_RANK",
-     "BELFRY_DDL_LOCAL_SIZE",
-     NULL,
-     {"BELFRY_DDL_JOB"}},
-    {"OMPI_COMM_WORLD_RANK",
-     "OMPI_COMM_WORLD_SIZE",
-     "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE",
-     NULL,
-     {"PMIX_NAMESPACE", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_jobid"}},
-    {"RANK",
-     "WORLD_SIZE",
-     "LOCAL_RANK",
-     "LOCAL_WORLD_SIZE",
-     NULL,
-     {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
-    {"SLURM_PROCID",
-     "SLURM_NTASKS",
-     "SLURM_LOCALID",
-     "SLURM_STEP_TASKS_PER_NODE",
-     "SLURM_STEP_ID",
-     {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
-};
 
 static bel_status *read_number(const char *name, int low, int high, int *out)
 {
@@ -61,12 +40,12 @@ static bel_status *read_number(const char *name, int low, int high, int *out)
 }
 
 // Slurm's list "2(x3),1": two on each of three hosts, one on the fourth. -1: it is none.
-static int tasks_of_node(const char *list, int node)
+static int tasks_of_node(const char *list, int node, int most)
 {
     for (const char *at = list; *at != '\0'; at += *at == ',') {
         char *end;
         long tasks = strtol(at, &end, 10), hosts = 1;
-        if (end == at || tasks < 1 || tasks > BEL_DDL_MAX_RANKS) return -1;
+        if (end == at || tasks < 1 || tasks > most) return -1;
         if (strncmp(end, "(x", 2) == 0) hosts = strtol(end + 2, &end, 10);
         if (*end == ')') end++;
         if (hosts < 1 || (*end != ',' && *end != '\0')) return -1;
@@ -83,16 +62,16 @@ static bel_status *read_local_size(const char *name, int size, int *out)
     const char *text = getenv(name);
     int node = 0;
     BEL_TRY(read_number("SLURM_NODEID", 0, INT_MAX, &node));
-    *out = text == NULL ? -1 : tasks_of_node(text, node);
+    *out = text == NULL ? -1 : tasks_of_node(text, node, size);
     if (*out > 0 && *out <= size) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "environment variable %s: expected tasks of node %d, got %s", name, node,
                    text == NULL ? "nothing" : text);
 }
 
-static bel_status *read_place(const launcher *l, bel_ddl_place *out)
+static bel_status *read_place(const launcher *l, int most, bel_launch *out)
 {
-    BEL_TRY(read_number(l->size, 1, BEL_DDL_MAX_RANKS, &out->size));
+    BEL_TRY(read_number(l->size, 1, most, &out->size));
     BEL_TRY(read_number(l->rank, 0, out->size - 1, &out->rank));
     out->local_rank = out->rank;
     out->local_size = out->size;
@@ -101,19 +80,27 @@ static bel_status *read_place(const launcher *l, bel_ddl_place *out)
     return read_number(l->local_rank, 0, out->local_size - 1, &out->local_rank);
 }
 
-static bel_status *read_job(const launcher *l, char out[BEL_DDL_JOB_TEXT])
+// Where a launcher has no word for a job, ranks of one host know it by the process that has started
+// them all.
+static bel_status *read_job(const launcher *l, bel_launch *out)
 {
-    size_t length = (size_t)bel_snprintf(out, BEL_DDL_JOB_TEXT, "%s", l->rank);
+    size_t length = (size_t)bel_snprintf(out->job, sizeof out->job, "%s", l->rank);
     bool named = false;
     for (size_t i = 0; i < sizeof l->job / sizeof l->job[0] && l->job[i] != NULL; i++) {
         const char *text = getenv(l->job[i]);
         if (text == NULL) continue;
         named = true;
-        if (length + strlen(text) + 2 > BEL_DDL_JOB_TEXT)
+        if (length + strlen(text) + 2 > sizeof out->job)
             return BEL_ERR(BEL_INVALID_ARGUMENT, "environment variable %s: too long", l->job[i]);
-        length += (size_t)bel_snprintf(out + length, BEL_DDL_JOB_TEXT - length, "\n%s", text);
+        length += (size_t)bel_snprintf(out->job + length, sizeof out->job - length, "\n%s", text);
     }
     if (named) return NULL;
+    if (l->siblings && out->local_size == out->size) {
+        int64_t parent = (int64_t)getppid();
+        bel_snprintf(out->job + length, sizeof out->job - length, "\n%lld %lld", (long long)parent,
+                     (long long)bel_linux_start_ticks(parent));
+        return NULL;
+    }
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "environment variable %s: expected a word that names the job, as %s is set",
                    l->job[0], l->rank);
@@ -122,7 +109,7 @@ static bel_status *read_job(const launcher *l, char out[BEL_DDL_JOB_TEXT])
 // --- Where rank 0 is -----------------------------------------------------------------------------
 
 static bel_status *set_address(const char *name, const char *host, size_t length, int64_t port,
-                               bel_ddl_launch *out)
+                               bel_launch *out)
 {
     if (length == 0 || length >= sizeof out->host || port < 1 || port > 65535) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -135,7 +122,7 @@ static bel_status *set_address(const char *name, const char *host, size_t length
 }
 
 // HOST:PORT, and [HOST]:PORT for an address with colons.
-static bel_status *read_own_address(const char *name, const char *text, bel_ddl_launch *out)
+static bel_status *read_own_address(const char *name, const char *text, bel_launch *out)
 {
     const char *colon = strrchr(text, ':');
     size_t length = colon == NULL ? 0 : (size_t)(colon - text);
@@ -149,7 +136,7 @@ static bel_status *read_own_address(const char *name, const char *text, bel_ddl_
 }
 
 // torchrun's own store may listen at MASTER_PORT, so ranks meet at the next one.
-static bel_status *read_torchrun_address(bel_ddl_launch *out)
+static bel_status *read_torchrun_address(bel_launch *out)
 {
     const char *host = getenv("MASTER_ADDR");
     int port = 0;
@@ -160,11 +147,11 @@ static bel_status *read_torchrun_address(bel_ddl_launch *out)
 
 // Rank 0 is on the first host of the step, of "node[03-07,9],other" that is node03. The port
 // follows from the job, below those that systems give to clients.
-static bel_status *read_slurm_address(bel_ddl_launch *out)
+static bel_status *read_slurm_address(bel_launch *out)
 {
     const char *list = getenv("SLURM_STEP_NODELIST");
     if (list == NULL) return NULL;
-    char host[BEL_DDL_HOST_TEXT];
+    char host[BEL_LAUNCH_HOST_TEXT];
     size_t length = strcspn(list, "[,");
     size_t digits = list[length] == '[' ? strcspn(list + length + 1, "-,]") : 0;
     if (length + digits >= sizeof host) length = digits = 0;
@@ -174,27 +161,88 @@ static bel_status *read_slurm_address(bel_ddl_launch *out)
     return set_address("SLURM_STEP_NODELIST", host, strlen(host), port, out);
 }
 
-static bel_status *read_address(const launcher *l, bel_ddl_launch *out)
+// --- The table -----------------------------------------------------------------------------------
+
+static const launcher launchers[] = {
+    {"a script",
+     "BELFRY_RANK",
+     "BELFRY_SIZE",
+     "BELFRY_LOCAL_RANK",
+     "BELFRY_LOCAL_SIZE",
+     NULL,
+     {"BELFRY_JOB"},
+     false,
+     NULL},
+    {"Open MPI",
+     "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     NULL,
+     {"PMIX_NAMESPACE", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_jobid"},
+     false,
+     NULL},
+    {"torchrun",
+     "RANK",
+     "WORLD_SIZE",
+     "LOCAL_RANK",
+     "LOCAL_WORLD_SIZE",
+     NULL,
+     {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"},
+     false,
+     read_torchrun_address},
+    {"PMI",
+     "PMI_RANK",
+     "PMI_SIZE",
+     "MPI_LOCALRANKID",
+     "MPI_LOCALNRANKS",
+     NULL,
+     {"BELFRY_JOB"},
+     true,
+     NULL},
+    {"Slurm",
+     "SLURM_PROCID",
+     "SLURM_NTASKS",
+     "SLURM_LOCALID",
+     "SLURM_STEP_TASKS_PER_NODE",
+     "SLURM_STEP_ID",
+     {"SLURM_JOB_ID", "SLURM_STEP_ID"},
+     false,
+     read_slurm_address},
+};
+
+static bel_status *read_address(const launcher *l, bel_launch *out)
 {
-    const char *own = getenv("BELFRY_DDL_ADDRESS");
-    if (own != NULL) return read_own_address("BELFRY_DDL_ADDRESS", own, out);
-    if (strcmp(l->rank, "RANK") == 0) return read_torchrun_address(out);
-    if (strcmp(l->rank, "SLURM_PROCID") == 0) return read_slurm_address(out);
-    return NULL;
+    const char *own = getenv("BELFRY_ADDRESS");
+    if (own != NULL) return read_own_address("BELFRY_ADDRESS", own, out);
+    return l->address != NULL ? l->address(out) : NULL;
 }
 
 // In a batch script of Slurm some of srun's variables are set; it is alone.
-bel_status *bel_ddl_find_launch(bel_ddl_launch *out)
+bel_status *bel_launch_find(int most, bel_launch *out_launch)
 {
-    *out = (bel_ddl_launch){.place = {.size = 1, .local_size = 1}};
+    *out_launch = (bel_launch){.size = 1, .local_size = 1};
     for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
         const launcher *l = &launchers[i];
         if (getenv(l->rank) == NULL) continue;
         if (l->within != NULL && getenv(l->within) == NULL) continue;
-        BEL_TRY(read_place(l, &out->place));
-        if (out->place.size == 1) return NULL;
-        BEL_TRY(read_job(l, out->job));
-        return read_address(l, out);
+        out_launch->name = l->name;
+        BEL_TRY(read_place(l, most, out_launch));
+        if (out_launch->size == 1) return NULL;
+        BEL_TRY(read_job(l, out_launch));
+        return read_address(l, out_launch);
     }
     return NULL;
+}
+
+static atomic_bool claimed;
+
+void bel_launch_claim(void)
+{
+    atomic_store(&claimed, true);
+}
+
+bool bel_launch_is_claimed(void)
+{
+    return atomic_load(&claimed);
 }

@@ -3,17 +3,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/launcher.h"
 #include "base/number.h"
-#include "ddl/launch.h"
 #include "support/bel_test.h"
 #include "support/ranks.h"
+
+enum { MOST = 64 };
+
+typedef struct place {
+    int rank, size, local_rank, local_size;
+} place;
 
 // Sets variables, "NAME=value NAME=value", in a child in place of those of bel_start_rank.
 static void become(const char *words)
 {
     char text[512], *rest = NULL;
-    unsetenv("BELFRY_DDL_RANK");
-    unsetenv("BELFRY_DDL_ADDRESS");
+    unsetenv("BELFRY_RANK");
+    unsetenv("BELFRY_ADDRESS");
     bel_snprintf(text, sizeof text, "%s", words);
     for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
         char *equals = strchr(word, '=');
@@ -23,33 +29,33 @@ static void become(const char *words)
 }
 
 static const char *words, *expected_error, *expected_host;
-static bel_ddl_place expected;
+static place expected;
 static int expected_port;
 
 static int find(int rank, int size)
 {
-    bel_ddl_launch launch;
+    bel_launch launch;
     (void)rank, (void)size;
     become(words);
     if (expected_error != NULL) {
-        NEED_FAILS(bel_ddl_find_launch(&launch), BEL_INVALID_ARGUMENT, expected_error);
+        NEED_FAILS(bel_launch_find(MOST, &launch), BEL_INVALID_ARGUMENT, expected_error);
         return 0;
     }
-    NEED_OK(bel_ddl_find_launch(&launch));
-    NEED(launch.place.rank == expected.rank);
-    NEED(launch.place.size == expected.size);
-    NEED(launch.place.local_rank == expected.local_rank);
-    NEED(launch.place.local_size == expected.local_size);
+    NEED_OK(bel_launch_find(MOST, &launch));
+    NEED(launch.rank == expected.rank);
+    NEED(launch.size == expected.size);
+    NEED(launch.local_rank == expected.local_rank);
+    NEED(launch.local_size == expected.local_size);
     NEED(strcmp(launch.host, expected_host) == 0);
     NEED(launch.port == expected_port || expected_port == -1);
     return 0;
 }
 
-static void is(const char *variables, bel_ddl_place place, const char *host, int port)
+static void is(const char *variables, place where, const char *host, int port)
 {
     words = variables;
     expected_error = NULL;
-    expected = place;
+    expected = where;
     expected_host = host;
     expected_port = port;
     bel_run_ranks(find, 1, 1);
@@ -65,34 +71,34 @@ static void is_refused(const char *variables, const char *error)
 static void launchers_are_told_apart(void **state)
 {
     (void)state;
-    is("X=1", (bel_ddl_place){0, 1, 0, 1, 0}, "", 0);
-    is("BELFRY_DDL_RANK=1 BELFRY_DDL_SIZE=3 BELFRY_DDL_LOCAL_RANK=1 BELFRY_DDL_LOCAL_SIZE=3 "
-       "BELFRY_DDL_JOB=j RANK=9",
-       (bel_ddl_place){1, 3, 1, 3, 0}, "", 0);
+    is("X=1", (place){0, 1, 0, 1}, "", 0);
+    is("BELFRY_RANK=1 BELFRY_SIZE=3 BELFRY_LOCAL_RANK=1 BELFRY_LOCAL_SIZE=3 "
+       "BELFRY_JOB=j RANK=9",
+       (place){1, 3, 1, 3}, "", 0);
     is("OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_RANK=1 "
-       "OMPI_COMM_WORLD_LOCAL_SIZE=4 PMIX_NAMESPACE=j BELFRY_DDL_ADDRESS=[fe80::1]:7000 "
+       "OMPI_COMM_WORLD_LOCAL_SIZE=4 PMIX_NAMESPACE=j BELFRY_ADDRESS=[fe80::1]:7000 "
        "SLURM_PROCID=1",
-       (bel_ddl_place){5, 8, 1, 4, 0}, "fe80::1", 7000);
+       (place){5, 8, 1, 4}, "fe80::1", 7000);
     is("RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=a.example "
        "MASTER_PORT=29500",
-       (bel_ddl_place){3, 4, 1, 2, 0}, "a.example", 29501);
+       (place){3, 4, 1, 2}, "a.example", 29501);
     is("RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=a.example "
        "MASTER_PORT=29500 "
-       "BELFRY_DDL_ADDRESS=b:1",
-       (bel_ddl_place){3, 4, 1, 2, 0}, "b", 1);
+       "BELFRY_ADDRESS=b:1",
+       (place){3, 4, 1, 2}, "b", 1);
 }
 
 static void slurms_steps_are_read(void **state)
 {
     (void)state;
-    is("SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_JOB_ID=7", (bel_ddl_place){0, 1, 0, 1, 0}, "", 0);
+    is("SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_JOB_ID=7", (place){0, 1, 0, 1}, "", 0);
 #define STEP "SLURM_PROCID=3 SLURM_NTASKS=6 SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_LOCALID=1 "
     is(STEP "SLURM_NODEID=1 SLURM_STEP_TASKS_PER_NODE=2(x3) SLURM_STEP_NODELIST=n[03-05]",
-       (bel_ddl_place){3, 6, 1, 2, 0}, "n03", -1);
+       (place){3, 6, 1, 2}, "n03", -1);
     is(STEP "SLURM_NODEID=1 SLURM_STEP_TASKS_PER_NODE=2,4 SLURM_STEP_NODELIST=a,b",
-       (bel_ddl_place){3, 6, 1, 4, 0}, "a", -1);
+       (place){3, 6, 1, 4}, "a", -1);
     is(STEP "SLURM_NODEID=2 SLURM_STEP_TASKS_PER_NODE=1(x2),4 SLURM_STEP_NODELIST=rack[7,9]-x",
-       (bel_ddl_place){3, 6, 1, 4, 0}, "rack7", -1);
+       (place){3, 6, 1, 4}, "rack7", -1);
     is_refused(STEP "SLURM_NODEID=3 SLURM_STEP_TASKS_PER_NODE=2(x3)",
                "SLURM_STEP_TASKS_PER_NODE: expected tasks of node 3, got 2(x3)");
     is_refused(STEP "SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=many", "expected tasks of node 0");
@@ -113,10 +119,10 @@ static void what_makes_no_rank_is_refused(void **state)
                "environment variable MASTER_PORT: expected a word that names the job");
     is_refused("RANK=0 WORLD_SIZE=2 MASTER_PORT=70000 MASTER_ADDR=a",
                "environment variable MASTER_PORT: expected from 1 to 65534, got 70000");
-    is_refused("RANK=0 WORLD_SIZE=2 MASTER_PORT=1 BELFRY_DDL_ADDRESS=a",
-               "environment variable BELFRY_DDL_ADDRESS: expected HOST:PORT of rank 0, got a");
-    is_refused("RANK=0 WORLD_SIZE=2 MASTER_PORT=1 BELFRY_DDL_ADDRESS=a:0", "expected HOST:PORT");
-    is_refused("RANK=0 WORLD_SIZE=2 MASTER_PORT=1 BELFRY_DDL_ADDRESS=:80", "expected HOST:PORT");
+    is_refused("RANK=0 WORLD_SIZE=2 MASTER_PORT=1 BELFRY_ADDRESS=a",
+               "environment variable BELFRY_ADDRESS: expected HOST:PORT of rank 0, got a");
+    is_refused("RANK=0 WORLD_SIZE=2 MASTER_PORT=1 BELFRY_ADDRESS=a:0", "expected HOST:PORT");
+    is_refused("RANK=0 WORLD_SIZE=2 MASTER_PORT=1 BELFRY_ADDRESS=:80", "expected HOST:PORT");
 }
 
 static int choose_device(int rank, int size)
@@ -151,7 +157,7 @@ static int be_torchruns(int rank, int size)
     char text[160];
     bel_snprintf(text, sizeof text,
                  "RANK=%d LOCAL_RANK=%d WORLD_SIZE=%d LOCAL_WORLD_SIZE=%d TORCHELASTIC_RUN_ID=%s",
-                 rank, rank, size, size, getenv("BELFRY_DDL_JOB"));
+                 rank, rank, size, size, getenv("BELFRY_JOB"));
     become(text);
     return bel_spread_values(rank, size);
 }

@@ -1,0 +1,101 @@
+// A folder of sockets is in use while it is locked. The lock is on the folder itself, so there is
+// no lock file in it that would have to be removed last. A folder is removed under that lock, and
+// only when it is this user's own, no link, and unchanged for ten minutes: its job may have been
+// started a moment ago and not have locked it yet. Errors of that are not reported, since the next
+// job looks again.
+//
+// A folder with a name that others can guess, as ranks have it, is looked at before it is used:
+// in /tmp anybody could have made it.
+#include "launch/sockets.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/linux_lock.h"
+#include "base/str.h"
+
+enum { LONGEST_ADDRESS = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
+
+// With room for the longest name of either kind and of a socket in it.
+char *bel_sockets_base(void)
+{
+    static const char longest[] =
+        "/" BEL_SOCKETS_PREFIX "4294967295-0123456789abcdef/evaluator-1023.shm";
+    const char *base = getenv("XDG_RUNTIME_DIR");
+    bool fits = base != NULL && base[0] == '/' && access(base, W_OK | X_OK) == 0 &&
+                strlen(base) + strlen(longest) <= LONGEST_ADDRESS;
+    return bel_xstrdup(fits ? base : "/tmp");
+}
+
+bel_status *bel_sockets_create(char **out_folder, int *out_lock)
+{
+    char *base = bel_sockets_base();
+    bel_old_sockets_remove(base);
+    char *folder = bel_path_join(base, BEL_SOCKETS_PREFIX "XXXXXX");
+    bel_free(base);
+    if (mkdtemp(folder) == NULL) { // which gives it mode 0700
+        bel_status *status = bel_file_error(errno, "create folder", folder);
+        bel_free(folder);
+        return status;
+    }
+    *out_folder = folder;
+    return bel_linux_lock_folder(folder, out_lock);
+}
+
+bel_status *bel_sockets_share(const char *folder)
+{
+    struct stat about;
+    if (mkdir(folder, S_IRWXU) != 0 && errno != EEXIST) {
+        return bel_file_error(errno, "create folder", folder);
+    }
+    if (lstat(folder, &about) != 0) return bel_file_error(errno, "look at", folder);
+    bool own = S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
+               (about.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+    if (own) return NULL;
+    return BEL_ERR(BEL_PERMISSION_DENIED,
+                   "%s, the folder of this job's sockets, is not this user's alone (mode %04o): "
+                   "remove it",
+                   folder, (unsigned)(about.st_mode & 07777));
+}
+
+// This user's own folder, no link to one, untouched for ten minutes.
+static bool is_old(const char *folder)
+{
+    enum { AGE_SECS = 600 };
+    struct stat about;
+    return lstat(folder, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
+           time(NULL) - about.st_mtime > AGE_SECS;
+}
+
+// Removes it only while holding its lock.
+static void look_at(const char *folder)
+{
+    int lock = -1;
+    if (!is_old(folder)) return;
+    bel_status_ignore(bel_linux_lock_folder(folder, &lock));  // no locks here, or in use: it stays
+    if (lock >= 0) bel_status_ignore(bel_dir_remove(folder)); // what stays is tried again
+    bel_linux_unlock(lock);
+}
+
+void bel_old_sockets_remove(const char *base)
+{
+    char **names = NULL;
+    size_t count = 0;
+    // Nothing is removed then; making this job's own folder says what is wrong.
+    bel_status_ignore(bel_dir_list(base, &names, &count));
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(names[i], BEL_SOCKETS_PREFIX, strlen(BEL_SOCKETS_PREFIX)) != 0) continue;
+        char *folder = bel_path_join(base, names[i]);
+        look_at(folder);
+        bel_free(folder);
+    }
+    bel_dir_names_free(names, count);
+}

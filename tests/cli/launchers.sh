@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# Other people's launchers make a job of processes: each is played by its variables, Open MPI's mpirun for real. All
+# jobs have the bits of one process.
+# usage: launchers.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+export XDG_RUNTIME_DIR=$work
+settings=(--train_steps 20 --train_batch_size 8 --eval_every_steps 10 --save_checkpoints_steps 10)
+
+for workers in 1 2 3; do
+    run_ok train "alone-$workers" "${settings[@]}" --num_workers "$workers"
+done
+of2=$(digest alone-2) of3=$(digest alone-3)
+
+# Several ports that nobody else is given: they stay bound here, where nobody listens.
+python3 -c '
+import signal, socket
+held = [socket.socket() for _ in range(4)]
+for one in held:
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    one.bind(("127.0.0.1", 0))
+print(*[one.getsockname()[1] for one in held], flush=True)
+signal.pause()' >ports.txt &
+holder=$!
+until [ -s ports.txt ]; do sleep 0.05; done
+read -r -a ports <ports.txt
+
+# Starts processes that are told who they are by variables, waits for all, and checks what they have made.
+others=()
+start() { # NAME [NAME=VALUE…] -- [flags]: in the background
+    local name=$1 variables=()
+    shift
+    while [ "$1" != -- ]; do
+        variables+=("$1")
+        shift
+    done
+    shift
+    env "${variables[@]}" timeout -k 5 120 "$BUILD/tools/belfry" train_and_evaluate --model_dir "$name" \
+        "${digits[@]}" "${settings[@]}" "$@" >"$name-${#others[@]}.out" 2>"$name-${#others[@]}.err" &
+    others+=("$!")
+}
+ends_well() { # NAME DIGEST
+    local pid number=0
+    for pid in "${others[@]}"; do
+        checks=$((checks + 1))
+        code=0
+        wait "$pid" || code=$?
+        cp "$1-$number.out" out.txt
+        cp "$1-$number.err" err.txt
+        [ "$code" -eq 0 ] || complain "$1: process $number ended with $code"
+        [ "$number" -eq 0 ] || check "$1: only the master prints" test ! -s out.txt
+        number=$((number + 1))
+    done
+    others=()
+    equal "digest of $1" "$(digest "$1")" "$2"
+    check "$1 leaves no sockets" test -z "$(find "$work" -maxdepth 1 -name 'belfry-sockets-*')"
+}
+
+# --- Ranks on one host: unix sockets in a folder of the job's
+torchrun() { # NAME RANK SIZE [NAME=VALUE…] [-- flags]
+    local name=$1 rank=$2 size=$3
+    shift 3
+    start "$name" RANK="$rank" WORLD_SIZE="$size" LOCAL_RANK="$rank" LOCAL_WORLD_SIZE="$size" MASTER_ADDR=127.0.0.1 \
+        MASTER_PORT=29500 TORCHELASTIC_RUN_ID="$name-$$" "$@"
+}
+for rank in 0 1 2; do torchrun torchrun "$rank" 3 --; done
+ends_well torchrun "$of3"
+check "the first rank is the master" grep -q 'shards' torchrun-0.err
+check "sockets need no secret" test -z "$(grep BELFRY_SECRET torchrun-0.err)"
+for rank in 0 1 2; do torchrun torchrun-2 "$rank" 3 -- --no_chief_trains; done # rank 0 only coordinates
+ends_well torchrun-2 "$of2"
+for rank in 0 1; do
+    start slurm SLURM_PROCID="$rank" SLURM_NTASKS=2 SLURM_LOCALID="$rank" SLURM_JOB_ID="$$" SLURM_STEP_ID=0 \
+        SLURM_STEP_TASKS_PER_NODE=2 SLURM_NODEID=0 SLURM_STEP_NODELIST=here --
+done
+ends_well slurm "$of2"
+for rank in 0 1; do # Hydra names no job: its ranks have one parent
+    start mpiexec PMI_RANK="$rank" PMI_SIZE=2 MPI_LOCALRANKID="$rank" MPI_LOCALNRANKS=2 BELFRY_JOB="mpich-$$" --
+done
+ends_well mpiexec "$of2"
+run_ok mpirun --allow-run-as-root --oversubscribe -np 3 "$BUILD/tools/belfry" train_and_evaluate --model_dir mpirun \
+    "${digits[@]}" "${settings[@]}"
+equal "digest of mpirun's job" "$(digest mpirun)" "$of3"
+check "results come once" test "$(grep -c 'digest' out.txt)" -le 1
+run_ok belfry local ranks --rank_count 2 -- "$BUILD/tools/belfry" train_and_evaluate --model_dir local "${digits[@]}" \
+    "${settings[@]}"
+equal "digest of local ranks" "$(digest local)" "$of2"
+
+# --- Ranks of several hosts, played by local sizes; a secret keeps strangers out
+echo 0123456789abcdef0123 >secret.txt
+chmod 600 secret.txt
+for rank in 0 1 2; do
+    start hosts RANK="$rank" WORLD_SIZE=3 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 \
+        MASTER_PORT="$((ports[0] - 1))" BELFRY_SECRET_FILE=secret.txt --
+done
+ends_well hosts "$of3"
+
+# --- ps-lite: a scheduler, servers, workers
+dmlc() { # NAME ROLE [NAME=VALUE…]
+    local name=$1 role=$2
+    shift 2
+    start "$name" DMLC_ROLE="$role" DMLC_NUM_WORKER=2 DMLC_NUM_SERVER=2 DMLC_PS_ROOT_URI=127.0.0.1 \
+        DMLC_PS_ROOT_PORT="${ports[1]}" BELFRY_SECRET=0123456789abcdef0123 "$@" --
+}
+dmlc bytescheduler scheduler
+for i in 0 1; do dmlc bytescheduler server DMLC_SERVER_ID="$i"; done
+for i in 0 1; do dmlc bytescheduler worker DMLC_WORKER_ID="$i"; done
+ends_well bytescheduler "$of2"
+dmlc tracker scheduler
+for i in 0 1; do dmlc tracker worker DMLC_TASK_ID="$i"; done
+for i in 2 3; do dmlc tracker server DMLC_TASK_ID="$i"; done
+ends_well tracker "$of2"
+
+# --- TF_CONFIG: the chief trains as for TensorFlow 1, or coordinates as for TensorFlow 2
+tf() { # NAME TYPE INDEX FLAGS…
+    local name=$1
+    start "$name" TF_CONFIG="{\"cluster\": {\"chief\": [\"127.0.0.1:${ports[2]}\"], \"ps\": [\"127.0.0.1:0\"],
+        \"worker\": [\"127.0.0.1:0\", \"127.0.0.1:0\"]}, \"task\": {\"type\": \"$2\", \"index\": $3}}" -- "${@:4}"
+}
+tf tf1 chief 0
+for i in 0 1; do tf tf1 worker "$i"; done
+tf tf1 ps 0
+ends_well tf1 "$of3"
+tf tf2 chief 0 --no_chief_trains
+for i in 0 1; do tf tf2 worker "$i" --no_chief_trains; done
+tf tf2 ps 0 --no_chief_trains
+ends_well tf2 "$of2"
+
+# --- What cannot be a job
+hosts=(env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=192.0.2.1 MASTER_PORT=29500)
+alone=("$BUILD/tools/belfry" train_and_evaluate --model_dir refused "${digits[@]}" "${settings[@]}")
+run_fails 2 'whoever reaches 192.0.2.1 port 29501 could take part|BELFRY_SECRET_FILE=belfry.secret' \
+    "${hosts[@]}" "${alone[@]}"
+run_fails 2 'BELFRY_SECRET_FILE secret.txt: every user of this host may read' \
+    env BELFRY_SECRET_FILE=secret.txt bash -c 'chmod 644 secret.txt; exec "$@"' - "${hosts[@]}" "${alone[@]}"
+run_fails 2 'BELFRY_SECRET and BELFRY_SECRET_FILE exclude each other' \
+    env BELFRY_SECRET=0123456789abcdef0123 BELFRY_SECRET_FILE=secret.txt "${alone[@]}"
+run_fails 2 'BELFRY_TLS_CA, BELFRY_TLS_CERTIFICATE and BELFRY_TLS_KEY: expected all three or none, got 1' \
+    env BELFRY_TLS_CA=ca.pem "${hosts[@]}" "${alone[@]}"
+run_fails 2 '2 ranks of Open MPI run on several hosts|expected BELFRY_ADDRESS=HOST:PORT' env OMPI_COMM_WORLD_RANK=0 \
+    OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 PMIX_NAMESPACE=x "${alone[@]}"
+run_fails 2 'RANK: expected from 0 to 1, got 2' env RANK=2 WORLD_SIZE=2 MASTER_PORT=1 "${alone[@]}"
+run_fails 2 '--num_workers is for one process, and the environment' env RANK=0 WORLD_SIZE=2 MASTER_PORT=1 \
+    "${alone[@]}" --num_workers 2
+psl=(env DMLC_ROLE=worker DMLC_NUM_WORKER=2 DMLC_NUM_SERVER=1 DMLC_PS_ROOT_URI=a DMLC_PS_ROOT_PORT=9)
+run_fails 2 'DMLC_WORKER_ID: expected which of the 2 workers this is' "${psl[@]}" "${alone[@]}"
+run_fails 2 'DMLC_WORKER_ID: expected a whole number from 0 to 1, got 2' "${psl[@]}" DMLC_WORKER_ID=2 "${alone[@]}"
+run_fails 2 'DMLC_ROLE: expected scheduler, worker or server, got boss' "${psl[@]}" DMLC_ROLE=boss "${alone[@]}"
+run_fails 2 'DMLC_NUM_WORKER: expected a whole number from 1 to 1024, got 0' \
+    "${psl[@]}" DMLC_NUM_WORKER=0 "${alone[@]}"
+run_fails 2 '"cluster" must be with a worker at least, as the chief does not train' \
+    env TF_CONFIG='{"cluster":{"chief":["a:1"]},"task":{"type":"chief","index":0}}' "${alone[@]}" --no_chief_trains
+
+kill "$holder"
+finish
