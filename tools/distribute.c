@@ -13,10 +13,10 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "flags.h"
 #include "launch/task.h"
 #include "package_build.h"
-#include "program.h"
 #include "setup.h"
 #include "verbs.h"
 
@@ -219,12 +219,19 @@ bel_status *bel_words_run(const bel_words *words, const bel_options *options, in
 
 // --- The cluster --------------------------------------------------------------------------------
 
-static void set_count(const bel_options *options, const char *flag, bel_role role,
-                      bel_cluster *cluster)
+static int given(const bel_options *options, const char *flag)
 {
-    if (bel_options_is_given(options, flag)) {
-        cluster->roles[role].count = (int)bel_options_int(options, flag);
-    }
+    bool there = bel_options_has(options, flag) && bel_options_is_given(options, flag);
+    return there ? (int)bel_options_int(options, flag) : -1;
+}
+
+bel_cluster_changes bel_cluster_changes_from_flags(const bel_options *options)
+{
+    return (bel_cluster_changes){.worker_count = given(options, "worker_count"),
+                                 .ps_count = given(options, "parameter_server_count"),
+                                 .evaluator_count = given(options, "evaluator_count"),
+                                 .restarts = given(options, "restarts"),
+                                 .min_workers = given(options, "min_workers")};
 }
 
 bel_status *bel_cluster_from_flags(const bel_options *options, bel_cluster **out_cluster)
@@ -238,16 +245,8 @@ bel_status *bel_cluster_from_flags(const bel_options *options, bel_cluster **out
                                      (int)bel_options_int(options, "parameter_server_count"),
                                      (int)bel_options_int(options, "evaluator_count"));
     }
-    set_count(options, "worker_count", BEL_ROLE_WORKER, cluster);
-    set_count(options, "parameter_server_count", BEL_ROLE_PS, cluster);
-    set_count(options, "evaluator_count", BEL_ROLE_EVALUATOR, cluster);
-    if (bel_options_is_given(options, "restarts")) {
-        cluster->restarts = (int)bel_options_int(options, "restarts");
-    }
-    if (bel_options_is_given(options, "min_workers")) {
-        cluster->min_workers = (int)bel_options_int(options, "min_workers");
-    }
-    bel_status *status = bel_cluster_check(cluster);
+    const bel_cluster_changes changes = bel_cluster_changes_from_flags(options);
+    bel_status *status = bel_cluster_change(cluster, &changes);
     if (status == NULL) {
         *out_cluster = cluster;
     } else {

@@ -45,6 +45,9 @@ bel_status *bel_words_run(const bel_words *words, const bel_options *options,
 bel_status *bel_cluster_from_flags(const bel_options *options,
                                    bel_cluster **out_cluster) BEL_MUST_USE;
 
+// The counts and limits that are given as flags, which win over a file's.
+bel_cluster_changes bel_cluster_changes_from_flags(const bel_options *options);
+
 typedef struct bel_distribution {
     bel_options *training; // the flags among the words, read and checked; the defaults for a
                            // program of the user's own, of whose settings nothing is known here

@@ -25,10 +25,10 @@
 #define JOBS                                                                                       \
     (BEL_VERB_JOBS_SUBMIT | BEL_VERB_JOBS_LIST | BEL_VERB_JOBS_DESCRIBE | BEL_VERB_JOBS_CANCEL |   \
      BEL_VERB_JOBS_REMOVE | BEL_VERB_JOBS_SCALE | BEL_VERB_JOBS_LOGS | BEL_VERB_JOBS_TOP |         \
-     BEL_VERB_SUPERVISE)
+     BEL_VERB_JOBS_RESUME | BEL_VERB_SUPERVISE)
 #define REPORTING                                                                                  \
     (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | BEL_VERB_NEW |              \
-     BEL_VERB_EXPERIMENT | LOCAL | BEL_VERB_LOCAL_RANKS | JOBS) // all
+     BEL_VERB_EXPERIMENT | LOCAL | BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
 
 #define DATA BEL_FLAG_GROUP_DATA
@@ -162,32 +162,35 @@ static const bel_option table[] = {
 
     {"distributed", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
      "A process for each role, on this machine; otherwise everything is one process.", NULL},
-    {"worker_count", INT, LOCAL, "2", "[0, 1024]", "workers", CLUSTER,
+    {"worker_count", INT, STARTING, "2", "[0, 1024]", "workers", CLUSTER,
      "Workers; more than 0 unless the master trains.", NULL},
     {"worker_count", INT, BEL_VERB_JOBS_SCALE, "1", "[1, 1024]", "workers", CLUSTER,
      "Workers that the job is to go on with.", NULL},
-    {"parameter_server_count", INT, LOCAL, "1", "[0, 1024]", "servers", CLUSTER,
+    {"parameter_server_count", INT, STARTING, "1", "[0, 1024]", "servers", CLUSTER,
      "Parameter servers; 0: every worker holds a shard.", NULL},
-    {"evaluator_count", INT, LOCAL, "0", "[0, 1]", "evaluators", CLUSTER,
+    {"evaluator_count", INT, STARTING, "0", "[0, 1]", "evaluators", CLUSTER,
      "1: a process of its own evaluates the checkpoints; 0: the master does.", NULL},
     {"config", STRING, STARTING, "", NULL, "FILE", CLUSTER,
      "cluster.yaml, which says what processes there are; counts that are given as flags win.", NULL},
     {"tcp", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
      "Ports on the loopback address in place of unix sockets.", NULL},
-    {"restarts", INT, LOCAL, "10", "[0, 1000000]", NULL, CLUSTER,
+    {"restarts", INT, STARTING, "10", "[0, 1000000]", NULL, CLUSTER,
      "How often each process is started anew when it was killed; 0: its death ends the job.", NULL},
-    {"min_workers", INT, LOCAL, "0", "[0, 1024]", "workers", CLUSTER,
+    {"min_workers", INT, STARTING, "0", "[0, 1024]", "workers", CLUSTER,
      "So many workers are enough to go on when others do not come back; 0: all are needed.", NULL},
     {"rank_count", INT, BEL_VERB_LOCAL_RANKS, "2", "[1, 64]", "ranks", CLUSTER,
      "How often the program is started; each is told which rank it is.", NULL},
-    {"dry_run", BOOL, LOCAL, "false", NULL, NULL, CLUSTER, "Print the plan of processes, and end.", NULL},
+    {"dry_run", BOOL, STARTING, "false", NULL, NULL, CLUSTER,
+     "Print the plan of processes, and what an engine would be given, and end.", NULL},
 
     {"job_dir", STRING, STARTING, "", NULL, "FOLDER", JOB,
      "--model_dir of the training flags, unless they have one; then logs go here.", NULL},
     {"log_dir", STRING, LOCAL, "", NULL, "FOLDER", JOB,
      "Where the log of each process goes. Without it: logs in the model's folder.", NULL},
     {"engine", STRING, BEL_VERB_JOBS_SUBMIT, "local", NULL, "NAME", JOB,
-     "What runs the job; local: processes on this machine.", NULL},
+     "What runs the job: local, processes on this machine; ssh, on the hosts of --config; slurm.", NULL},
+    {"wait", BOOL, BEL_VERB_JOBS_SUBMIT | BEL_VERB_JOBS_RESUME, "false", NULL, NULL, JOB,
+     "Return when the job has ended, with its exit code.", NULL},
     {"replace", BOOL, BEL_VERB_JOBS_SUBMIT, "false", NULL, NULL, JOB,
      "Take the name of a job that has ended; its record and logs are removed.", NULL},
     {"follow", BOOL, BEL_VERB_JOBS_LOGS, "true", NULL, NULL, JOB, "Go on until the job has ended.", NULL},
@@ -356,7 +359,7 @@ static const bel_option table[] = {
     {"start_port", INT, LOCAL, "27182", "[1, 65535]", NULL, PLATFORM, "Passed over: ports are free ones.", NULL},
     {"scale_tier", STRING, BEL_VERB_JOBS_SUBMIT, "", NULL, "TIER", PLATFORM,
      "That of the file in --config; without a file it says which processes there are.", NULL},
-    {"stream_logs", BOOL, BEL_VERB_JOBS_SUBMIT, "false", NULL, NULL, PLATFORM,
+    {"stream_logs", BOOL, BEL_VERB_JOBS_SUBMIT | BEL_VERB_JOBS_RESUME, "false", NULL, NULL, PLATFORM,
      "Show what the job's processes say, until it has ended.", NULL},
 
     {"config_file", STRING, RUNNING | TYPED, "", NULL, "FILE", SETTINGS,

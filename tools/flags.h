@@ -27,6 +27,8 @@ enum {
     BEL_VERB_NEW = 1 << 18,
     BEL_VERB_EXPERIMENT = 1 << 19,
     BEL_VERB_LOCAL_RANKS = 1 << 20,
+    BEL_VERB_CARRY = 1 << 21,
+    BEL_VERB_JOBS_RESUME = 1 << 22,
 };
 
 // All flags at their defaults, for the verb of that bit. Free with bel_options_destroy.

@@ -139,6 +139,7 @@ void bel_job_write_facts(const bel_job_record *record, bel_str *out)
     put_time(out, "started_at", record->started_at);
     put_time(out, "ended_at", record->ended_at);
     put_fact(out, "engine", record->engine);
+    put_fact(out, "engine_id", record->engine_id);
     put_fact(out, "config", record->config);
     put_fact(out, "model_dir", record->model_dir);
     bel_str_printf(out, "folder %s\nlogs %s/logs\n", record->folder, record->folder);
@@ -164,6 +165,7 @@ void bel_job_write_json(const bel_job_record *record, bel_str *out)
     bel_str_printf(out, ",\"exit_code\":%d", record->exit_code);
     put_member(out, "message", record->message);
     put_member(out, "engine", record->engine);
+    put_member(out, "engine_id", record->engine_id);
     put_member(out, "host", record->host);
     put_member(out, "folder", record->folder);
     put_member(out, "model_dir", record->model_dir);

@@ -1,20 +1,23 @@
-// Verbs jobs submit training, jobs list, jobs describe, jobs cancel, jobs remove. What can be
+// Verbs jobs submit training, list, describe, cancel, resume, remove. What can be
 // checked is checked before a job gets a record: its cluster, its flags, its plan, and that its
 // files can be read. Then the engine starts it, and returns when it runs.
 //
 // Paths of the record are absolute, since it is read from any folder; the job's own words stay
 // as they were typed, and its processes run in the folder of the submission. A record is read
 // again after the start, as by then it is the supervisor's.
+#include <errno.h>
+#include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/program.h"
 #include "base/yaml.h"
 #include "distribute.h"
 #include "inputs.h"
 #include "job_text.h"
 #include "launch/engine.h"
-#include "program.h"
 #include "results.h"
 #include "verbs.h"
 
@@ -24,7 +27,7 @@ static bel_status *read_job(const bel_options *options, bel_job_record **out_rec
 {
     const char *name = NULL;
     BEL_TRY(bel_job_take_name(options, false, &name));
-    return bel_registry_read(name, out_record);
+    return bel_engine_read_job(name, out_record);
 }
 
 // --- Submitting ---------------------------------------------------------------------------------
@@ -65,15 +68,50 @@ static bel_status *print_submitted(const char *name, bool json)
     return status;
 }
 
-static bel_status *add_and_start(bel_job_record *asked, bool replace, const bel_engine *engine,
-                                 const bel_cluster *cluster)
+// A job that is QUEUED by this process.
+static bel_status *start(const char *name, const bel_engine *engine, const bel_plan *plan)
 {
     bel_job_record *record;
-    BEL_TRY(bel_registry_add(asked, replace));
-    BEL_TRY(bel_registry_read(asked->name, &record));
-    bel_status *status = engine->submit(record, cluster);
+    BEL_TRY(bel_registry_read(name, &record));
+    bel_status *status = engine->submit(record, plan);
     bel_job_record_destroy(record);
     return status;
+}
+
+// The plan, and what the engine would be given.
+static bel_status *show(const bel_job_record *asked, const bel_engine *engine, const bel_plan *plan)
+{
+    bel_str text = {0};
+    bel_plan_write(plan, NULL, &text);
+    bel_str_printf(&text, "\nengine %s:\n", engine->name);
+    bel_status *status = engine->show(asked, plan, &text);
+    if (status == NULL) status = bel_results_write(text.text);
+    bel_str_deinit(&text);
+    return status;
+}
+
+// Until the job has ended; it goes on when this is interrupted.
+static bel_status *wait_for_end(const char *name, int *out_exit_code)
+{
+    enum { LOOK_MS = 200 };
+    for (;;) {
+        bel_job_record *record;
+        BEL_TRY(bel_engine_read_job(name, &record));
+        bool ended = bel_job_state_is_final(record->state);
+        bel_status *status = NULL;
+        if (ended) {
+            bool well = record->state == BEL_JOB_SUCCEEDED;
+            *out_exit_code = record->exit_code != 0 || well ? record->exit_code : 1;
+            if (!well) {
+                status = BEL_ERR(BEL_ABORTED, "job %s is %s%s%s", name,
+                                 bel_job_state_name(record->state),
+                                 record->message[0] != '\0' ? ": " : "", record->message);
+            }
+        }
+        bel_job_record_destroy(record);
+        if (ended) return status;
+        poll(NULL, 0, LOOK_MS);
+    }
 }
 
 static bel_status *stream_logs(const char *name, int *out_exit_code)
@@ -85,6 +123,36 @@ static bel_status *stream_logs(const char *name, int *out_exit_code)
     bel_status *status = bel_command_run((int)verb.count, verb.items, out_exit_code);
     bel_words_deinit(&verb);
     return status;
+}
+
+// What was asked for, as it is kept.
+static bel_job_record *make_record(const bel_options *options, const char *name,
+                                   const bel_engine *engine, const char *cluster_text,
+                                   const char *model_dir, const bel_words *words)
+{
+    bel_job_record *asked = bel_xcalloc(1, sizeof *asked);
+    const char *config = bel_options_string(options, "config");
+    asked->name = bel_xstrdup(name);
+    asked->engine = bel_xstrdup(engine->name);
+    asked->model_dir = bel_absolute_path(model_dir);
+    asked->directory = bel_absolute_path(".");
+    asked->config = config != NULL ? bel_absolute_path(config) : bel_xstrdup("");
+    asked->cluster = bel_xstrdup(cluster_text);
+    asked->changes = bel_cluster_changes_from_flags(options);
+    asked->program = bel_xstrdup(words->program != NULL ? words->program : "");
+    asked->argument_count = words->count - 1; // without the program's name
+    asked->arguments = bel_xcalloc(words->count, sizeof *asked->arguments);
+    for (size_t i = 1; i < words->count; i++)
+        asked->arguments[i - 1] = bel_xstrdup(words->items[i]);
+    return asked;
+}
+
+// What a user wants of a job that has been started.
+static bel_status *stay(const bel_options *options, const char *name, int *out_exit_code)
+{
+    BEL_TRY(print_submitted(name, bel_options_bool(options, "json")));
+    if (bel_options_bool(options, "stream_logs")) BEL_TRY(stream_logs(name, out_exit_code));
+    return bel_options_bool(options, "wait") ? wait_for_end(name, out_exit_code) : NULL;
 }
 
 static bel_status *submit(const bel_options *options, const char *name, const bel_engine *engine,
@@ -103,25 +171,19 @@ static bel_status *submit(const bel_options *options, const char *name, const be
         bel_distribution_deinit(&distribution);
         return missing;
     }
-    bel_job_record *asked = bel_xcalloc(1, sizeof *asked);
-    asked->name = bel_xstrdup(name);
-    asked->engine = bel_xstrdup(engine->name);
-    asked->model_dir = bel_absolute_path(distribution.model_dir);
-    const char *config = bel_options_string(options, "config");
-    asked->config = config != NULL ? bel_absolute_path(config) : bel_xstrdup("");
-    asked->cluster = bel_xstrdup(cluster_text);
-    asked->program = bel_xstrdup(words->program != NULL ? words->program : "");
-    asked->argument_count = words->count - 1; // without the program's name
-    asked->arguments = bel_xcalloc(words->count, sizeof *asked->arguments);
-    for (size_t i = 1; i < words->count; i++)
-        asked->arguments[i - 1] = bel_xstrdup(words->items[i]);
-    bel_distribution_deinit(&distribution);
-    bool replace = bel_options_bool(options, "replace");
-    bel_status *status = add_and_start(asked, replace, engine, cluster);
+    bel_job_record *asked =
+        make_record(options, name, engine, cluster_text, distribution.model_dir, words);
+    bool dry = bel_options_bool(options, "dry_run");
+    bel_status *status = bel_registry_folder(name, &asked->folder);
+    if (status == NULL) {
+        status = dry ? show(asked, engine, distribution.plan)
+                     : bel_registry_add(asked, bel_options_bool(options, "replace"));
+    }
+    if (status == NULL && !dry) status = start(name, engine, distribution.plan);
     bel_job_record_destroy(asked);
-    BEL_TRY(status);
-    BEL_TRY(print_submitted(name, bel_options_bool(options, "json")));
-    return bel_options_bool(options, "stream_logs") ? stream_logs(name, out_exit_code) : NULL;
+    bel_distribution_deinit(&distribution);
+    if (status != NULL || dry) return status;
+    return stay(options, name, out_exit_code);
 }
 
 // "standard-1" as gcloud has it is STANDARD_1 in a file. Free with bel_free.
@@ -184,7 +246,9 @@ bel_status *bel_verb_jobs_submit(const bel_options *options, int *out_exit_code)
     char *text; // read once: what is checked is what the job gets
     BEL_TRY(read_cluster(options, &text, &cluster));
     bel_words words = {0};
-    bel_status *status = engine->check(cluster);
+    const bel_cluster_changes changes = bel_cluster_changes_from_flags(options);
+    bel_status *status = bel_cluster_change(cluster, &changes);
+    if (status == NULL) status = engine->check(cluster);
     if (status == NULL) status = bel_words_from_flags(&words, options, 1);
     if (status == NULL)
         status = submit(options, name, engine, cluster, text, &words, out_exit_code);
@@ -227,6 +291,41 @@ bel_status *bel_verb_jobs_describe(const bel_options *options, int *out_exit_cod
     (bel_options_bool(options, "json") ? bel_job_write_json : bel_job_write_facts)(record, &text);
     bel_status *status = bel_results_write(text.text);
     bel_str_deinit(&text);
+    bel_job_record_destroy(record);
+    return status;
+}
+
+// As it was submitted, from the newest checkpoint.
+static bel_status *resume(const bel_options *options, const bel_job_record *record,
+                          int *out_exit_code)
+{
+    const bel_engine *engine;
+    bel_cluster *cluster;
+    bel_words words = {0};
+    bel_distribution distribution;
+    BEL_TRY(find_engine(record->engine, &engine));
+    BEL_TRY(bel_job_record_cluster(record, &cluster));
+    bel_words_from_record(&words, record);
+    bel_status *status = bel_distribution_init(&distribution, &words, record->model_dir, cluster);
+    if (status == NULL) {
+        status = bel_registry_requeue(record->name);
+        if (status == NULL) status = start(record->name, engine, distribution.plan);
+        bel_distribution_deinit(&distribution);
+    }
+    bel_words_deinit(&words);
+    bel_cluster_destroy(cluster);
+    return status != NULL ? status : stay(options, record->name, out_exit_code);
+}
+
+bel_status *bel_verb_jobs_resume(const bel_options *options, int *out_exit_code)
+{
+    bel_job_record *record;
+    BEL_TRY(read_job(options, &record));
+    bel_status *status = NULL;
+    if (record->directory[0] != '\0' && chdir(record->directory) != 0) {
+        status = bel_file_error(errno, "enter", record->directory);
+    }
+    if (status == NULL) status = resume(options, record, out_exit_code);
     bel_job_record_destroy(record);
     return status;
 }

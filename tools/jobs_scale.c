@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "distribute.h"
 #include "job_text.h"
-#include "launch/registry.h"
+#include "launch/engine.h"
 #include "launch/scale.h"
 #include "results.h"
 #include "verbs.h"
@@ -76,7 +76,7 @@ bel_status *bel_verb_jobs_scale(const bel_options *options, int *out_exit_code)
     }
     bel_job_record *record;
     bel_cluster *cluster;
-    BEL_TRY(bel_registry_read(name, &record));
+    BEL_TRY(bel_engine_read_job(name, &record));
     bel_status *status = check_running(record);
     if (status == NULL) status = bel_job_record_cluster(record, &cluster);
     if (status == NULL) {

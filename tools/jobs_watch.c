@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "job_text.h"
+#include "launch/engine.h"
 #include "launch/role_line.h"
 #include "launch/task.h"
 #include "monitoring/board.h"
@@ -195,7 +196,7 @@ static bel_status *follow(log_stream *stream, const char *name, bool on)
     enum { LOOK_MS = 200 };
     for (;;) {
         bel_job_record *record;
-        BEL_TRY(bel_registry_read(name, &record));
+        BEL_TRY(bel_engine_read_job(name, &record));
         bool ended = bel_job_state_is_final(record->state);
         bel_status *status = print_new_lines(stream, ended);
         if (status == NULL && ended) {
@@ -215,7 +216,7 @@ bel_status *bel_verb_jobs_stream_logs(const bel_options *options, int *out_exit_
     const char *name;
     BEL_TRY(bel_job_take_name(options, false, &name));
     bel_job_record *record;
-    BEL_TRY(bel_registry_read(name, &record));
+    BEL_TRY(bel_engine_read_job(name, &record));
     bool json = bel_options_bool(options, "json") || bel_log_get_format() == BEL_LOG_JSON;
     log_stream stream = {.folder = bel_path_join(record->folder, "logs"), .json = json};
     bel_job_record_destroy(record);
@@ -260,7 +261,7 @@ static bel_status *print_top_of(const char *name, const char *before, bool json,
     bel_job_record *record;
     bel_board *board = NULL;
     char *object = NULL;
-    BEL_TRY(bel_registry_read(name, &record));
+    BEL_TRY(bel_engine_read_job(name, &record));
     bel_status *status = read_board(record, &object, &board);
     bel_str text = {0};
     bel_str_puts(&text, before);

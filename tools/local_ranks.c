@@ -1,8 +1,8 @@
 // Verb local ranks: a program of the user's own, so many times side by side, which find each other
 // by the calls of belfry/ddl.h.
 #include "base/alloc.h"
+#include "base/program.h"
 #include "launch/ranks.h"
-#include "program.h"
 #include "verbs.h"
 
 // The program's words, the last one NULL.

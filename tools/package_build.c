@@ -20,9 +20,9 @@
 #include "base/hash.h"
 #include "base/linux_process.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "base/str.h"
 #include "base/yaml.h"
-#include "program.h"
 
 enum { MOST_BUILD_SECS = 600, DIGEST_LENGTH = 32 };
 

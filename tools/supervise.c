@@ -1,5 +1,5 @@
-// Verb supervise: the process behind a job of the local engine. Nobody types it; `jobs submit`
-// starts it, detached, with its output in the job's logs/supervisor.log. It claims the record
+// Verb supervise: the process behind a submitted job. Nobody types it; an engine starts it, on the
+// host of the submission or elsewhere, with its output in the job's logs/supervisor.log. It claims the record
 // first, under the registry's lock; from then on it alone writes the job's status, and a job
 // that did not come to run gets a final state, too.
 //
@@ -7,7 +7,10 @@
 // may send one. The master's results are kept before the final state is written, so that who
 // sees the job ended finds them. A status that cannot be written is a warning, as training is
 // worth more.
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -16,6 +19,7 @@
 #include "base/log.h"
 #include "distribute.h"
 #include "job_text.h"
+#include "launch/engine.h"
 #include "launch/registry.h"
 #include "launch/supervisor.h"
 #include "results.h"
@@ -70,7 +74,7 @@ static bel_status *keep_output(const bel_job_record *record, const char *output)
 }
 
 static bel_status *run(bel_job_record *record, const bel_plan *plan, const bel_words *words,
-                       int *out_exit_code)
+                       const bel_reach *reach, int *out_exit_code)
 {
     char *log_dir = bel_path_join(record->folder, "logs");
     char *program = words->program != NULL ? bel_xstrdup(words->program) : bel_linux_program();
@@ -80,6 +84,8 @@ static bel_status *run(bel_job_record *record, const bel_plan *plan, const bel_w
                                     .arguments = words->items,
                                     .log_dir = log_dir,
                                     .model_dir = record->model_dir,
+                                    .reach = reach,
+                                    .folder = record->directory,
                                     .changed = on_change,
                                     .context = record};
     bel_supervisor_result result = {0};
@@ -110,7 +116,13 @@ static bel_status *run_with_cluster(bel_job_record *record, const bel_cluster *c
     bel_words_from_record(&words, record);
     bel_status *status = bel_distribution_init(&distribution, &words, record->model_dir, cluster);
     if (status == NULL) {
-        status = run(record, distribution.plan, &words, out_exit_code);
+        const bel_engine *engine = bel_engine_find(record->engine);
+        bel_reach *reach = NULL;
+        if (engine != NULL && engine->reach != NULL) {
+            status = engine->reach(record, distribution.plan, &reach);
+        }
+        if (status == NULL) status = run(record, distribution.plan, &words, reach, out_exit_code);
+        if (reach != NULL) reach->destroy(reach);
         bel_distribution_deinit(&distribution);
     }
     bel_words_deinit(&words);
@@ -123,8 +135,12 @@ bel_status *bel_verb_supervise(const bel_options *options, int *out_exit_code)
     BEL_TRY(bel_job_take_name(options, false, &name));
     bel_job_record *record;
     bel_cluster *cluster;
-    BEL_TRY(bel_registry_claim(name, &record));
-    bel_status *status = bel_job_record_cluster(record, &cluster);
+    BEL_TRY(bel_registry_claim(name, getenv("SLURM_RESTART_COUNT") != NULL, &record));
+    bel_status *status = NULL;
+    if (record->directory[0] != '\0' && chdir(record->directory) != 0) {
+        status = bel_file_error(errno, "enter", record->directory);
+    }
+    if (status == NULL) status = bel_job_record_cluster(record, &cluster);
     if (status == NULL) {
         status = run_with_cluster(record, cluster, out_exit_code);
         bel_cluster_destroy(cluster);

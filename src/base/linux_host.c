@@ -62,6 +62,13 @@ bool bel_linux_host_is_loopback(const char *host)
            strncmp(host, "127.", 4) == 0 || strncmp(host, "::ffff:127.", 11) == 0;
 }
 
+bool bel_linux_host_is_here(const char *host)
+{
+    char name[256] = "";
+    if (bel_linux_host_is_loopback(host)) return true;
+    return gethostname(name, sizeof name - 1) == 0 && strcmp(host, name) == 0;
+}
+
 bool bel_linux_address_is_loopback(const char *address)
 {
     if (is_unix(address)) return true;

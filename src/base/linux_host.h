@@ -15,6 +15,9 @@ bool bel_linux_host_is_loopback(const char *host);
 // The same for the host of "host:port", and true for "unix:path".
 bool bel_linux_address_is_loopback(const char *address);
 
+// True for a name by which this host calls itself: its host name, or one of the loopback's.
+bool bel_linux_host_is_here(const char *host);
+
 // The address that this host has for the host of "host:port", as other hosts on that way see it:
 // "10.0.0.3", or with brackets when it has colons. NULL: there is no way, or its name has no
 // address. Sends nothing; may ask the name service. Free with bel_free.

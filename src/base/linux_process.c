@@ -230,10 +230,26 @@ bel_status *bel_linux_pipe(int out_ends[2])
     return NULL;
 }
 
-bel_status *bel_linux_keep_port(int *out_port, int *out_descriptor)
+bel_status *bel_linux_input_pipe(const char *bytes, size_t size, int out_ends[2])
+{
+    enum { MOST_BYTES = 1 << 20 }; // what any user may ask a pipe to hold
+    BEL_TRY(bel_linux_pipe(out_ends));
+    bool good = fcntl(out_ends[0], F_SETFL, 0) == 0 && fcntl(out_ends[1], F_SETFL, O_NONBLOCK) == 0;
+    (void)fcntl(out_ends[1], F_SETPIPE_SZ, MOST_BYTES); // if not, few bytes fit all the same
+    ssize_t wrote = good ? write(out_ends[1], bytes, size) : -1;
+    if (wrote == (ssize_t)size) return NULL;
+    close(out_ends[0]);
+    close(out_ends[1]);
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                   "cannot give a child %zu bytes at its start; expected at most %d", size,
+                   MOST_BYTES);
+}
+
+bel_status *bel_linux_keep_port(bool loopback, int *out_port, int *out_descriptor)
 {
     static const int on = 1;
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY)};
     socklen_t size = sizeof address;
     int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool good = descriptor >= 0 &&

@@ -75,9 +75,15 @@ char *bel_linux_program(void);
 // reading without waiting.
 bel_status *bel_linux_pipe(int out_ends[2]) BEL_MUST_USE;
 
-// Keeps a port of the loopback for whoever is told of it and asks for it by number with
-// SO_REUSEADDR, as servers do; nobody else is given it until *out_descriptor is closed.
-bel_status *bel_linux_keep_port(int *out_port, int *out_descriptor) BEL_MUST_USE;
+// A pipe for the standard input of a child, in which the bytes are already: nobody waits for a child
+// that does not read. 0 is read from, 1 written to, without waiting. RESOURCE_EXHAUSTED: more than a
+// pipe holds, 1 MiB at most.
+bel_status *bel_linux_input_pipe(const char *bytes, size_t size, int out_ends[2]) BEL_MUST_USE;
+
+// Keeps a port of the loopback, or of all of this host's addresses, for whoever is told of it and
+// asks for it by number with SO_REUSEADDR, as servers do; nobody else is given it until
+// *out_descriptor is closed.
+bel_status *bel_linux_keep_port(bool loopback, int *out_port, int *out_descriptor) BEL_MUST_USE;
 
 // Allows this process, and those that it starts, as many descriptors as the system lets it: the
 // usual soft limit is 1024, and whoever holds a shard has a connection to each worker.

@@ -272,6 +272,55 @@ static bel_status *read_security(const bel_yaml *yaml, const bel_yaml_node *node
                                     sizeof security_keys / sizeof security_keys[0], place);
 }
 
+// One word of sbatch's each, as #SBATCH lines take them.
+static bel_status *read_options(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
+{
+    bel_cluster_slurm *slurm = place;
+    if (node->kind != BEL_YAML_SEQUENCE) {
+        return bel_cluster_expected(yaml, node, "a list of options of sbatch, such as --qos=high");
+    }
+    slurm->options = bel_xcalloc(node->count + 1, sizeof *slurm->options);
+    for (size_t i = 0; i < node->count; i++) {
+        const char *text = "";
+        BEL_TRY(bel_cluster_text(yaml, node->values[i], &text));
+        if (text[0] != '-' || strpbrk(text, " \t\n\"'\\#") != NULL) {
+            return bel_cluster_expected(yaml, node->values[i],
+                                        "an option of sbatch without spaces and quotes");
+        }
+        slurm->options[slurm->option_count++] = bel_xstrdup(text);
+    }
+    return NULL;
+}
+
+static const bel_cluster_key slurm_keys[] = {
+    {.name = "partition",
+     .kind = BEL_CLUSTER_TEXT,
+     .offset = offsetof(bel_cluster_slurm, partition)},
+    {.name = "account", .kind = BEL_CLUSTER_TEXT, .offset = offsetof(bel_cluster_slurm, account)},
+    {.name = "minutes",
+     .kind = BEL_CLUSTER_WHOLE,
+     .offset = offsetof(bel_cluster_slurm, minutes),
+     .low = 1,
+     .high = BEL_CLUSTER_MOST_SECONDS / 60},
+    {.name = "gpus", .kind = BEL_CLUSTER_SWITCH, .offset = offsetof(bel_cluster_slurm, gpus)},
+    {.name = "options", .kind = BEL_CLUSTER_OTHER, .read = read_options},
+};
+
+static bool is_word(const char *text)
+{
+    return text == NULL || strpbrk(text, " \t\n\"'\\#") == NULL;
+}
+
+static bel_status *read_slurm(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
+{
+    bel_cluster_slurm *slurm = place;
+    BEL_TRY(bel_cluster_read_mapping(yaml, node, slurm_keys,
+                                     sizeof slurm_keys / sizeof slurm_keys[0], place));
+    if (is_word(slurm->partition) && is_word(slurm->account)) return NULL;
+    return bel_yaml_error(yaml, node,
+                          "expected a partition and an account without spaces and quotes");
+}
+
 static const bel_cluster_key keys[] = {
     {.name = "machines", .kind = BEL_CLUSTER_OTHER, .read = check_machines},
     {.name = "master", .kind = BEL_CLUSTER_OTHER, .read = read_master},
@@ -290,6 +339,10 @@ static const bel_cluster_key keys[] = {
     {.name = "environment", .kind = BEL_CLUSTER_OTHER, .read = read_environment},
     {.name = "limits", .kind = BEL_CLUSTER_OTHER, .read = read_limits},
     {.name = "security", .kind = BEL_CLUSTER_OTHER, .read = read_security},
+    {.name = "slurm",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, slurm),
+     .read = read_slurm},
 };
 
 enum { KEY_COUNT = sizeof keys / sizeof keys[0] };
@@ -352,9 +405,19 @@ static bel_status *check_own(const bel_yaml *yaml, const bel_yaml_node *root,
     return bel_yaml_error(yaml, bel_cluster_place(section, rule.key, section), "%s", rule.words);
 }
 
-bel_status *bel_cluster_check(const bel_cluster *cluster)
+static void set(int *place, int number)
+{
+    if (number >= 0) *place = number;
+}
+
+bel_status *bel_cluster_change(bel_cluster *cluster, const bel_cluster_changes *changes)
 {
     broken_rule rule;
+    set(&cluster->roles[BEL_ROLE_WORKER].count, changes->worker_count);
+    set(&cluster->roles[BEL_ROLE_PS].count, changes->ps_count);
+    set(&cluster->roles[BEL_ROLE_EVALUATOR].count, changes->evaluator_count);
+    set(&cluster->restarts, changes->restarts);
+    set(&cluster->min_workers, changes->min_workers);
     if (!find_broken(cluster, &rule)) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%s with the counts of the command line: %s",
                    cluster->source, rule.words);
@@ -467,6 +530,11 @@ void bel_cluster_destroy(bel_cluster *cluster)
     bel_free(cluster->tls_ca);
     bel_free(cluster->tls_certificate);
     bel_free(cluster->tls_key);
+    for (size_t i = 0; i < cluster->slurm.option_count; i++)
+        bel_free(cluster->slurm.options[i]);
+    bel_free(cluster->slurm.options);
+    bel_free(cluster->slurm.partition);
+    bel_free(cluster->slurm.account);
     bel_free(cluster->source);
     bel_free(cluster);
 }

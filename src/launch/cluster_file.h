@@ -15,6 +15,7 @@
 //   limits: {join_timeout: 60, silence_timeout: 10, stall_timeout: 600, restarts: 10,
 //            min_workers: 2}
 //   security: {secret_file: FILE, tls: {ca: FILE, certificate: FILE, key: FILE}}
+//   slurm: {partition: P, account: A, minutes: 60, gpus: true, options: [--qos=high]}
 #ifndef BELFRY_LAUNCH_CLUSTER_FILE_H
 #define BELFRY_LAUNCH_CLUSTER_FILE_H
 
@@ -40,6 +41,15 @@ typedef struct bel_cluster_role {
     size_t host_count;
 } bel_cluster_role;
 
+// What Slurm is told of a job.
+typedef struct bel_cluster_slurm {
+    char *partition, *account; // NULL: its default
+    int minutes;               // the time limit; 0: the partition's
+    bool gpus;                 // devices of machines are GPUs, which Slurm gives out
+    char **options;            // more words for sbatch
+    size_t option_count;
+} bel_cluster_slurm;
+
 typedef struct bel_cluster {
     char *source;                           // file name, for messages; "flags" without a file
     bel_cluster_role roles[BEL_ROLE_COUNT]; // the master's count is 1
@@ -54,6 +64,7 @@ typedef struct bel_cluster {
     int min_workers;           // so many are enough to go on, the training master included; 0: all
     char *secret_file;         // NULL: a secret is made up for the job
     char *tls_ca, *tls_certificate, *tls_key; // PEM files, NULL without TLS
+    bel_cluster_slurm slurm;
 } bel_cluster;
 
 enum {
@@ -74,8 +85,16 @@ bel_status *bel_cluster_read(const char *path, bel_cluster **out_cluster) BEL_MU
 bel_status *bel_cluster_parse(const char *text, size_t length, const char *source,
                               bel_cluster **out_cluster) BEL_MUST_USE;
 
-// The rules between counts once more, for a cluster of which some were changed since it was read.
-bel_status *bel_cluster_check(const bel_cluster *cluster) BEL_MUST_USE;
+// Numbers that win over a file's; -1: that is left as it is.
+typedef struct bel_cluster_changes {
+    int worker_count, ps_count, evaluator_count, restarts, min_workers;
+} bel_cluster_changes;
+
+#define BEL_NO_CLUSTER_CHANGES ((bel_cluster_changes){-1, -1, -1, -1, -1})
+
+// INVALID_ARGUMENT: a rule between counts that holds no more.
+bel_status *bel_cluster_change(bel_cluster *cluster,
+                               const bel_cluster_changes *changes) BEL_MUST_USE;
 
 void bel_cluster_destroy(bel_cluster *cluster);
 

@@ -7,7 +7,7 @@
 
 #include "launch/engines.h"
 
-static const bel_engine *const engines[] = {&bel_engine_local};
+static const bel_engine *const engines[] = {&bel_engine_local, &bel_engine_ssh, &bel_engine_slurm};
 enum { ENGINE_COUNT = sizeof engines / sizeof engines[0] };
 
 const bel_engine *bel_engine_at(int index)
@@ -20,4 +20,18 @@ const bel_engine *bel_engine_find(const char *name)
     for (int i = 0; i < ENGINE_COUNT; i++)
         if (strcmp(engines[i]->name, name) == 0) return engines[i];
     return NULL;
+}
+
+bel_status *bel_engine_read_job(const char *name, bel_job_record **out_record)
+{
+    BEL_TRY(bel_registry_read(name, out_record));
+    bel_job_record *record = *out_record;
+    const bel_engine *engine = bel_engine_find(record->engine);
+    bool asked = engine != NULL && engine->look != NULL && record->engine_id[0] != '\0' &&
+                 !bel_job_state_is_final(record->state);
+    bel_status *status = asked ? engine->look(record) : NULL;
+    if (status == NULL) return NULL;
+    bel_job_record_destroy(record);
+    *out_record = NULL;
+    return status;
 }

@@ -1,9 +1,10 @@
-// Engines: ways to run a submitted job. Local is the first; ssh, Slurm and Kubernetes follow the
-// same interface.
+// Engines: where a submitted job runs, and how. One description of a job (its record and its plan)
+// for all of them.
 #ifndef BELFRY_LAUNCH_ENGINE_H
 #define BELFRY_LAUNCH_ENGINE_H
 
 #include "launch/cluster_file.h"
+#include "launch/reach.h"
 #include "launch/registry.h"
 
 typedef struct bel_engine {
@@ -11,16 +12,27 @@ typedef struct bel_engine {
     const char *description;
     // INVALID_ARGUMENT: this engine cannot run such a cluster (says why, e.g. hosts for "local").
     bel_status *(*check)(const bel_cluster *cluster);
-    // Starts the job, which is in the registry, detached from the caller, and returns once its
-    // supervisor runs, or has ended already: read the record again. On failure the job is recorded
-    // as FAILED.
-    bel_status *(*submit)(bel_job_record *record, const bel_cluster *cluster);
+    // For --dry_run: appends what would be submitted, as it would be.
+    bel_status *(*show)(const bel_job_record *record, const bel_plan *plan, bel_str *out);
+    // Starts the job, which is in the registry, or hands it to a queue, detached from the caller.
+    // Where nothing is waited for it returns once the job's supervisor runs, or has ended already:
+    // read the record again. On failure the job is recorded as FAILED.
+    bel_status *(*submit)(bel_job_record *record, const bel_plan *plan);
     // Asks the job to save and end; returns when it has been asked. FAILED_PRECONDITION: it does
     // not run.
     bel_status *(*cancel)(const bel_job_record *record);
+    // What the engine knows of a job that is QUEUED or RUNNING elsewhere, into the record; NULL:
+    // nothing beyond the record.
+    bel_status *(*look)(bel_job_record *record);
+    // The way from the job's supervisor, which calls this, to its hosts; *out_reach is NULL where
+    // all processes run on the supervisor's. NULL: they always do. Makes ready what hosts need.
+    bel_status *(*reach)(const bel_job_record *record, const bel_plan *plan, bel_reach **out_reach);
 } bel_engine;
 
 const bel_engine *bel_engine_find(const char *name); // NULL: none of that name
 const bel_engine *bel_engine_at(int index);          // NULL behind the last
+
+// Reads a job with what its engine knows of it: bel_registry_read, and look.
+bel_status *bel_engine_read_job(const char *name, bel_job_record **out_record) BEL_MUST_USE;
 
 #endif

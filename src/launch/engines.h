@@ -5,5 +5,7 @@
 #include "launch/engine.h"
 
 extern const bel_engine bel_engine_local;
+extern const bel_engine bel_engine_ssh;
+extern const bel_engine bel_engine_slurm;
 
 #endif

@@ -42,6 +42,12 @@ static const char *host_of(const bel_cluster_role *role, int index)
     return role->host_count > 0 ? role->hosts[(size_t)index % role->host_count] : NULL;
 }
 
+const char *bel_plan_host(const bel_plan *plan, bel_role role, int index)
+{
+    int first = role == BEL_ROLE_WORKER && plan->cluster->master_trains ? 1 : 0;
+    return host_of(&plan->cluster->roles[role], index - first);
+}
+
 // Processes of a role, numbered from `first`.
 static void add(bel_plan *plan, bel_role role, int first, int towers, bool has_shard)
 {

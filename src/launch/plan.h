@@ -58,6 +58,9 @@ void bel_plan_set_counting(bel_plan *plan, bel_counting_kind asked, int replicas
 // host whose machine is said to have less memory than that.
 void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *out);
 
+// The host of a process of a role, also of one beyond those of the plan; NULL: this one.
+const char *bel_plan_host(const bel_plan *plan, bel_role role, int index);
+
 // The task of a process, without addresses and secret (NULL): the launcher fills those in.
 bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process);
 

@@ -9,6 +9,8 @@
 #include "launch/registry.h"
 
 #include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,7 +29,7 @@
 
 static const char *const state_names[] = {"QUEUED", "RUNNING",   "SUCCEEDED",
                                           "FAILED", "CANCELLED", "LOST"};
-static const char cluster_file[] = "cluster.yaml";
+static const char cluster_file[] = "cluster.yaml", id_file[] = "engine_id";
 enum { STATE_COUNT = sizeof state_names / sizeof state_names[0] };
 
 const char *bel_job_state_name(bel_job_state state)
@@ -43,9 +45,10 @@ bool bel_job_state_is_final(bel_job_state state)
 void bel_job_record_destroy(bel_job_record *record)
 {
     if (record == NULL) return;
-    char *const texts[] = {record->name,   record->engine,   record->folder,  record->model_dir,
-                           record->config, record->cluster,  record->message, record->boot_id,
-                           record->host,   record->progress, record->program};
+    char *const texts[] = {record->name,     record->engine,   record->folder,  record->model_dir,
+                           record->config,   record->cluster,  record->message, record->boot_id,
+                           record->host,     record->progress, record->program, record->engine_id,
+                           record->directory};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         bel_free(texts[i]);
     for (size_t i = 0; i < record->argument_count; i++)
@@ -59,6 +62,9 @@ bel_status *bel_job_record_cluster(const bel_job_record *record, bel_cluster **o
     char *path = bel_path_join(record->folder, cluster_file);
     bel_status *status = bel_cluster_read(path, out_cluster);
     bel_free(path);
+    if (status != NULL) return status;
+    status = bel_cluster_change(*out_cluster, &record->changes);
+    if (status != NULL) bel_cluster_destroy(*out_cluster);
     return status;
 }
 
@@ -120,7 +126,7 @@ static bel_status *check_name(const char *name)
                    name, LONGEST);
 }
 
-static bel_status *find_folder(const char *name, char **out_folder)
+bel_status *bel_registry_folder(const char *name, char **out_folder)
 {
     char *root = NULL;
     BEL_TRY(check_name(name));
@@ -165,6 +171,33 @@ static bel_status *write_file(const char *folder, const char *name, const bel_st
     return status;
 }
 
+// The members of job.json for what wins over the cluster file, and where each is.
+typedef struct change {
+    const char *name;
+    size_t offset;
+} change;
+
+static const change changes[] = {
+    {"worker_count", offsetof(bel_cluster_changes, worker_count)},
+    {"parameter_server_count", offsetof(bel_cluster_changes, ps_count)},
+    {"evaluator_count", offsetof(bel_cluster_changes, evaluator_count)},
+    {"restarts", offsetof(bel_cluster_changes, restarts)},
+    {"min_workers", offsetof(bel_cluster_changes, min_workers)},
+};
+enum { CHANGES = sizeof changes / sizeof changes[0] };
+
+static void write_changes(const bel_cluster_changes *from, bel_str *out)
+{
+    bel_str_puts(out, ",\n  \"flags\": {");
+    for (int i = 0, count = 0; i < CHANGES; i++) {
+        int number;
+        memcpy(&number, (const char *)from + changes[i].offset, sizeof number);
+        if (number < 0) continue;
+        bel_str_printf(out, "%s\"%s\": %d", count++ > 0 ? ", " : "", changes[i].name, number);
+    }
+    bel_str_puts(out, "}");
+}
+
 // What was asked for; never changed afterwards.
 static bel_status *write_job(const bel_job_record *record, const char *folder, double now)
 {
@@ -174,6 +207,7 @@ static bel_status *write_job(const bel_job_record *record, const char *folder, d
     put_text(&text, "engine", record->engine);
     put_text(&text, "model_dir", record->model_dir);
     put_text(&text, "config", record->config);
+    put_text(&text, "directory", record->directory);
     put_text(&text, "program", record->program != NULL ? record->program : "");
     bel_str_puts(&text, ",\n  \"arguments\": [");
     for (size_t i = 0; i < record->argument_count; i++) {
@@ -181,6 +215,7 @@ static bel_status *write_job(const bel_job_record *record, const char *folder, d
         bel_json_write_string(&text, record->arguments[i]);
     }
     bel_str_puts(&text, "]");
+    write_changes(&record->changes, &text);
     put_time(&text, "submitted_at", now);
     bel_str_puts(&text, "\n}\n");
     bel_status *status = write_file(folder, "job.json", &text);
@@ -306,7 +341,7 @@ bel_status *bel_registry_add(const bel_job_record *record, bool replace)
     char *folder;
     BEL_TRY(check_name(record->name));
     BEL_TRY(check_texts(record));
-    BEL_TRY(find_folder(record->name, &folder));
+    BEL_TRY(bel_registry_folder(record->name, &folder));
     bel_status *status = lock(&held);
     if (status == NULL) {
         status = add_locked(record, folder, replace);
@@ -316,14 +351,31 @@ bel_status *bel_registry_add(const bel_job_record *record, bool replace)
     return status;
 }
 
+// What an earlier run of the job has left of its own goes; logs are added to.
+static bel_status *requeue(const bel_job_record *record)
+{
+    static const char *const files[] = {"output.txt", id_file};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char *path = bel_path_join(record->folder, files[i]);
+        (void)remove(path); // most often it is not there
+        bel_free(path);
+    }
+    bel_job_record queued = {.state = BEL_JOB_QUEUED};
+    bel_job_record_set_process(&queued);
+    bel_status *status = write_status(&queued, record->folder);
+    bel_free(queued.boot_id);
+    bel_free(queued.host);
+    return status;
+}
+
 // Under the lock, so that the job is not replaced meanwhile by another of its name.
-static bel_status *remove_locked(const char *name)
+static bel_status *end_locked(const char *name, bool again)
 {
     bel_job_record *record;
     BEL_TRY(bel_registry_read(name, &record));
     bel_status *status;
     if (bel_job_state_is_final(record->state) || record->state == BEL_JOB_LOST) {
-        status = bel_dir_remove(record->folder);
+        status = again ? requeue(record) : bel_dir_remove(record->folder);
     } else {
         status = BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s%s%s; belfry jobs cancel %s ends it",
                          name, bel_job_state_name(record->state), record->elsewhere ? " on " : "",
@@ -333,25 +385,38 @@ static bel_status *remove_locked(const char *name)
     return status;
 }
 
-bel_status *bel_registry_remove(const char *name)
+static bel_status *end(const char *name, bool again)
 {
     int held;
     BEL_TRY(lock(&held));
-    bel_status *status = remove_locked(name);
+    bel_status *status = end_locked(name, again);
     bel_linux_unlock(held);
     return status;
 }
 
+bel_status *bel_registry_requeue(const char *name)
+{
+    return end(name, true);
+}
+
+bel_status *bel_registry_remove(const char *name)
+{
+    return end(name, false);
+}
+
 // Under the lock only one process finds the job QUEUED.
-static bel_status *claim_locked(const char *name, bel_job_record **out_record)
+static bel_status *claim_locked(const char *name, bool again, bel_job_record **out_record)
 {
     bel_job_record *record;
     BEL_TRY(bel_registry_read(name, &record));
     bel_status *status = NULL;
-    if (record->state != BEL_JOB_QUEUED) {
+    bool over = record->state == BEL_JOB_SUCCEEDED || record->state == BEL_JOB_FAILED;
+    if (record->state != BEL_JOB_QUEUED && (!again || over)) {
         status = BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s; belfry jobs submit starts one",
                          name, bel_job_state_name(record->state));
     } else {
+        record->state = BEL_JOB_QUEUED; // until its processes have been started
+        record->ended_at = 0;
         bel_job_record_set_process(record);
         status = bel_registry_update(record);
     }
@@ -363,19 +428,27 @@ static bel_status *claim_locked(const char *name, bel_job_record **out_record)
     return status;
 }
 
-bel_status *bel_registry_claim(const char *name, bel_job_record **out_record)
+bel_status *bel_registry_claim(const char *name, bool again, bel_job_record **out_record)
 {
     int held;
     BEL_TRY(lock(&held));
-    bel_status *status = claim_locked(name, out_record);
+    bel_status *status = claim_locked(name, again, out_record);
     bel_linux_unlock(held);
+    return status;
+}
+
+bel_status *bel_registry_set_engine_id(const bel_job_record *record, const char *id)
+{
+    char *path = bel_path_join(record->folder, id_file);
+    bel_status *status = bel_file_write_atomic(path, id, strlen(id));
+    bel_free(path);
     return status;
 }
 
 bel_status *bel_registry_update(const bel_job_record *record)
 {
     char *folder;
-    BEL_TRY(find_folder(record->name, &folder));
+    BEL_TRY(bel_registry_folder(record->name, &folder));
     bel_status *status = write_status(record, folder);
     bel_free(folder);
     return status;
@@ -401,6 +474,30 @@ static char *copy_text(const bel_json_value *object, const char *name)
     return bel_xstrdup(text);
 }
 
+static void read_engine_id(const char *folder, bel_job_record *record)
+{
+    char *path = bel_path_join(folder, id_file), *text = NULL;
+    size_t size;
+    bel_status_ignore(bel_file_read(path, &text, &size)); // most engines have none
+    record->engine_id = text != NULL ? text : bel_xstrdup("");
+    bel_free(path);
+}
+
+// What is not there is not changed.
+static bel_cluster_changes read_changes(const bel_json_value *root)
+{
+    bel_cluster_changes read = BEL_NO_CLUSTER_CHANGES;
+    const bel_json_value *flags = bel_json_member(root, "flags");
+    for (int i = 0; i < CHANGES; i++) {
+        int64_t number;
+        bool there = bel_json_i64(flags, changes[i].name, &number);
+        if (!there || number < 0 || number > BEL_CLUSTER_MOST_RESTARTS) continue;
+        int narrow = (int)number;
+        memcpy((char *)&read + changes[i].offset, &narrow, sizeof narrow);
+    }
+    return read;
+}
+
 // The arguments end with NULL, as a program's do.
 static bel_status *read_job(const char *folder, bel_job_record *record)
 {
@@ -411,6 +508,8 @@ static bel_status *read_job(const char *folder, bel_job_record *record)
     record->model_dir = copy_text(root, "model_dir");
     record->config = copy_text(root, "config");
     record->program = copy_text(root, "program");
+    record->directory = copy_text(root, "directory");
+    record->changes = read_changes(root);
     bool ok = bel_json_f64(root, "submitted_at", &record->submitted_at);
     const bel_json_value *arguments = bel_json_member(root, "arguments");
     size_t count = bel_json_length(arguments);
@@ -495,18 +594,20 @@ static bool is_alive(const bel_job_record *record)
 static bel_status *read_record(const char *folder, bel_job_record *record)
 {
     BEL_TRY(read_job(folder, record));
+    read_engine_id(folder, record);
     for (int i = 0; i < 2; i++) {
         BEL_TRY(read_status(folder, record));
         if (bel_job_state_is_final(record->state)) return NULL;
         record->elsewhere = is_elsewhere(record);
         if (record->elsewhere || is_alive(record)) return NULL;
+        if (record->state == BEL_JOB_QUEUED && record->engine_id[0] != '\0')
+            return NULL; // in a queue
     }
     record->state = BEL_JOB_LOST;
     bel_free(record->message);
-    record->message = bel_strf("its supervisor is gone, or the machine was started again; submit "
-                               "it again with --replace, and it goes on from the newest checkpoint "
-                               "in %s",
-                               record->model_dir);
+    record->message = bel_strf("its supervisor is gone, or the machine was started again; belfry "
+                               "jobs resume %s goes on from the newest checkpoint in %s",
+                               record->name, record->model_dir);
     return NULL;
 }
 
@@ -534,7 +635,7 @@ static bel_status *not_found(const char *name)
 bel_status *bel_registry_read(const char *name, bel_job_record **out_record)
 {
     char *folder;
-    BEL_TRY(find_folder(name, &folder));
+    BEL_TRY(bel_registry_folder(name, &folder));
     if (!bel_file_exists(folder)) {
         bel_free(folder);
         return not_found(name);

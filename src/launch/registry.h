@@ -29,13 +29,16 @@ bool bel_job_state_is_final(bel_job_state state);    // neither QUEUED nor RUNNI
 
 typedef struct bel_job_record {
     char *name;
-    char *engine;     // "local"
-    char *folder;     // of the job, in the registry; set by reading
-    char *model_dir;  // "" when the arguments name none
-    char *config;     // path of the cluster file that was submitted, absolute
-    char *cluster;    // what it said then; not set by reading: bel_job_record_cluster
-    char *program;    // of every process, absolute; "": belfry itself
-    char **arguments; // of every process, behind the program's name
+    char *engine;    // "local"
+    char *engine_id; // the engine's own name for the job: Slurm's number; "": it has none
+    char *folder;    // of the job, in the registry; set by reading
+    char *model_dir; // "" when the arguments name none
+    char *config;    // path of the cluster file that was submitted, absolute
+    char *cluster;   // what it said then; not set by reading: bel_job_record_cluster
+    bel_cluster_changes changes; // that win over it
+    char *directory;             // in which it was submitted and its processes run, absolute
+    char *program;               // of every process, absolute; "": belfry itself
+    char **arguments;            // of every process, behind the program's name
     size_t argument_count;
     bel_job_state state;
     int exit_code;
@@ -61,6 +64,10 @@ bel_status *bel_job_record_cluster(const bel_job_record *record,
 // Puts this process into a record: supervisor, started_ticks, boot_id, host, pid_namespace.
 void bel_job_record_set_process(bel_job_record *record);
 
+// Where a job of that name has, or would have, its folder. INVALID_ARGUMENT, FAILED_PRECONDITION as
+// below. Free with bel_free.
+bel_status *bel_registry_folder(const char *name, char **out_folder) BEL_MUST_USE;
+
 // Makes the folder of a new job, with its logs/. Of the record, what was asked counts; the job is
 // QUEUED by this process. ALREADY_EXISTS: the name is taken by a job that has not ended, or may run
 // elsewhere (one that has ended is replaced only with `replace`). INVALID_ARGUMENT: a name must be
@@ -69,13 +76,23 @@ void bel_job_record_set_process(bel_job_record *record);
 // for ten seconds.
 bel_status *bel_registry_add(const bel_job_record *record, bool replace) BEL_MUST_USE;
 
+// Makes a job that has ended, or was lost, QUEUED by this process again, as it was submitted; its
+// logs stay. NOT_FOUND. FAILED_PRECONDITION: it is queued or runs, here or elsewhere.
+bel_status *bel_registry_requeue(const char *name) BEL_MUST_USE;
+
 // Removes the record and the logs of a job that has ended; its model's folder stays. NOT_FOUND.
 // FAILED_PRECONDITION: it is queued or runs, here or elsewhere.
 bel_status *bel_registry_remove(const char *name) BEL_MUST_USE;
 
-// Makes this process the one that runs a QUEUED job, and reads it. FAILED_PRECONDITION: it is not
-// QUEUED.
-bel_status *bel_registry_claim(const char *name, bel_job_record **out_record) BEL_MUST_USE;
+// Makes this process the one that runs a QUEUED job, and reads it. `again`: the engine has started
+// it anew, so a job that was running, lost or stopped begins again, too. FAILED_PRECONDITION: it is
+// in another state.
+bel_status *bel_registry_claim(const char *name, bool again,
+                               bel_job_record **out_record) BEL_MUST_USE;
+
+// Keeps the engine's own name for the job, beside its status: whoever submits it learns the name
+// when the job may have begun to write the status itself.
+bel_status *bel_registry_set_engine_id(const bel_job_record *record, const char *id) BEL_MUST_USE;
 
 // Writes status.json of an existing job.
 bel_status *bel_registry_update(const bel_job_record *record) BEL_MUST_USE;

@@ -37,8 +37,11 @@ typedef struct bel_role_line {
     double time;         // seconds since 1970; 0: it does not say
     bel_str text;        // the message, or the progress as people read it
     bel_progress progress;
-    int64_t lost_pid;     // the master has lost this process; 0: the line says nothing of the kind
-    int64_t crash_signal; // the process crashes (base/crash.h); 0: it does not
+    int64_t lost_pid;    // the master has lost this process; 0: the line says nothing of the kind
+    int64_t carried_pid; // of the process that runs on another host, of which the text is the name;
+                         // 0: as above
+    int64_t carried_signal;          // it was killed by that; 0: as above
+    int64_t crash_signal;            // the process crashes (base/crash.h); 0: it does not
     int64_t crash_step, crash_block; // where; -1: before the first, or not in the input
 } bel_role_line;
 

@@ -36,7 +36,7 @@ static bool any_running(const bel_supervisor *s)
 static void signal_all(bel_supervisor *s, int number)
 {
     for (int i = 0; i < s->child_count; i++)
-        bel_linux_process_signal(&s->children[i].process, number, number == SIGKILL);
+        bel_child_signal(&s->children[i], number, number == SIGKILL);
 }
 
 static void kill_all(bel_supervisor *s)
@@ -171,7 +171,13 @@ static char *describe_end(const bel_supervisor *s, const bel_child *child)
     if (gethostname(host, sizeof host - 1) != 0) memcpy(host, "this host", sizeof "this host");
     bool stuck = child->same_crashes >= MOST_SAME_CRASHES;
     bel_str text = {0};
-    bel_str_printf(&text, "%s (pid %lld on %s) ", child->name, (long long)child->process.pid, host);
+    if (child->away && child->carried_pid == 0) {
+        bel_str_printf(&text, "the way to %s ", child->name);
+    } else {
+        int64_t pid = child->away ? child->carried_pid : child->process.pid;
+        bel_str_printf(&text, "%s (pid %lld on %s) ", child->name, (long long)pid,
+                       child->host != NULL ? child->host : host);
+    }
     if (child->end.signal != 0) {
         bel_str_printf(&text, "was killed by signal %d (%s)", child->end.signal,
                        strsignal(child->end.signal));
@@ -186,6 +192,8 @@ static char *describe_end(const bel_supervisor *s, const bel_child *child)
     }
     if (child->last_error.length > 0) {
         bel_str_printf(&text, ": %s", child->last_error.text);
+    } else if (child->carried_pid == 0 && child->last_words.length > 0) {
+        bel_str_printf(&text, ": %s", child->last_words.text);
     } else {
         bel_str_printf(&text, "; its log is %s", child->log_path);
     }
@@ -297,6 +305,10 @@ static void take_ends(bel_supervisor *s)
         if (!is_running(child)) continue;
         if (!bel_linux_process_wait(&child->process, 0, &child->end)) continue;
         bel_child_read(s, child, true);
+        if (child->input_fd >= 0) close(child->input_fd);
+        child->input_fd = -1;
+        if (child->end.code == 128 + child->carried_signal)
+            child->end.signal = child->carried_signal;
         count_crash(child);
         s->changed = true;
         if (may_restart(s, child)) {
@@ -320,9 +332,21 @@ static void take_ends(bel_supervisor *s)
 
 // --- Time ---------------------------------------------------------------------------------------
 
+// A process on another host that was killed, or its host, says nothing: its place is needed.
+static void give_up_ways(bel_supervisor *s)
+{
+    for (int i = 0; i < s->child_count; i++) {
+        bel_child *child = &s->children[i];
+        if (child->kill_ns == 0 || bel_clock_ns() < child->kill_ns) continue;
+        child->kill_ns = 0;
+        bel_linux_process_signal(&child->process, SIGKILL, true);
+    }
+}
+
 // Kills those that did not end in time. False: not even that helped.
 static bool check_deadline(bel_supervisor *s)
 {
+    give_up_ways(s);
     if (s->ask_ns != 0 && bel_clock_ns() >= s->ask_ns && !s->killing) {
         s->ask_ns = INT64_MAX; // once
         signal_all(s, SIGTERM);
@@ -345,8 +369,9 @@ static int time_left_ms(const bel_supervisor *s)
 {
     int64_t now = bel_clock_ns(), due = now + (int64_t)tick_ms * 1000000;
     for (int i = 0; i < s->child_count; i++) {
-        int64_t restart = s->children[i].restart_ns;
+        int64_t restart = s->children[i].restart_ns, kill = s->children[i].kill_ns;
         if (restart != 0 && restart < due) due = restart;
+        if (kill != 0 && kill < due) due = kill;
     }
     if (s->deadline_ns != 0 && s->deadline_ns < due) due = s->deadline_ns;
     return due > now ? (int)((due - now) / 1000000) + 1 : 0;

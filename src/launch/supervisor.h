@@ -1,5 +1,6 @@
-// The supervisor: the parent of a job's processes on this host. It starts them, shows what they
-// say, and ends when they have ended; it decides nothing about training.
+// The supervisor: the parent of a job's processes. It starts them, on this host or by a way to
+// another one (reach.h), shows what they say, and ends when they have ended; it decides nothing about
+// training.
 //
 // Every child runs the same program with the same arguments, and lives no longer than the
 // supervisor. It gets BELFRY_TASK and BELFRY_SECRET, BELFRY_MODEL_DIR, and BELFRY_LOG_FORMAT, which
@@ -24,10 +25,10 @@
 #ifndef BELFRY_LAUNCH_SUPERVISOR_H
 #define BELFRY_LAUNCH_SUPERVISOR_H
 
-#include "launch/plan.h"
+#include "launch/reach.h"
 
 typedef struct bel_supervisor_config {
-    const bel_plan *plan;   // all processes on this host
+    const bel_plan *plan;
     const char *job;        // name
     const char *program;    // path of the executable
     char *const *arguments; // of every process, the program's name first, NULL at the end
@@ -35,6 +36,8 @@ typedef struct bel_supervisor_config {
     const char *model_dir;  // locked meanwhile; a wish for other workers is left there (scale.h);
                             // NULL: neither
     bool tcp;               // loopback ports in place of unix sockets
+    const bel_reach *reach; // to other hosts; NULL: all processes are on this one
+    const char *folder;     // in which processes on other hosts run
     double grace_secs;      // how long processes have to end by themselves; 0: 15
     // Called about once a second and at every change, from the supervisor's only thread; may be
     // NULL. `json` is the newest progress object of the master, or NULL.

@@ -21,6 +21,12 @@ typedef struct bel_child {
     char name[32];             // "worker 1"
     bel_linux_process process; // its descriptor is -1 when it is not running
     bel_linux_end end;         // once it has run
+    bool away;                 // on another host: `process` is the way there
+    int input_fd;              // to the verb `carry` over there; -1: none
+    int64_t carried_pid;       // of the process there; 0: not known yet
+    int carried_signal;        // that has killed it; 0: none
+    char *host;                // the name of that host; NULL: not known yet
+    int64_t kill_ns;           // when the way is killed, as the process was; 0: it is not
     int error_fd;              // the reading end of its stderr; -1: closed
     int log_fd;                // -1: closed, or given up after a failed write
     char *log_path;
@@ -32,6 +38,7 @@ typedef struct bel_child {
     bool given_up;               // killed too often: the job goes on without it
     bel_str line;                // read, but without its newline so far
     bel_str last_error;          // the message with which it ended
+    bel_str last_words;          // of the way to it: the last line that is not Belfry's
     bel_crash crash, last_crash; // of this incarnation, and of the one before
     int same_crashes;            // so often in a row it crashed like that
 } bel_child;
@@ -71,6 +78,10 @@ typedef struct bel_supervisor {
 
 // Makes the folder of the sockets, the secret, the children's tasks and log files; then starts all.
 bel_status *bel_supervisor_start(bel_supervisor *supervisor) BEL_MUST_USE;
+
+// Sends a signal to a child, with `group` to all that it has started; over there by a line for
+// `carry`. One that is killed over there, and does not end, ends here soon.
+void bel_child_signal(bel_child *child, int number, bool group);
 
 // Starts a child that has ended under its next incarnation.
 bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child) BEL_MUST_USE;

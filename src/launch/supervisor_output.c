@@ -57,14 +57,24 @@ static void take_progress(bel_supervisor *s, const bel_role_line *line, const ch
     s->shown = at_end;
 }
 
+// True for "lost NAME on …": hosts have processes of the same number.
+static bool is_named(const bel_child *child, const char *text)
+{
+    static const char word[] = "lost ";
+    size_t length = strlen(child->name);
+    text += strncmp(text, word, sizeof word - 1) == 0 ? sizeof word - 1 : 0;
+    return strncmp(text, child->name, length) == 0 && text[length] == ' ';
+}
+
 // A process that its master has lost may still be there, stopped or stuck: it is killed, and
-// another takes its place.
-static void end_lost(const bel_supervisor *s, int64_t pid)
+// another takes its place. One that has taken it meanwhile has another number.
+static void end_lost(bel_supervisor *s, const bel_role_line *line)
 {
     for (int i = 0; i < s->child_count; i++) {
-        const bel_child *child = &s->children[i];
-        bool it = child->process.descriptor >= 0 && (int64_t)child->process.pid == pid;
-        if (it) bel_linux_process_signal(&child->process, SIGKILL, true);
+        bel_child *child = &s->children[i];
+        int64_t pid = child->away ? child->carried_pid : child->process.pid;
+        bool it = child->process.descriptor >= 0 && pid == line->lost_pid;
+        if (it && is_named(child, line->text.text)) bel_child_signal(child, SIGKILL, true);
     }
 }
 
@@ -75,7 +85,17 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
     bool is_master = child->task->role == BEL_ROLE_MASTER;
     bel_role_line line;
     bel_role_line_init(&line, bytes, length);
-    if (is_master && line.lost_pid > 0) end_lost(s, line.lost_pid);
+    if (is_master && line.lost_pid > 0) end_lost(s, &line);
+    if (child->away && line.carried_pid > 0) {
+        child->carried_pid = line.carried_pid;
+        bel_free(child->host);
+        child->host = bel_xstrdup(line.text.text);
+    }
+    if (child->away && line.carried_signal > 0) child->carried_signal = (int)line.carried_signal;
+    if (child->away && line.kind == BEL_ROLE_LINE_FOREIGN) {
+        child->last_words.length = 0;
+        bel_str_append(&child->last_words, line.text.text, line.text.length);
+    }
     if (line.crash_signal > 0)
         child->crash = (bel_crash){line.crash_signal, line.crash_step, line.crash_block};
     if (line.kind == BEL_ROLE_LINE_ERROR) { // becomes part of the job's error

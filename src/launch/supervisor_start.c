@@ -8,6 +8,7 @@
 // inherited by masters alone, that of the sockets' folder is held until the folder is removed.
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/linux_host.h"
 #include "base/linux_lock.h"
+#include "base/number.h"
+#include "base/program.h"
 #include "base/secret.h"
+#include "launch/carry.h"
 #include "launch/scale.h"
 #include "launch/sockets.h"
 #include "launch/supervisor_inner.h"
@@ -32,6 +37,8 @@ static void set_address(const bel_supervisor *s, bel_task *task, const char *mas
     task->master_address = bel_xstrdup(master);
     if (task->role == BEL_ROLE_MASTER) {
         task->listen_address = bel_xstrdup(master);
+    } else if (s->config->reach != NULL) {
+        task->listen_address = bel_xstrdup(BEL_TASK_ANY_ADDRESS);
     } else if (s->config->tcp) {
         task->listen_address = bel_xstrdup("127.0.0.1:0");
     } else {
@@ -40,14 +47,34 @@ static void set_address(const bel_supervisor *s, bel_task *task, const char *mas
     }
 }
 
+// This host's address for its own processes, or on the way to the others'.
+static bel_status *find_own_host(const bel_supervisor *s, char **out_host)
+{
+    const bel_reach *reach = s->config->reach;
+    *out_host = reach == NULL ? bel_xstrdup("127.0.0.1") : bel_linux_host_toward(reach->peer);
+    if (*out_host != NULL) return NULL;
+    int length = (int)(strrchr(reach->peer, ':') - reach->peer);
+    return BEL_ERR(BEL_UNAVAILABLE,
+                   "no address of this host is on the way to %.*s, one of the job's hosts; hint: "
+                   "does its name resolve here, and is there a route?",
+                   length, reach->peer);
+}
+
 // The master's port is kept reserved, so that a master started again has the same one.
 static bel_status *set_addresses(bel_supervisor *s)
 {
     char *master;
-    if (s->config->tcp) {
+    if (s->config->tcp || s->config->reach != NULL) {
         int port;
-        BEL_TRY(bel_linux_keep_port(&port, &s->port_fd));
-        master = bel_strf("127.0.0.1:%d", port);
+        char *host;
+        BEL_TRY(find_own_host(s, &host));
+        bel_status *status = bel_linux_keep_port(s->config->reach == NULL, &port, &s->port_fd);
+        master = bel_strf("%s:%d", host, port);
+        bel_free(host);
+        if (status != NULL) {
+            bel_free(master);
+            return status;
+        }
     } else {
         BEL_TRY(bel_sockets_create(&s->folder, &s->folder_lock));
         master = bel_strf("unix:%s/master", s->folder);
@@ -81,13 +108,14 @@ static void set_item(environment *e, const char *item)
     e->items[e->count] = NULL;
 }
 
-// This process's own, then what the cluster file adds, then the task.
-static environment make_environment(const bel_supervisor *s, const bel_task *task)
+// This process's own (on another host, which has one, only what is Belfry's), then what the cluster
+// file adds, then the task.
+static environment make_environment(const bel_supervisor *s, const bel_task *task, bool away)
 {
     environment e = {0};
     const bel_cluster *cluster = s->config->plan->cluster;
     for (char **item = environ; *item != NULL; item++)
-        set_item(&e, *item);
+        if (!away || strncmp(*item, "BELFRY_", strlen("BELFRY_")) == 0) set_item(&e, *item);
     for (size_t i = 0; i < cluster->environment_count; i++)
         set_item(&e, cluster->environment[i]);
     bel_str text = {0};
@@ -129,6 +157,57 @@ static bel_status *open_log(bel_supervisor *s, bel_child *child)
     return child->log_fd >= 0 ? NULL : bel_file_error(errno, "create", child->log_path);
 }
 
+static bel_status *spawn_away(const bel_supervisor *s, bel_child *child, char **words,
+                              char *const *variables, int output, int error)
+{
+    int input[2];
+    char *program;
+    bel_str text = {0};
+    const bel_parcel parcel = {.program = s->config->reach->program,
+                               .arguments = s->config->arguments,
+                               .environment = variables,
+                               .folder = s->config->folder,
+                               .task = child->task};
+    BEL_TRY(bel_program_find(words[0], &program));
+    bel_parcel_write(&parcel, &text);
+    bel_status *status = bel_linux_input_pipe(text.text, text.length, input);
+    if (status == NULL) {
+        bel_linux_spawn spawn = {
+            .program = program, .arguments = words, .standard = {input[0], output, error}};
+        status = bel_linux_process_spawn(&spawn, &child->process);
+        close(input[0]);
+        child->input_fd = input[1];
+    }
+    bel_str_deinit(&text);
+    bel_free(program);
+    return status;
+}
+
+// A master here is given the lock of the model's folder.
+static bel_status *spawn_child(bel_supervisor *s, bel_child *child, int output, int error)
+{
+    const bel_reach *reach = s->config->reach;
+    char **words = reach != NULL ? reach->words(reach, child->task) : NULL;
+    bool gives_lock = words == NULL && child->task->role == BEL_ROLE_MASTER && s->lock > 2;
+    bel_status *status;
+    child->away = words != NULL;
+    child->task->lock = gives_lock ? BEL_LINUX_INHERITED : 0;
+    environment e = make_environment(s, child->task, child->away);
+    if (child->away) {
+        status = spawn_away(s, child, words, e.items, output, error);
+    } else {
+        bel_linux_spawn spawn = {.inherited = gives_lock ? s->lock : 0,
+                                 .program = s->config->program,
+                                 .arguments = s->config->arguments,
+                                 .environment = e.items,
+                                 .standard = {-1, output, error}};
+        status = bel_linux_process_spawn(&spawn, &child->process);
+    }
+    bel_reach_words_free(words);
+    free_environment(&e);
+    return status;
+}
+
 // The writing ends of pipes are the child's alone; a master's stdout is a pipe of its own, other
 // children's is their stderr.
 static bel_status *start_child(bel_supervisor *s, bel_child *child)
@@ -141,23 +220,35 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child)
     bel_status *status = is_master ? bel_linux_pipe(output_ends) : NULL;
     if (status == NULL) {
         if (is_master) s->output_fd = output_ends[0];
-        bool gives_lock = is_master && s->lock > 2;
-        child->task->lock = gives_lock ? BEL_LINUX_INHERITED : 0;
-        environment e = make_environment(s, child->task);
-        bel_linux_spawn spawn = {
-            .inherited = gives_lock ? s->lock : 0,
-            .program = s->config->program,
-            .arguments = s->config->arguments,
-            .environment = e.items,
-            .standard = {-1, is_master ? output_ends[1] : error_ends[1], error_ends[1]},
-        };
-        status = bel_linux_process_spawn(&spawn, &child->process);
-        free_environment(&e);
+        status = spawn_child(s, child, is_master ? output_ends[1] : error_ends[1], error_ends[1]);
     }
     close(error_ends[1]);
     if (output_ends[1] >= 0) close(output_ends[1]);
     child->started_ns = bel_clock_ns();
     return status;
+}
+
+void bel_reach_words_free(char **words)
+{
+    for (size_t i = 0; words != NULL && words[i] != NULL; i++)
+        bel_free(words[i]);
+    bel_free(words);
+}
+
+// A line that does not fit into the pipe has no reader: the way is gone, or it will be.
+void bel_child_signal(bel_child *child, int number, bool group)
+{
+    enum { PATIENCE_NS = 2000000000 };
+    if (!child->away || child->input_fd < 0) {
+        bel_linux_process_signal(&child->process, number, group);
+        return;
+    }
+    char line[32];
+    int length = bel_snprintf(line, sizeof line, "signal %d\n", number);
+    ssize_t wrote = write(child->input_fd, line, (size_t)length);
+    if (number == SIGKILL && child->kill_ns == 0) {
+        child->kill_ns = bel_clock_ns() + (wrote == length ? PATIENCE_NS : 0);
+    }
 }
 
 // A child that never ran keeps its incarnation.
@@ -171,6 +262,11 @@ bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
     child->restart_ns = 0;
     child->end = (bel_linux_end){0};
     child->last_error.length = 0;
+    child->last_words.length = 0;
+    child->carried_pid = child->kill_ns = 0;
+    child->carried_signal = 0;
+    bel_free(child->host);
+    child->host = NULL;
     child->crash = (bel_crash){0};
     if (child->task->role == BEL_ROLE_MASTER) supervisor->output.length = 0; // it begins again
     return start_child(supervisor, child);
@@ -182,7 +278,8 @@ static bel_child *add_child(bel_supervisor *s, bel_task *task)
     s->children =
         bel_xgrow(s->children, &s->child_capacity, (size_t)s->child_count + 1, sizeof *s->children);
     bel_child *child = &s->children[s->child_count++];
-    *child = (bel_child){.task = task, .process.descriptor = -1, .error_fd = -1, .log_fd = -1};
+    *child = (bel_child){
+        .task = task, .process.descriptor = -1, .input_fd = -1, .error_fd = -1, .log_fd = -1};
     task->supervisor = (int64_t)getpid();
     bel_role_text(task->role, task->index, child->name);
     return child;
@@ -239,12 +336,15 @@ void bel_supervisor_clean_up(bel_supervisor *supervisor)
     remove_token(s);
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
+        if (child->input_fd >= 0) close(child->input_fd);
         if (child->error_fd >= 0) close(child->error_fd);
         if (child->log_fd >= 0) close(child->log_fd);
         bel_task_destroy(child->task);
         bel_free(child->log_path);
         bel_str_deinit(&child->line);
         bel_str_deinit(&child->last_error);
+        bel_str_deinit(&child->last_words);
+        bel_free(child->host);
     }
     bel_free(s->children);
     if (s->output_fd >= 0) close(s->output_fd);

@@ -250,7 +250,8 @@ role() { # ROLE INDEX MASTER LISTEN [flags]
 run_fails 1 "no word from ps 0, worker 0 within 3 s" role master 0 "unix:$work/m" "" --model_dir alone
 run_fails 1 "cannot reach the master at unix:$work/none" role ps 0 "unix:$work/none" "unix:$work/p" --model_dir alone
 run_fails 1 "cannot reach the master at no-such-host.invalid:1: its host name does not resolve" \
-    role worker 0 no-such-host.invalid:1 "" --model_dir alone
+    env BELFRY_SECRET=0123456789abcdef0123 bash -c "$(declare -f role belfry); BUILD='$BUILD'; digits=(${digits[*]@Q})
+    role \"\$@\"" - worker 0 no-such-host.invalid:1 "" --model_dir alone
 run_fails 2 "BELFRY_TASK|\"role\" must be" env BELFRY_TASK='{}' "$BUILD/tools/belfry" \
     train_and_evaluate "${digits[@]}" --train_steps 5 --model_dir alone
 

@@ -193,7 +193,7 @@ static void test_kept_port(void **state)
 {
     (void)state;
     int port, keeper;
-    BEL_ASSERT_OK(bel_linux_keep_port(&port, &keeper));
+    BEL_ASSERT_OK(bel_linux_keep_port(true, &port, &keeper));
     for (int i = 0; i < 2; i++) {
         assert_int_equal(listen_at(port, false), -1);
         int server = listen_at(port, true);

@@ -176,14 +176,14 @@ static void test_claim(void **state)
     record->supervisor = process.pid;
     record->started_ticks = bel_linux_start_ticks(process.pid);
     BEL_ASSERT_OK(bel_registry_update(record));
-    BEL_ASSERT_OK(bel_registry_claim("digits", &mine));
+    BEL_ASSERT_OK(bel_registry_claim("digits", false, &mine));
     assert_int_equal(mine->supervisor, getpid());
     bel_linux_process_signal(&process, SIGKILL, false);
     assert_true(bel_linux_process_wait(&process, 60000, &end));
     assert_int_equal(state_of("digits"), BEL_JOB_QUEUED);
     bel_job_record_destroy(mine);
     BEL_ASSERT_OK(bel_registry_update(record)); // by whom it was submitted, which is gone
-    BEL_ASSERT_FAILS(bel_registry_claim("digits", &mine), BEL_FAILED_PRECONDITION, "LOST");
+    BEL_ASSERT_FAILS(bel_registry_claim("digits", false, &mine), BEL_FAILED_PRECONDITION, "LOST");
     bel_job_record_destroy(record);
 }
 

@@ -1,0 +1,16 @@
+// Jobs whose supervisor runs on the host of the submission, detached from the terminal: this
+// program again, with the verb `supervise`, in a session of its own. For the engines local and ssh.
+#ifndef BELFRY_LAUNCH_DETACHED_H
+#define BELFRY_LAUNCH_DETACHED_H
+
+#include "launch/plan.h"
+#include "launch/registry.h"
+
+// As bel_engine.submit and cancel say.
+bel_status *bel_detached_submit(bel_job_record *record, const bel_plan *plan) BEL_MUST_USE;
+bel_status *bel_detached_cancel(const bel_job_record *record) BEL_MUST_USE;
+
+// The job's status says why it never ran.
+void bel_job_record_failure(bel_job_record *record, const bel_status *status);
+
+#endif

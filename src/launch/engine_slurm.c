@@ -1,0 +1,377 @@
+// Engine "slurm": one job of Slurm's, with a component (hetjob) for each role, as roles want
+// different machines. Its batch script is `belfry supervise` on the first node, beside the master;
+// every other process is a step of its own, started by srun, so that one of them can die and be
+// started again, on whatever node has room, while the rest goes on. Slurm's own word for the folder
+// of records must hold: it is on a file system that all nodes see, as is belfry.
+//
+// The script leaves nothing to the nodes' settings: it asks Slurm to keep the job when a node is
+// lost, to run it again when its first node is, and to send SIGTERM a minute before the time limit.
+// Steps do not count memory (--mem=0), as the job's share of a node is for all of them.
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/linux_process.h"
+#include "base/number.h"
+#include "base/program.h"
+#include "launch/detached.h"
+#include "launch/engines.h"
+
+enum { ASK_SECS = 60 };
+
+// --- Components ----------------------------------------------------------------------------------
+
+static const bel_role order[] = {BEL_ROLE_MASTER, BEL_ROLE_PS, BEL_ROLE_WORKER, BEL_ROLE_EVALUATOR};
+enum { ROLES = sizeof order / sizeof order[0] };
+
+// The component of a role, counting those that have processes; how many there are with a role of
+// BEL_ROLE_COUNT.
+static int component_of(const bel_cluster *cluster, bel_role role)
+{
+    int component = 0;
+    for (int i = 0; i < ROLES && order[i] != role; i++)
+        component += cluster->roles[order[i]].count > 0;
+    return component;
+}
+
+// Cores of one process: those of its machine, or one for each of its threads.
+static int cores_of(const bel_plan *plan, bel_role role)
+{
+    int cores = plan->cluster->roles[role].machine.cores;
+    for (int i = 0; i < plan->process_count && cores == 0; i++) {
+        const bel_plan_process *p = &plan->processes[i];
+        if (p->role == role) return p->towers > 1 ? p->towers : 1;
+    }
+    return cores > 0 ? cores : 1;
+}
+
+static int gpus_of(const bel_cluster *cluster, bel_role role)
+{
+    return cluster->slurm.gpus ? cluster->roles[role].machine.devices : 0;
+}
+
+// --- The script ----------------------------------------------------------------------------------
+
+static void write_component(const bel_plan *plan, bel_role role, bel_str *out)
+{
+    const bel_cluster *cluster = plan->cluster;
+    const bel_cluster_role *r = &cluster->roles[role];
+    const bel_cluster_slurm *slurm = &cluster->slurm;
+    int cores = cores_of(plan, role);
+    bel_str_printf(out, "#SBATCH --ntasks=%d --cpus-per-task=%d", r->count, cores);
+    if (r->machine.memory_bytes > 0) {
+        int64_t mib = (r->machine.memory_bytes / cores + (1 << 20) - 1) >> 20;
+        bel_str_printf(out, " --mem-per-cpu=%lldM", (long long)mib);
+    }
+    if (gpus_of(cluster, role) > 0) {
+        bel_str_printf(out, " --gpus-per-task=%d", gpus_of(cluster, role));
+    }
+    for (size_t i = 0; i < r->host_count; i++)
+        bel_str_printf(out, "%s%s", i == 0 ? " --nodelist=" : ",", r->hosts[i]);
+    bel_str_puts(out, "\n#SBATCH --no-kill");
+    if (slurm->partition != NULL) bel_str_printf(out, " --partition=%s", slurm->partition);
+    if (slurm->account != NULL) bel_str_printf(out, " --account=%s", slurm->account);
+    if (slurm->minutes > 0) bel_str_printf(out, " --time=%d", slurm->minutes);
+    for (size_t i = 0; i < slurm->option_count; i++)
+        bel_str_printf(out, " %s", slurm->options[i]);
+    bel_str_puts(out, "\n");
+}
+
+// Words of #SBATCH lines are divided at spaces unless they are quoted.
+static bel_status *check_text(const char *text, const char *what)
+{
+    if (strpbrk(text, "\"'\\\n") == NULL) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s %s: a batch script cannot name it", what, text);
+}
+
+static bel_status *write_script(const bel_job_record *record, const bel_plan *plan, bel_str *out)
+{
+    char folder[4096], *program = bel_linux_program();
+    bel_status *status = getcwd(folder, sizeof folder) != NULL
+                             ? check_text(folder, "folder")
+                             : BEL_ERR(BEL_FAILED_PRECONDITION, "the current folder has no path");
+    if (status == NULL) status = check_text(record->folder, "folder");
+    if (status == NULL) status = check_text(program, "program");
+    bel_str_printf(out,
+                   "#!/bin/sh\n"
+                   "#SBATCH --job-name=%s --export=ALL --requeue --signal=B:TERM@60\n"
+                   "#SBATCH --chdir=\"%s\"\n"
+                   "#SBATCH --output=\"%s/logs/supervisor.log\" --open-mode=append\n",
+                   record->name, folder, record->folder);
+    for (int i = 0; i < ROLES; i++) {
+        if (plan->cluster->roles[order[i]].count == 0) continue;
+        if (i > 0) bel_str_puts(out, "#SBATCH hetjob\n");
+        write_component(plan, order[i], out);
+    }
+    bel_str_printf(out, "exec '%s' supervise %s\n", program, record->name);
+    bel_free(program);
+    return status;
+}
+
+static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
+{
+    return write_script(record, plan, out);
+}
+
+// --- Submitting ----------------------------------------------------------------------------------
+
+// "17", or "17;cluster" where there are several.
+static bel_status *hand_in(const bel_job_record *record, const bel_plan *plan)
+{
+    char *path = bel_path_join(record->folder, "job.sbatch"), *text = NULL;
+    char program[] = "sbatch", parsable[] = "--parsable";
+    char *const arguments[] = {program, parsable, path, NULL};
+    bel_str script = {0};
+    bel_status *status = write_script(record, plan, &script);
+    if (status == NULL) status = bel_file_write_atomic(path, script.text, script.length);
+    if (status == NULL) status = bel_program_ask(arguments, NULL, ASK_SECS, &text);
+    if (status == NULL) {
+        text[strcspn(text, ";\n")] = '\0';
+        status = bel_registry_set_engine_id(record, text);
+    }
+    bel_str_deinit(&script);
+    bel_free(text);
+    bel_free(path);
+    return status;
+}
+
+static bel_status *submit(bel_job_record *record, const bel_plan *plan)
+{
+    bel_status *status = hand_in(record, plan);
+    if (status != NULL) bel_job_record_failure(record, status);
+    return status;
+}
+
+// --- Looking and cancelling ----------------------------------------------------------------------
+
+// Slurm's word for the job's state, such as PENDING; "" where it knows no such job any more. Free
+// with bel_free.
+static bel_status *ask_state(const bel_job_record *record, char **out_state)
+{
+    char program[] = "squeue", quiet[] = "--noheader", form[] = "--format=%T %r", which[] = "--job";
+    char *const arguments[] = {program, quiet, form, which, record->engine_id, NULL};
+    bel_status *status = bel_program_ask(arguments, NULL, ASK_SECS, out_state);
+    bool unknown = status != NULL && strstr(bel_status_message(status), "Invalid job id") != NULL;
+    if (unknown) {
+        bel_status_ignore(status); // it was long ago
+        *out_state = bel_xstrdup("");
+        return NULL;
+    }
+    if (status == NULL) (*out_state)[strcspn(*out_state, "\n")] = '\0'; // of its first component
+    return status;
+}
+
+static void set_message(bel_job_record *record, char *message)
+{
+    bel_free(record->message);
+    record->message = message;
+}
+
+// A job that ended between the two looks says so in its record.
+static bel_status *look(bel_job_record *record)
+{
+    char *state;
+    bel_job_state before = record->state;
+    BEL_TRY(ask_state(record, &state));
+    bool pending = strncmp(state, "PENDING", strlen("PENDING")) == 0;
+    bool gone = state[0] == '\0';
+    if (pending) {
+        record->state = BEL_JOB_QUEUED;
+        set_message(record, bel_strf("Slurm's job %s: %s", record->engine_id, state));
+    }
+    bel_free(state);
+    if (!gone) return NULL;
+    bel_job_record *now;
+    BEL_TRY(bel_registry_read(record->name, &now));
+    bool ended = bel_job_state_is_final(now->state);
+    if (ended) {
+        record->state = now->state;
+        record->exit_code = now->exit_code;
+        record->ended_at = now->ended_at;
+        set_message(record, bel_xstrdup(now->message));
+    } else {
+        record->state = before == BEL_JOB_QUEUED ? BEL_JOB_CANCELLED : BEL_JOB_LOST;
+        set_message(record, bel_strf("Slurm has no job %s any more; belfry jobs resume %s goes on "
+                                     "from the newest checkpoint",
+                                     record->engine_id, record->name));
+    }
+    bel_job_record_destroy(now);
+    return NULL;
+}
+
+// One that waits is taken out of the queue; one that runs is told to end as its supervisor is on
+// this host, so that it saves.
+static bel_status *cancel(const bel_job_record *record)
+{
+    bool waits = record->state == BEL_JOB_QUEUED;
+    if (!waits && record->state != BEL_JOB_RUNNING) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s: there is nothing to cancel",
+                       record->name, bel_job_state_name(record->state));
+    }
+    char program[] = "scancel", *text = NULL;
+    char term[] = "--signal=TERM", batch[] = "--batch";
+    char *const ask[] = {program, term, batch, record->engine_id, NULL};
+    char *const take[] = {program, record->engine_id, NULL};
+    bel_status *status = bel_program_ask(waits ? take : ask, NULL, ASK_SECS, &text);
+    bel_free(text);
+    return status;
+}
+
+// --- The way to the nodes ------------------------------------------------------------------------
+
+typedef struct slurm_reach {
+    bel_reach reach;
+    const bel_plan *plan;
+    char *program; // belfry
+    char *peer;
+} slurm_reach;
+
+static void add(char **words, int *count, char *text)
+{
+    words[(*count)++] = text;
+    words[*count] = NULL;
+}
+
+// A step of one task, wherever the component has room.
+static char **words_of(const bel_reach *reach, const bel_task *task)
+{
+    enum { MOST_WORDS = 20 };
+    const slurm_reach *s = (const slurm_reach *)reach;
+    const bel_cluster *cluster = s->plan->cluster;
+    if (task->role == BEL_ROLE_MASTER) return NULL;
+    static const char *const fixed[] = {"--nodes=1", "--ntasks=1",           "--exact",
+                                        "--mem=0",   "--kill-on-bad-exit=0", "--unbuffered",
+                                        "--quiet"};
+    char **words = bel_xcalloc(MOST_WORDS, sizeof *words);
+    int count = 0, gpus = gpus_of(cluster, task->role);
+    add(words, &count, bel_xstrdup("srun"));
+    if (component_of(cluster, BEL_ROLE_COUNT) > 1) {
+        add(words, &count, bel_strf("--het-group=%d", component_of(cluster, task->role)));
+    }
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+        add(words, &count, bel_xstrdup(fixed[i]));
+    add(words, &count, bel_strf("--cpus-per-task=%d", cores_of(s->plan, task->role)));
+    if (gpus > 0) add(words, &count, bel_strf("--gpus-per-task=%d", gpus));
+    add(words, &count, bel_strf("--job-name=%s-%d", bel_role_name(task->role), task->index));
+    add(words, &count, bel_xstrdup(s->program));
+    add(words, &count, bel_xstrdup("carry"));
+    return words;
+}
+
+static void destroy(bel_reach *reach)
+{
+    slurm_reach *s = (slurm_reach *)reach;
+    bel_free(s->program);
+    bel_free(s->peer);
+    bel_free(s);
+}
+
+// The value of "KEY=value" in a line of words. Free with bel_free; NULL: there is none.
+static char *find_value(const char *line, size_t length, const char *key)
+{
+    size_t key_length = strlen(key);
+    for (size_t i = 0; i + key_length < length; i++) {
+        bool begins = i == 0 || line[i - 1] == ' ';
+        if (!begins || strncmp(line + i, key, key_length) != 0) continue;
+        const char *value = line + i + key_length;
+        return bel_xstrndup(value, strcspn(value, " \n"));
+    }
+    return NULL;
+}
+
+// All nodes of the job, as a list for scontrol. Free with bel_free.
+static bel_status *list_nodes(int components, char **out_list)
+{
+    bel_str list = {0};
+    for (int c = 0; c < components; c++) {
+        char name[64] = "SLURM_JOB_NODELIST";
+        if (components > 1) bel_snprintf(name, sizeof name, "SLURM_JOB_NODELIST_HET_GROUP_%d", c);
+        const char *nodes = getenv(name);
+        if (nodes == NULL) {
+            bel_str_deinit(&list);
+            return BEL_ERR(BEL_FAILED_PRECONDITION,
+                           "environment variable %s is not set: a job of Slurm's is supervised by "
+                           "its batch script alone",
+                           name);
+        }
+        bel_str_printf(&list, "%s%s", c > 0 ? "," : "", nodes);
+    }
+    *out_list = list.text;
+    return NULL;
+}
+
+// The address of a node that is not this one, as Slurm knows it: names of nodes need not be those of
+// hosts. Where there is no other, this one's.
+static bel_status *find_peer(int components, char **out_peer)
+{
+    char *nodes = NULL, *text = NULL, *address = NULL;
+    BEL_TRY(list_nodes(components, &nodes));
+    char program[] = "scontrol", line[] = "--oneliner", show_word[] = "show", node[] = "node";
+    char *const arguments[] = {program, line, show_word, node, nodes, NULL};
+    const char *own = getenv("SLURMD_NODENAME");
+    bel_status *status = bel_program_ask(arguments, NULL, ASK_SECS, &text);
+    for (const char *at = text; at != NULL && *at != '\0'; at += strspn(at, "\n")) {
+        size_t length = strcspn(at, "\n");
+        char *name = find_value(at, length, "NodeName="),
+             *its = find_value(at, length, "NodeAddr=");
+        bool other = name != NULL && (own == NULL || strcmp(name, own) != 0);
+        bool wanted = its != NULL && (address == NULL || other);
+        if (wanted) {
+            bel_free(address);
+            address = its;
+        } else {
+            bel_free(its);
+        }
+        bel_free(name);
+        if (other && wanted) break;
+        at += length;
+    }
+    if (status == NULL && address == NULL) {
+        status = BEL_ERR(BEL_ABORTED, "scontrol names no address of %s", nodes);
+    }
+    if (status == NULL) *out_peer = bel_strf("%s:6818", address); // the port counts for nothing
+    bel_free(address);
+    bel_free(text);
+    bel_free(nodes);
+    return status;
+}
+
+static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel_reach **out_reach)
+{
+    char *peer;
+    BEL_TRY(find_peer(component_of(plan->cluster, BEL_ROLE_COUNT), &peer));
+    slurm_reach *s = bel_xcalloc(1, sizeof *s);
+    *s = (slurm_reach){
+        .reach = {.words = words_of,
+                  .destroy = destroy,
+                  .peer = peer,
+                  .program = record->program,
+                  .most_workers = plan->worker_count},
+        .plan = plan,
+        .program = bel_linux_program(),
+        .peer = peer,
+    };
+    *out_reach = &s->reach;
+    return NULL;
+}
+
+// --- The engine ----------------------------------------------------------------------------------
+
+static bel_status *check(const bel_cluster *cluster)
+{
+    (void)cluster; // hosts are nodes, and Slurm knows which there are
+    return NULL;
+}
+
+const bel_engine bel_engine_slurm = {
+    .name = "slurm",
+    .description = "a job of Slurm's, with a component for each role",
+    .check = check,
+    .show = show,
+    .submit = submit,
+    .cancel = cancel,
+    .look = look,
+    .reach = reach,
+};

@@ -1,0 +1,372 @@
+// Engine "ssh": the supervisor and the master on the host of the submission, other processes on the
+// hosts that the cluster file names, reached by ssh as the user's own configuration says. Nothing
+// waits there beforehand. Before a job starts, belfry and the program of its processes are looked
+// for on each host: at the same path (a shared file system), or as a copy of an earlier job, and
+// else copied. All are told apart by SHA-256, so nobody ever runs another one.
+//
+// $HOME/.cache/belfry/DIGEST/NAME is that file over there, or a link to it. The words for a host are
+// a shell's, as sshd hands them to one.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/linux_host.h"
+#include "base/linux_process.h"
+#include "base/log.h"
+#include "base/program.h"
+#include "base/thread.h"
+#include "launch/detached.h"
+#include "launch/engines.h"
+
+enum { DIGEST_TEXT = 65, LOOK_SECS = 60, COPY_SECS = 600, MOST_FILES = 2 };
+
+// A file that hosts need.
+typedef struct file {
+    char *path; // here
+    const char *name;
+    char digest[DIGEST_TEXT];
+} file;
+
+typedef struct ssh_reach {
+    bel_reach reach;
+    const bel_plan *plan;
+    char *peer, *program;   // texts of `reach`
+    file files[MOST_FILES]; // belfry, and the program of the job's processes if that is another
+    int file_count;
+} ssh_reach;
+
+// --- Words ---------------------------------------------------------------------------------------
+
+typedef struct words {
+    char **items; // NULL at the end
+    size_t count, capacity;
+} words;
+
+static void add(words *w, const char *text)
+{
+    w->items = bel_xgrow(w->items, &w->capacity, w->count + 2, sizeof *w->items);
+    w->items[w->count++] = bel_xstrdup(text);
+    w->items[w->count] = NULL;
+}
+
+// BELFRY_SSH is another program that takes ssh's words.
+static const char *ssh_program(void)
+{
+    const char *program = getenv("BELFRY_SSH");
+    return program != NULL && program[0] != '\0' ? program : "ssh";
+}
+
+// A connection whose other side is gone is noticed after 15 s; nobody is asked for a password.
+static void add_ssh(words *w, const char *host, const char *command)
+{
+    static const char *const options[] = {"-T",
+                                          "-o",
+                                          "BatchMode=yes",
+                                          "-o",
+                                          "ConnectTimeout=10",
+                                          "-o",
+                                          "ServerAliveInterval=5",
+                                          "-o",
+                                          "ServerAliveCountMax=3"};
+    add(w, ssh_program());
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        add(w, options[i]);
+    add(w, "--");
+    add(w, host);
+    add(w, command);
+}
+
+// In single quotes for a shell.
+static void quote(const char *text, bel_str *out)
+{
+    bel_str_puts(out, "'");
+    for (; *text != '\0'; text++) {
+        if (*text == '\'') {
+            bel_str_puts(out, "'\\''");
+        } else {
+            bel_str_append(out, text, 1);
+        }
+    }
+    bel_str_puts(out, "'");
+}
+
+static char **words_of(const bel_reach *reach, const bel_task *task)
+{
+    const ssh_reach *s = (const ssh_reach *)reach;
+    const char *host = bel_plan_host(s->plan, task->role, task->index);
+    if (host == NULL || bel_linux_host_is_here(host)) return NULL;
+    words w = {0};
+    char *command =
+        bel_strf("exec \"$HOME/.cache/belfry/%s/%s\" carry", s->files[0].digest, s->files[0].name);
+    add_ssh(&w, host, command);
+    bel_free(command);
+    return w.items;
+}
+
+// --- Files ---------------------------------------------------------------------------------------
+
+static bel_status *read_digest(file *f)
+{
+    char *text, program[] = "sha256sum", mark[] = "--";
+    char *const arguments[] = {program, mark, f->path, NULL};
+    BEL_TRY(bel_program_ask(arguments, NULL, LOOK_SECS, &text));
+    const char *digits = text[0] == '\\' ? text + 1 : text; // of a path with odd characters
+    bool good = strspn(digits, "0123456789abcdef") == DIGEST_TEXT - 1;
+    if (good) memcpy(f->digest, digits, DIGEST_TEXT - 1);
+    bel_free(text);
+    return good ? NULL : BEL_ERR(BEL_ABORTED, "sha256sum of %s: expected 64 digits", f->path);
+}
+
+static bel_status *add_file(ssh_reach *s, char *path)
+{
+    file *f = &s->files[s->file_count++];
+    const char *slash = strrchr(path, '/');
+    f->path = path;
+    f->name = slash != NULL ? slash + 1 : path;
+    return read_digest(f);
+}
+
+// For a shell: f is the file's place over there, is() whether a path has its bytes.
+static void write_place(const file *f, bel_str *out)
+{
+    bel_str_printf(out, "d=\"$HOME/.cache/belfry/%s\"; f=\"$d\"/", f->digest);
+    quote(f->name, out);
+    bel_str_printf(out,
+                   "; is() { [ -x \"$1\" ] && [ \"$(sha256sum <\"$1\" | cut -c 1-64)\" = %s ]; }; ",
+                   f->digest);
+}
+
+// What `command` says on the host; with `input` its standard input is that file.
+static bel_status *ask_host(const char *host, const char *command, const char *input, int secs,
+                            char **out_text)
+{
+    words w = {0};
+    if (input != NULL) {
+        add(&w, "sh");
+        add(&w, "-c");
+        add(&w, "exec \"$@\" <\"$0\"");
+        add(&w, input);
+    }
+    add_ssh(&w, host, command);
+    bel_status *status = bel_program_ask(w.items, NULL, secs, out_text);
+    bel_reach_words_free(w.items);
+    return status;
+}
+
+static bel_status *copy(const file *f, const char *host)
+{
+    bel_str command = {0};
+    char *text = NULL;
+    write_place(f, &command);
+    bel_str_puts(&command,
+                 "umask 077; mkdir -p \"$d\" && cat >\"$f.$$\" && chmod 700 \"$f.$$\" && "
+                 "is \"$f.$$\" && mv -f \"$f.$$\" \"$f\" || { rm -f \"$f.$$\"; exit 1; }");
+    bel_log_write(BEL_LOG_INFO, "%s is copied to %s", f->path, host);
+    bel_status *status = ask_host(host, command.text, f->path, COPY_SECS, &text);
+    bel_str_deinit(&command);
+    bel_free(text);
+    return status;
+}
+
+// A copy, or the same path over there.
+static bel_status *make_ready(const file *f, const char *host)
+{
+    bel_str command = {0};
+    char *text = NULL;
+    write_place(f, &command);
+    bel_str_puts(&command, "if is \"$f\"; then :; elif is ");
+    quote(f->path, &command);
+    bel_str_puts(&command, "; then mkdir -p \"$d\" && ln -sfn ");
+    quote(f->path, &command);
+    bel_str_puts(&command, " \"$f\"; else echo missing; fi");
+    bel_status *status = ask_host(host, command.text, NULL, LOOK_SECS, &text);
+    bool missing = status == NULL && strstr(text, "missing") != NULL;
+    bel_str_deinit(&command);
+    bel_free(text);
+    return missing ? copy(f, host) : status;
+}
+
+// --- Hosts ---------------------------------------------------------------------------------------
+
+typedef struct preparation {
+    const ssh_reach *s;
+    const char *host;
+    pthread_t thread;
+    bool started;
+    bel_status *status;
+} preparation;
+
+static void *prepare(void *argument)
+{
+    preparation *p = argument;
+    for (int i = 0; i < p->s->file_count && p->status == NULL; i++)
+        p->status = make_ready(&p->s->files[i], p->host);
+    return NULL;
+}
+
+// The hosts of the cluster that are others than this one, each once. Free the list with bel_free.
+static const char **other_hosts(const bel_cluster *cluster, size_t *out_count)
+{
+    size_t most = 0, count = 0;
+    for (int r = 0; r < BEL_ROLE_COUNT; r++)
+        most += cluster->roles[r].host_count;
+    const char **hosts = bel_xcalloc(most + 1, sizeof *hosts);
+    for (int r = 0; r < BEL_ROLE_COUNT; r++) {
+        for (size_t i = 0; i < cluster->roles[r].host_count; i++) {
+            const char *host = cluster->roles[r].hosts[i];
+            bool known = bel_linux_host_is_here(host);
+            for (size_t k = 0; k < count && !known; k++)
+                known = strcmp(hosts[k], host) == 0;
+            if (!known) hosts[count++] = host;
+        }
+    }
+    *out_count = count;
+    return hosts;
+}
+
+// All at once: each takes as long as a connection.
+static bel_status *prepare_all(const ssh_reach *s, const char *const *hosts, size_t count)
+{
+    preparation *all = bel_xcalloc(count + 1, sizeof *all);
+    bel_status *status = NULL;
+    for (size_t i = 0; i < count; i++) {
+        all[i] = (preparation){.s = s, .host = hosts[i]};
+        bel_status *start = bel_thread_start(&all[i].thread, prepare, &all[i]);
+        all[i].started = start == NULL;
+        if (status == NULL) {
+            status = start;
+        } else {
+            bel_status_ignore(start); // the first counts
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].started) pthread_join(all[i].thread, NULL);
+        if (status == NULL && all[i].status != NULL) {
+            status = bel_status_wrap(all[i].status, __FILE__, __LINE__,
+                                     "host %s cannot be made ready by %s", hosts[i], ssh_program());
+        } else {
+            bel_status_ignore(all[i].status); // the first counts
+        }
+    }
+    bel_free(all);
+    return status;
+}
+
+// What the user's ssh takes a name for, which may be an alias: its "hostname" as ssh -G says.
+static char *find_peer(const char *host)
+{
+    char *text = NULL, option[] = "-G", mark[] = "--";
+    char *program = bel_xstrdup(ssh_program()), *name = bel_xstrdup(host);
+    char *const arguments[] = {program, option, mark, name, NULL};
+    static const char key[] = "hostname ";
+    bel_status_ignore(bel_program_ask(arguments, NULL, LOOK_SECS, &text)); // then the name itself
+    const char *at = text;
+    while (at != NULL && strncmp(at, key, sizeof key - 1) != 0) {
+        at = strchr(at, '\n');
+        if (at != NULL) at++;
+    }
+    const char *user = strrchr(host, '@');
+    const char *found = at != NULL ? at + sizeof key - 1 : user != NULL ? user + 1 : host;
+    int length = (int)strcspn(found, "\n");
+    bool colons = memchr(found, ':', (size_t)length) != NULL;
+    char *peer = bel_strf("%s%.*s%s:22", colons ? "[" : "", length, found, colons ? "]" : "");
+    bel_free(text);
+    bel_free(program);
+    bel_free(name);
+    return peer;
+}
+
+static void destroy(bel_reach *reach)
+{
+    ssh_reach *s = (ssh_reach *)reach;
+    for (int i = 0; i < s->file_count; i++)
+        bel_free(s->files[i].path);
+    bel_free(s->peer);
+    bel_free(s->program);
+    bel_free(s);
+}
+
+static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel_reach **out_reach)
+{
+    size_t count;
+    const char **hosts = other_hosts(plan->cluster, &count);
+    ssh_reach *s = bel_xcalloc(1, sizeof *s);
+    s->reach = (bel_reach){.words = words_of, .destroy = destroy};
+    s->plan = plan;
+    bel_status *status = add_file(s, bel_linux_program());
+    if (status == NULL && record->program[0] != '\0') {
+        status = add_file(s, bel_xstrdup(record->program));
+    }
+    if (status == NULL) status = prepare_all(s, hosts, count);
+    if (status == NULL) {
+        const file *last = &s->files[s->file_count - 1];
+        s->peer = find_peer(hosts[0]);
+        s->program = s->file_count > 1 ? bel_strf("~/.cache/belfry/%s/%s", last->digest, last->name)
+                                       : bel_xstrdup("");
+        s->reach.peer = s->peer;
+        s->reach.program = s->program;
+        *out_reach = &s->reach;
+    } else {
+        destroy(&s->reach);
+    }
+    bel_free(hosts);
+    return status;
+}
+
+// --- The engine ----------------------------------------------------------------------------------
+
+static bel_status *check(const bel_cluster *cluster)
+{
+    size_t count;
+    const bel_cluster_role *master = &cluster->roles[BEL_ROLE_MASTER];
+    if (master->host_count > 0 && !bel_linux_host_is_here(master->hosts[0])) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: with ssh the master runs on the host of the submission, and its host "
+                       "is %s; leave it out, or submit the job there",
+                       cluster->source, master->hosts[0]);
+    }
+    bel_free(other_hosts(cluster, &count));
+    if (count > 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "%s: expected hosts of workers or parameter servers other than this one, which "
+                   "ssh reaches; hint: workers: {count: 2, hosts: [a, b]}",
+                   cluster->source);
+}
+
+static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
+{
+    char digest[] = "DIGEST";
+    ssh_reach s = {.plan = plan, .files = {{.name = "belfry"}}, .file_count = 1};
+    memcpy(s.files[0].digest, digest, sizeof digest);
+    bel_str_printf(out, "here, detached: belfry supervise %s\n", record->name);
+    for (int i = 0; i < plan->process_count; i++) {
+        const bel_plan_process *p = &plan->processes[i];
+        const bel_task task = {.role = p->role, .index = p->index};
+        char **command = words_of(&s.reach, &task), name[32];
+        if (command == NULL) continue;
+        bel_str_printf(out, "%s:", bel_role_text(p->role, p->index, name));
+        for (size_t k = 0; command[k] != NULL; k++) {
+            bel_str_puts(out, " ");
+            bool plain = strpbrk(command[k], " \"'$") == NULL;
+            if (plain) {
+                bel_str_puts(out, command[k]);
+            } else {
+                quote(command[k], out);
+            }
+        }
+        bel_str_puts(out, "\n");
+        bel_reach_words_free(command);
+    }
+    return NULL;
+}
+
+const bel_engine bel_engine_ssh = {
+    .name = "ssh",
+    .description = "processes on the hosts of the cluster file, reached by ssh",
+    .check = check,
+    .show = show,
+    .submit = bel_detached_submit,
+    .cancel = bel_detached_cancel,
+    .reach = reach,
+};
