@@ -133,7 +133,7 @@ static bel_status *check_secret(const bel_task *task)
         int host = (int)(strrchr(address, ':') - address);
         return BEL_ERR(BEL_INVALID_ARGUMENT, BEL_SECRET_MISSING, host, address, address + host + 1);
     }
-    if (!tls) {
+    if (!tls && task->role == BEL_ROLE_MASTER) { // once is enough
         bel_log_write(BEL_LOG_WARN,
                       "without TLS the job's secret, parameters and gradients go to %s in clear: "
                       "use a network that only this job's hosts can see, or TLS (`belfry certs`)",

@@ -26,7 +26,7 @@ enum {
     MOST_PARCEL = 16 << 20, // bytes
     MOST_ITEMS = 65536,     // arguments, or variables
     PARCEL_SECS = 60,       // until it has come
-    GRACE_SECS = 60,        // to end without a supervisor
+    GRACE_SECS = 30,        // to end without a supervisor
 };
 
 // --- The parcel ----------------------------------------------------------------------------------
@@ -212,7 +212,6 @@ static void watch(bel_linux_process *process, bel_str *text, int signals, int *o
                 obey(line, process);
             heard = heard && text->length < 4096;
             if (!heard) {
-                bel_linux_process_signal(process, SIGTERM, false);
                 kill_ns = bel_clock_ns() + GRACE_SECS * INT64_C(1000000000);
             }
         }

@@ -6,6 +6,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -173,7 +174,7 @@ static char *describe_end(const bel_supervisor *s, const bel_child *child)
     bel_str text = {0};
     if (child->away && child->carried_pid == 0) {
         bel_str_printf(&text, "the way to %s ", child->name);
-    } else {
+    } else { // its own number, also where it is on another host
         int64_t pid = child->away ? child->carried_pid : child->process.pid;
         bel_str_printf(&text, "%s (pid %lld on %s) ", child->name, (long long)pid,
                        child->host != NULL ? child->host : host);
@@ -221,6 +222,33 @@ static void plan_restart(bel_supervisor *s, bel_child *child)
     bel_log_write(BEL_LOG_WARN, "%s: it is started again (%d of %d times)", what, child->restarts,
                   s->config->plan->cluster->restarts);
     bel_free(what);
+}
+
+// The way to another host ended before the process was there: it is tried again for as long as the
+// master waits for it. What the process or its program says is an error of its own.
+static bool is_unreached(const bel_supervisor *s, const bel_child *child)
+{
+    enum { NOT_RUN = 126, NOT_FOUND = 127 }; // a shell's
+    int code = child->end.code;
+    return child->away && child->carried_pid == 0 && code != 0 && code != NOT_RUN &&
+           code != NOT_FOUND && child->last_error.length == 0 && !child->let_go && goes_on(s);
+}
+
+// After 0.2 s, so that a way that heals is found soon; from the sixtieth attempt on after 5 s. The
+// same words are said once. What was logged of the attempt has been shown.
+static void plan_attempt(bel_child *child)
+{
+    enum { PAUSE_NS = 200000000, SOON = 60 };
+    const int64_t late_ns = INT64_C(5000000000);
+    child->restart_ns = bel_clock_ns() + (child->attempts < SOON ? PAUSE_NS : late_ns);
+    child->attempts++;
+    (void)remove(child->log_path); // one that stays says the same
+    const char *why = child->last_words.length > 0 ? child->last_words.text : "it says nothing";
+    if (child->why_unreached != NULL && strcmp(why, child->why_unreached) == 0) return;
+    bel_free(child->why_unreached);
+    child->why_unreached = bel_xstrdup(why);
+    bel_log_write(BEL_LOG_WARN, "the way to %s ended with exit code %d: %s; it is tried again",
+                  child->name, child->end.code, why);
 }
 
 // Killed too often, but the job may go on without it.
@@ -281,8 +309,15 @@ static const bel_child *find_cause(const bel_supervisor *s)
 static char *describe_cause(const bel_supervisor *s, const bel_child *child)
 {
     bool told = child->task->role == BEL_ROLE_MASTER && child->last_error.length > 0;
-    return told && child->end.signal == 0 ? bel_xstrdup(child->last_error.text)
-                                          : describe_end(s, child);
+    if (!told || child->end.signal != 0) return describe_end(s, child);
+    bel_str text = {0};
+    bel_str_puts(&text, child->last_error.text);
+    for (int i = 0; i < s->child_count; i++) { // a master does not know why nobody came
+        const bel_child *other = &s->children[i];
+        if (other->why_unreached == NULL || other->carried_pid != 0) continue;
+        bel_str_printf(&text, "; the way to %s: %s", other->name, other->why_unreached);
+    }
+    return text.text;
 }
 
 // Without the master all others are to end: by themselves, when asked, or killed.
@@ -311,6 +346,10 @@ static void take_ends(bel_supervisor *s)
             child->end.signal = child->carried_signal;
         count_crash(child);
         s->changed = true;
+        if (is_unreached(s, child)) {
+            plan_attempt(child);
+            continue;
+        }
         if (may_restart(s, child)) {
             if (child->task->role == BEL_ROLE_MASTER) bel_supervisor_read_output(s, true);
             plan_restart(s, child);

@@ -78,6 +78,12 @@ static void end_lost(bel_supervisor *s, const bel_role_line *line)
     }
 }
 
+// Why there is no way to a process is said once, when the way has ended.
+static bool is_there(const bel_child *child)
+{
+    return !child->away || child->carried_pid != 0;
+}
+
 // The master's lines are all shown; of others' only warnings and errors. The error that ends a
 // process is kept for the job's message instead.
 static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, size_t length)
@@ -88,6 +94,7 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
     if (is_master && line.lost_pid > 0) end_lost(s, &line);
     if (child->away && line.carried_pid > 0) {
         child->carried_pid = line.carried_pid;
+        child->attempts = 0;
         bel_free(child->host);
         child->host = bel_xstrdup(line.text.text);
     }
@@ -103,7 +110,7 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
         bel_str_append(&child->last_error, line.text.text, line.text.length);
     } else if (line.kind == BEL_ROLE_LINE_PROGRESS) {
         if (is_master) take_progress(s, &line, bytes, length);
-    } else if (is_master || line.level <= BEL_LOG_WARN) {
+    } else if ((is_master || line.level <= BEL_LOG_WARN) && is_there(child)) {
         bel_str text = {0};
         if (bel_log_get_format() == BEL_LOG_JSON) {
             bel_role_line_write_json(&line, bytes, length, child->name, &text);

@@ -344,6 +344,7 @@ void bel_supervisor_clean_up(bel_supervisor *supervisor)
         bel_str_deinit(&child->line);
         bel_str_deinit(&child->last_error);
         bel_str_deinit(&child->last_words);
+        bel_free(child->why_unreached);
         bel_free(child->host);
     }
     bel_free(s->children);
