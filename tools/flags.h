@@ -27,6 +27,7 @@ enum {
     BEL_VERB_NEW = 1 << 18,
     BEL_VERB_EXPERIMENT = 1 << 19,
     BEL_VERB_LOCAL_RANKS = 1 << 20,
+    BEL_VERB_CERTS = 1 << 21,
 };
 
 // All flags at their defaults, for the verb of that bit. Free with bel_options_destroy.
