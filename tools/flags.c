@@ -182,6 +182,8 @@ static const bel_option table[] = {
     {"rank_count", INT, BEL_VERB_LOCAL_RANKS, "2", "[1, 64]", "ranks", CLUSTER,
      "How often the program is started; each is told which rank it is.", NULL},
     {"dry_run", BOOL, LOCAL, "false", NULL, NULL, CLUSTER, "Print the plan of processes, and end.", NULL},
+    {"cluster", STRING, BEL_VERB_DOCTOR, "", NULL, "FILE", CLUSTER,
+     "cluster.yaml: check this host, and by ssh the others, for a job of it.", NULL},
     {"hosts", STRINGS, CERTS, "", NULL, "HOST", CLUSTER,
      "Names and addresses by which the job's processes are called; without it this host's name. The loopback's "
      "come along.", NULL},

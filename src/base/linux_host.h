@@ -1,11 +1,25 @@
-// Names of hosts.
+// Names of hosts, and which of them is this one.
 #ifndef BELFRY_BASE_LINUX_HOST_H
 #define BELFRY_BASE_LINUX_HOST_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 // True when the host of "host:port" or "[address]:port" has an address, and for "unix:path". Asks
 // the name service, which may take seconds.
 bool bel_linux_host_is_known(const char *address);
+
+// What the name service says of a host.
+typedef struct bel_linux_host {
+    const char *name;  // in: a name or an address, without port and brackets
+    char address[64];  // the first that it has; "": none was found
+    char problem[128]; // why none was found; "" otherwise
+    bool is_here;      // it is this host: one of its addresses is, or the name is this host's own
+    bool is_loopback;  // that address is one that means this host to every host
+} bel_linux_host;
+
+// Asks for all of them at once and returns after `timeout_ms` at the latest; a name for which there
+// is no answer by then has that as its problem.
+void bel_linux_hosts_find(bel_linux_host *hosts, size_t count, int timeout_ms);
 
 #endif
