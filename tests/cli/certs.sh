@@ -120,4 +120,19 @@ steps=$(python3 -c 'import json; print(json.load(open("out.txt"))["step"])')
 run_ok belfry local train --distributed --job_dir plain -- "${digits[@]}" "${settings[@]}" --train_steps "$steps"
 equal "digest over TLS" "$(digest secured)" "$(digest plain)"
 check "nothing is left" nothing_left
+
+# A certificate of the right authority that does not name the address that is called: nobody comes together.
+cp -r job elsewhere
+openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=x -keyout elsewhere/host.key \
+    -out x.csr 2>/dev/null
+openssl x509 -req -in x.csr -CA job/ca.pem -CAkey job/ca.key -CAcreateserial -days 2 \
+    -extfile <(echo subjectAltName=DNS:elsewhere,IP:127.0.0.2) -out elsewhere/host.pem 2>/dev/null
+chmod 600 elsewhere/host.key
+{
+    echo 'limits: {join_timeout: 2, restarts: 0}'
+    sed 's|job/|elsewhere/|g' tls.yaml
+} >elsewhere.yaml
+run_fails 1 "names the address by which it is called" belfry local train --config elsewhere.yaml --tcp \
+    --job_dir never -- "${digits[@]}" --train_steps 5
+check "nothing is left of it" nothing_left
 finish
