@@ -200,6 +200,13 @@ void bel_peers_ask(const char *program, bel_peer *peers, size_t count, const cha
 
 // --- What came back -----------------------------------------------------------------------------
 
+// What another host has printed goes to a terminal: no bytes of it may steer that.
+static void make_plain(char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
+}
+
 bool bel_peer_value(const bel_peer *peer, const char *name, char *out_value, size_t size)
 {
     char *begin = bel_strf(BEL_PEERS_WORD "%s ", name);
@@ -212,6 +219,7 @@ bool bel_peer_value(const bel_peer *peer, const char *name, char *out_value, siz
     if (line != NULL) {
         line += length;
         bel_snprintf(out_value, size, "%.*s", (int)strcspn(line, "\r\n"), line);
+        make_plain(out_value);
     }
     bel_free(begin);
     return line != NULL;
@@ -233,6 +241,7 @@ const char *bel_peer_problem(const bel_peer *peer, char text[160])
         begin--;
     if (end > begin) {
         bel_snprintf(text, SIZE, "%.*s", (int)(end - begin), all + begin);
+        make_plain(text);
     } else {
         bel_snprintf(text, SIZE, "it ended with exit code %d and said nothing", peer->code);
     }

@@ -2,8 +2,10 @@
 // something has failed, since it may block for seconds. An address without a port is taken as
 // known, as unix sockets are. A name service that is away looks like a name that does not exist.
 //
-// Many names are asked for by getaddrinfo_a, whose threads wait side by side. A request that is
-// still under way when the time is over belongs to that thread, and its memory is left to it.
+// Many names are asked for by threads of their own, which take one after another. A thread that is
+// still under way when the time is over is left to itself, so what it writes to is shared, and ends
+// with the last who has it. (glibc's getaddrinfo_a would do the same, but gai_suspend leaves a
+// pointer to its caller's stack with requests that end as it returns: the process dies of it.)
 #define _GNU_SOURCE
 #include "base/linux_host.h"
 
@@ -18,6 +20,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/number.h"
+#include "base/thread.h"
 
 bool bel_linux_host_is_known(const char *address)
 {
@@ -97,75 +100,120 @@ static void take_answer(bel_linux_host *host, const struct addrinfo *list,
 
 // --- Asking -------------------------------------------------------------------------------------
 
-typedef struct request {
-    struct gaicb *item; // freed but where it is left to a thread
-    struct addrinfo *hints;
-    char *name;
-} request;
+// What the asking thread and those that ask for it share.
+typedef struct inquiry {
+    pthread_mutex_t mutex; // for all below
+    pthread_cond_t cond;   // one more is known
+    int holders;
+    size_t count, next, known_count; // names; the first that nobody has begun with; answers
+    char **names;
+    bel_linux_host *answers; // without names
+    bool *known;
+} inquiry;
 
-static request make_request(const char *name)
+static inquiry *create_inquiry(const bel_linux_host *hosts, size_t count)
 {
-    request r = {bel_xcalloc(1, sizeof *r.item), bel_xcalloc(1, sizeof *r.hints),
-                 bel_xstrdup(name)};
-    r.hints->ai_socktype = SOCK_STREAM; // each address once
-    r.item->ar_name = r.name;
-    r.item->ar_request = r.hints;
-    return r;
+    inquiry *q = bel_xcalloc(1, sizeof *q);
+    bel_cond_init(&q->cond);
+    pthread_mutex_init(&q->mutex, NULL);
+    q->holders = 1;
+    q->count = count;
+    q->names = bel_xcalloc(count, sizeof *q->names);
+    q->answers = bel_xcalloc(count, sizeof *q->answers);
+    q->known = bel_xcalloc(count, sizeof *q->known);
+    for (size_t i = 0; i < count; i++)
+        q->names[i] = bel_xstrdup(hosts[i].name);
+    return q;
 }
 
-static void end_request(request *r, bel_linux_host *host, const struct ifaddrs *interfaces,
-                        int timeout_ms)
+// Gives the mutex, which the caller has, back; the last holder frees.
+static void leave_locked(inquiry *q)
 {
-    int error = gai_error(r->item);
-    if (error == EAI_INPROGRESS) {
-        bel_snprintf(host->problem, sizeof host->problem,
-                     "the name service has not answered within %d s", timeout_ms / 1000);
-        if (gai_cancel(r->item) != EAI_CANCELED) return; // a thread has it
-    } else if (error != 0) {
-        bel_snprintf(host->problem, sizeof host->problem, "%s", gai_strerror(error));
-    } else {
-        take_answer(host, r->item->ar_result, interfaces);
-        freeaddrinfo(r->item->ar_result);
+    bool last = --q->holders == 0;
+    pthread_mutex_unlock(&q->mutex);
+    if (!last) return;
+    for (size_t i = 0; i < q->count; i++)
+        bel_free(q->names[i]);
+    bel_free(q->names);
+    bel_free(q->answers);
+    bel_free(q->known);
+    pthread_cond_destroy(&q->cond);
+    pthread_mutex_destroy(&q->mutex);
+    bel_free(q);
+}
+
+static bel_linux_host look_up(const char *name)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM}; // each address once
+    struct addrinfo *found = NULL;
+    struct ifaddrs *interfaces = NULL;
+    bel_linux_host host = {0};
+    int error = getaddrinfo(name, NULL, &hints, &found);
+    if (error != 0) {
+        bel_snprintf(host.problem, sizeof host.problem, "%s", gai_strerror(error));
+        return host;
     }
-    bel_free(r->item);
-    bel_free(r->hints);
-    bel_free(r->name);
+    if (getifaddrs(&interfaces) != 0) interfaces = NULL; // then names and the loopback tell
+    take_answer(&host, found, interfaces);
+    if (interfaces != NULL) freeifaddrs(interfaces);
+    freeaddrinfo(found);
+    return host;
 }
 
-static void wait_for_answers(const struct gaicb *const *items, int count, int timeout_ms)
+static void *ask(void *context)
 {
-    int64_t deadline = bel_clock_ns() + (int64_t)timeout_ms * 1000000;
-    for (;;) {
-        bool waits = false;
-        for (int i = 0; i < count && !waits; i++)
-            waits = gai_error((struct gaicb *)(uintptr_t)items[i]) == EAI_INPROGRESS;
-        int64_t left = deadline - bel_clock_ns();
-        if (!waits || left <= 0) return;
-        const struct timespec most = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
-        (void)gai_suspend(items, count, &most); // returns when one more has ended
+    inquiry *q = context;
+    pthread_mutex_lock(&q->mutex);
+    while (q->next < q->count) {
+        size_t i = q->next++;
+        pthread_mutex_unlock(&q->mutex);
+        bel_linux_host answer = look_up(q->names[i]); // which nobody changes
+        pthread_mutex_lock(&q->mutex);
+        q->answers[i] = answer;
+        q->known[i] = true;
+        q->known_count++;
+        pthread_cond_signal(&q->cond);
+    }
+    leave_locked(q);
+    return NULL;
+}
+
+// As many threads as there are names, within limits. Without any nothing becomes known.
+static void start_asking_locked(inquiry *q)
+{
+    enum { MOST = 32 };
+    for (size_t i = 0; i < q->count && i < MOST; i++) {
+        pthread_t thread;
+        bel_status *status = bel_thread_start(&thread, ask, q);
+        if (status != NULL) {
+            bel_status_ignore(status); // those that there are, ask for all
+            return;
+        }
+        pthread_detach(thread);
+        q->holders++;
     }
 }
 
 void bel_linux_hosts_find(bel_linux_host *hosts, size_t count, int timeout_ms)
 {
-    if (count == 0) return;
-    request *requests = bel_xcalloc(count, sizeof *requests);
-    struct gaicb **items = bel_xcalloc(count, sizeof *items);
-    for (size_t i = 0; i < count; i++) {
-        requests[i] = make_request(hosts[i].name);
-        items[i] = requests[i].item;
-    }
-    int error = getaddrinfo_a(GAI_NOWAIT, items, (int)count, NULL);
-    if (error == 0) wait_for_answers((const struct gaicb *const *)items, (int)count, timeout_ms);
-    struct ifaddrs *interfaces = NULL;
     char own[256] = "";
-    if (getifaddrs(&interfaces) != 0) interfaces = NULL; // then names and the loopback tell
     if (gethostname(own, sizeof own - 1) != 0) own[0] = '\0';
+    int64_t deadline = bel_clock_ns() + (int64_t)timeout_ms * 1000000;
+    inquiry *q = create_inquiry(hosts, count);
+    pthread_mutex_lock(&q->mutex);
+    start_asking_locked(q);
+    bool in_time = true;
+    while (q->known_count < count && q->holders > 1 && in_time)
+        in_time = bel_cond_wait_until(&q->cond, &q->mutex, deadline);
     for (size_t i = 0; i < count; i++) {
-        end_request(&requests[i], &hosts[i], interfaces, timeout_ms);
-        hosts[i].is_here = hosts[i].is_here || strcmp(hosts[i].name, own) == 0;
+        const char *name = hosts[i].name;
+        hosts[i] = q->answers[i];
+        hosts[i].name = name;
+        hosts[i].is_here = hosts[i].is_here || strcmp(name, own) == 0;
+        if (q->known[i]) continue;
+        bel_snprintf(hosts[i].problem, sizeof hosts[i].problem,
+                     "the name service has not answered within %g s", timeout_ms * 1e-3);
     }
-    if (interfaces != NULL) freeifaddrs(interfaces);
-    bel_free(items);
-    bel_free(requests);
+    q->next = count; // nobody begins with another one
+    leave_locked(q);
 }

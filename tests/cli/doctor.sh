@@ -224,14 +224,15 @@ said fail tls 'early.pem is not valid yet'
 
 # --- Other hosts, of which each has something else; all at once
 cluster peers.yaml 'machines: {some: {cores: 4000, memory: 1 MiB}}' \
-    "workers: {count: 9, machine: some, hosts: [198.51.100.2, 198.51.100.3, 198.51.100.4, 198.51.100.5, 198.51.100.6, 198.51.100.7,
-        198.51.100.8, 198.51.100.9, 198.51.100.10]}"
+    "workers: {count: 10, machine: some, hosts: [198.51.100.2, 198.51.100.3, 198.51.100.4, 198.51.100.5, 198.51.100.6, 198.51.100.7,
+        198.51.100.8, 198.51.100.9, 198.51.100.10, 198.51.100.11]}"
 at() { # HOST: what it is there that runs in place of the host's shell
     on_host "198.51.100.$1" sh
 }
 at 2 <<<'echo "Permission denied (publickey)." >&2; exit 255'
 at 3 <<<'sleep 100 & echo "$$ $!" >pids.txt; wait'
 at 4 <<<'exit 7'
+at 11 <<<'printf "\033[31mred\a" >&2; exit 1'
 at 5 <<<'while echo noise; do :; done'
 on_host 198.51.100.6 date <<<'exec /bin/date -d "90 seconds ago" "$@"'
 on_host 198.51.100.6 belfry <<<'echo "belfry 9.9.9"'
@@ -250,6 +251,7 @@ check "it ends in bounded time: $took s" test "$took" -lt 25
 said fail ssh '198.51.100.2 does not answer: Permission denied (publickey).|ssh 198.51.100.2 true must end with 0'
 said fail ssh '198.51.100.3 does not answer: no end within 10 s'
 said fail ssh '198.51.100.4 does not answer: it ended with exit code 7'
+said fail ssh '198.51.100.11 does not answer: ?[31mred?'
 said fail ssh '198.51.100.5 does not answer: no end within 10 s'
 ends() { # PID: within a moment; one that nobody has reaped yet has ended, too
     for _ in $(seq 100); do

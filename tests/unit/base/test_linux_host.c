@@ -1,10 +1,11 @@
 // Hosts by name. Only names and addresses about which every machine says the same, with or without
-// a network.
+// a network. label: threads
 #include "base/linux_host.h"
 
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "support/bel_test.h"
 
 enum { LONG_MS = 30000 };
@@ -33,6 +34,34 @@ static void test_many(void **state)
     bel_linux_hosts_find(NULL, 0, LONG_MS);
 }
 
+// More than there are threads, each with its own answer.
+static void test_very_many(void **state)
+{
+    (void)state;
+    enum { COUNT = 200 };
+    static char names[COUNT][32];
+    static bel_linux_host hosts[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        bel_snprintf(names[i], sizeof names[i], "198.51.100.%d", i);
+        hosts[i].name = names[i];
+    }
+    bel_linux_hosts_find(hosts, COUNT, LONG_MS);
+    for (int i = 0; i < COUNT; i++)
+        assert_string_equal(hosts[i].address, names[i]);
+}
+
+// Threads that are not waited for do no harm, whenever they end.
+static void test_no_time(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        bel_linux_host hosts[] = {{.name = "localhost"}, {.name = "198.51.100.1"}};
+        bel_linux_hosts_find(hosts, 2, 0);
+        for (int j = 0; j < 2; j++)
+            assert_true((hosts[j].address[0] == '\0') == (hosts[j].problem[0] != '\0'));
+    }
+}
+
 static void test_is_known(void **state)
 {
     (void)state;
@@ -44,7 +73,8 @@ static void test_is_known(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_many),
-                                       cmocka_unit_test(test_is_known)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many), cmocka_unit_test(test_very_many),
+        cmocka_unit_test(test_no_time), cmocka_unit_test(test_is_known)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
