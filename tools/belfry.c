@@ -72,6 +72,8 @@ static const verb verbs[] = {
      false},
     {"doctor", BEL_VERB_DOCTOR, "[flags]", "whether this machine is fit to train", bel_verb_doctor,
      false},
+    {"certs", BEL_VERB_CERTS, "FOLDER [flags]", "certificates for TLS between a job's processes",
+     bel_verb_certs, true},
     {"version", BEL_VERB_VERSION, "[flags]", "versions of belfry and of its kernels",
      bel_verb_version, false},
 };

@@ -5,7 +5,10 @@
 //
 // Checks are made where training would run into them: the product is Belfry's own kernel on one
 // thread, the disk is the nearest folder that exists on the way to --model_dir, and the sync
-// goes through the writer that checkpoints use.
+// goes through the writer that checkpoints use. With --cluster the checks of doctor_cluster.c
+// follow.
+#include "doctor.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,28 +30,18 @@
 #include "results.h"
 #include "verbs.h"
 
-typedef enum level { OK, WARN, FAIL } level;
-
-// What checks write to; in JSON the whole is one object.
-typedef struct doctor {
-    bel_str out;
-    bool json;
-    int check_count, fail_count;
-    const char *folder; // of the disk checks
-} doctor;
-
-// Adds a line; `fix` is NULL where there is nothing to do.
-static void report(doctor *d, level result, const char *name, const char *text, const char *fix)
+void bel_doctor_report(bel_doctor *d, bel_doctor_level level, const char *name, const char *text,
+                       const char *fix)
 {
     static const char *const names[] = {"ok", "warn", "fail"};
-    d->fail_count += result == FAIL;
+    d->fail_count += level == BEL_DOCTOR_FAIL;
     if (!d->json) {
-        bel_str_printf(&d->out, "%-4s  %-10s  %s\n", names[result], name, text);
+        bel_str_printf(&d->out, "%-4s  %-10s  %s\n", names[level], name, text);
         if (fix != NULL) bel_str_printf(&d->out, "%18s-> %s\n", "", fix);
         return;
     }
     bel_str_puts(&d->out, d->check_count++ > 0 ? "," : "{\"checks\":[");
-    bel_str_printf(&d->out, "{\"name\":\"%s\",\"level\":\"%s\",\"text\":", name, names[result]);
+    bel_str_printf(&d->out, "{\"name\":\"%s\",\"level\":\"%s\",\"text\":", name, names[level]);
     bel_json_write_string(&d->out, text);
     bel_str_puts(&d->out, ",\"fix\":");
     fix != NULL ? bel_json_write_string(&d->out, fix) : bel_str_puts(&d->out, "null");
@@ -81,7 +74,7 @@ static bool has_kernels(void)
     return bel_isa_lacks(BEL_ISA_LEAST, lacks)[0] == '\0';
 }
 
-static void check_processor(doctor *d)
+static void check_processor(bel_doctor *d)
 {
     const char *slow = "without fused multiply-add training is tens of times slower";
     char name[128] = "unknown processor", text[192 + BEL_ISA_TEXT], lacks[BEL_ISA_TEXT], hint[160];
@@ -92,7 +85,7 @@ static void check_processor(doctor *d)
         bel_snprintf(hint, sizeof hint,
                      "Belfry's kernels need %s; does the virtual machine hide it?",
                      bel_isa_title(BEL_ISA_LEAST));
-        report(d, FAIL, "processor", text, hint);
+        bel_doctor_report(d, BEL_DOCTOR_FAIL, "processor", text, hint);
         return;
     }
     bool lacking = bel_isa_lacks(BEL_ISA_FAST, lacks)[0] != '\0';
@@ -101,7 +94,8 @@ static void check_processor(doctor *d)
     bel_snprintf(hint, sizeof hint, "%s%s", slow,
                  lacking ? "; does the virtual machine hide it?" : ": BELFRY_ISA is set");
     bool warn = (int)isa < (int)BEL_ISA_FAST;
-    report(d, warn ? WARN : OK, "processor", text, warn ? hint : NULL);
+    bel_doctor_report(d, warn ? BEL_DOCTOR_WARN : BEL_DOCTOR_OK, "processor", text,
+                      warn ? hint : NULL);
 }
 
 // Products of 512 x 512 matrices on one thread, for at least a tenth of a second.
@@ -135,23 +129,23 @@ static double measure_gflops(void)
     return 2.0 * N * N * N * (double)count / seconds * 1e-9;
 }
 
-static void check_products(doctor *d)
+static void check_products(bel_doctor *d)
 {
     char text[160];
     if (!has_kernels()) return;
     bel_snprintf(text, sizeof text, "%.1f GFLOP/s on one thread", measure_gflops());
-    report(d, OK, "products", text, NULL);
+    bel_doctor_report(d, BEL_DOCTOR_OK, "products", text, NULL);
 }
 
-static void check_cores(doctor *d)
+static void check_cores(bel_doctor *d)
 {
     char text[128];
     int usable = bel_available_cores(), allowed = bel_linux_affinity_cores();
     long all = sysconf(_SC_NPROCESSORS_ONLN);
     bel_snprintf(text, sizeof text, "%d usable (%ld in the machine, %d in the affinity mask)",
                  usable, all, allowed);
-    report(d, OK, "cores", text,
-           usable < allowed ? "a cgroup's quota holds back the others" : NULL);
+    bel_doctor_report(d, BEL_DOCTOR_OK, "cores", text,
+                      usable < allowed ? "a cgroup's quota holds back the others" : NULL);
 }
 
 // --- Memory and limits --------------------------------------------------------------------------
@@ -166,13 +160,19 @@ static bool proc_kib(const char *key, uint64_t *out_bytes)
     return true;
 }
 
-static void check_memory(doctor *d)
+bool bel_doctor_memory(uint64_t *out_total)
+{
+    return proc_kib("MemTotal", out_total);
+}
+
+static void check_memory(bel_doctor *d)
 {
     enum { LITTLE = 512 << 20 };
     uint64_t total, available, limit = bel_cgroup_memory_limit("");
     char text[160], total_text[32], available_text[32], limit_text[64] = "";
     if (!proc_kib("MemTotal", &total) || !proc_kib("MemAvailable", &available)) {
-        report(d, WARN, "memory", "/proc/meminfo does not say", "mount /proc");
+        bel_doctor_report(d, BEL_DOCTOR_WARN, "memory", "/proc/meminfo does not say",
+                          "mount /proc");
         return;
     }
     if (limit < total) { // version 1 says a huge number where there is no limit
@@ -186,17 +186,18 @@ static void check_memory(doctor *d)
     const char *hint = available < LITTLE ? "end other programs"
                        : limit < LITTLE   ? "raise the limit of the container or service"
                                           : NULL;
-    report(d, hint != NULL ? WARN : OK, "memory", text, hint);
+    bel_doctor_report(d, hint != NULL ? BEL_DOCTOR_WARN : BEL_DOCTOR_OK, "memory", text, hint);
 }
 
-static void check_open_files(doctor *d)
+static void check_open_files(bel_doctor *d)
 {
     struct rlimit limit;
     char text[64];
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
     bool little = limit.rlim_cur < 1024;
     bel_snprintf(text, sizeof text, "%llu open files allowed", (unsigned long long)limit.rlim_cur);
-    report(d, little ? WARN : OK, "files", text, little ? "ulimit -n 4096" : NULL);
+    bel_doctor_report(d, little ? BEL_DOCTOR_WARN : BEL_DOCTOR_OK, "files", text,
+                      little ? "ulimit -n 4096" : NULL);
 }
 
 // --- Disk ---------------------------------------------------------------------------------------
@@ -216,24 +217,26 @@ static char *existing_folder(const char *path)
     return folder;
 }
 
-static void check_disk_free(doctor *d)
+static void check_disk_free(bel_doctor *d)
 {
     enum { LITTLE = 1 << 30 };
     struct statvfs info;
     char bytes[32];
     if (statvfs(d->folder, &info) != 0) {
-        report(d, FAIL, "disk", strerror(errno), "choose another --model_dir");
+        bel_doctor_report(d, BEL_DOCTOR_FAIL, "disk", strerror(errno),
+                          "choose another --model_dir");
         return;
     }
     uint64_t free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
     bool little = free_bytes < LITTLE;
     char *text = bel_strf("%s free in %s", bel_bytes_text(free_bytes, bytes), d->folder);
-    report(d, little ? WARN : OK, "disk", text, little ? "make room for checkpoints" : NULL);
+    bel_doctor_report(d, little ? BEL_DOCTOR_WARN : BEL_DOCTOR_OK, "disk", text,
+                      little ? "make room for checkpoints" : NULL);
     bel_free(text);
 }
 
 // How long it takes until 64 KiB are safely on disk: each checkpoint waits for a few of these.
-static void check_disk_sync(doctor *d)
+static void check_disk_sync(bel_doctor *d)
 {
     enum { SIZE = 65536 };
     char *name = bel_strf(".belfry-doctor-%ld", (long)getpid());
@@ -249,14 +252,15 @@ static void check_disk_sync(doctor *d)
     }
     double ms = (double)(bel_clock_ns() - start) * 1e-6;
     if (status != NULL) {
-        report(d, FAIL, "sync", bel_status_message(status), "choose another --model_dir");
+        bel_doctor_report(d, BEL_DOCTOR_FAIL, "sync", bel_status_message(status),
+                          "choose another --model_dir");
         bel_status_destroy(status);
     } else {
         char text[64];
         bool slow = ms > 200;
         bel_snprintf(text, sizeof text, "%.1f ms to have 64 KiB on disk", ms);
-        report(d, slow ? WARN : OK, "sync", text,
-               slow ? "save less often: --save_checkpoints_secs" : NULL);
+        bel_doctor_report(d, slow ? BEL_DOCTOR_WARN : BEL_DOCTOR_OK, "sync", text,
+                          slow ? "save less often: --save_checkpoints_secs" : NULL);
     }
     bel_free(data);
     bel_free(path);
@@ -265,14 +269,18 @@ static void check_disk_sync(doctor *d)
 
 bel_status *bel_verb_doctor(const bel_options *options, int *out_exit_code)
 {
-    static void (*const checks[])(doctor *) = {
+    static void (*const checks[])(bel_doctor *) = {
         check_processor,  check_products,  check_cores,     check_memory,
         check_open_files, check_disk_free, check_disk_sync,
     };
-    char *folder = existing_folder(bel_options_string(options, "model_dir"));
-    doctor d = {.json = bel_options_bool(options, "json"), .folder = folder};
+    const char *model_dir = bel_options_string(options, "model_dir");
+    const char *cluster = bel_options_string(options, "cluster");
+    char *folder = existing_folder(model_dir);
+    bel_doctor d = {
+        .json = bel_options_bool(options, "json"), .folder = folder, .model_dir = model_dir};
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
         checks[i](&d);
+    if (cluster != NULL) bel_doctor_check_cluster(&d, cluster);
     if (d.json) bel_str_printf(&d.out, "],\"ok\":%s}\n", d.fail_count == 0 ? "true" : "false");
     bel_status *status = bel_results_write(d.out.text);
     if (d.fail_count > 0) *out_exit_code = 1;

@@ -21,6 +21,7 @@
 #define BUILDING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN | STARTING) // packages
 #define STORED (RUNNING | BEL_VERB_DOCTOR)
 #define LOCAL BEL_VERB_LOCAL_TRAIN
+#define CERTS BEL_VERB_CERTS
 #define STARTING (BEL_VERB_LOCAL_TRAIN | BEL_VERB_JOBS_SUBMIT) // processes of their own
 #define JOBS                                                                                       \
     (BEL_VERB_JOBS_SUBMIT | BEL_VERB_JOBS_LIST | BEL_VERB_JOBS_DESCRIBE | BEL_VERB_JOBS_CANCEL |   \
@@ -28,7 +29,7 @@
      BEL_VERB_JOBS_RESUME | BEL_VERB_SUPERVISE)
 #define REPORTING                                                                                  \
     (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | BEL_VERB_NEW |              \
-     BEL_VERB_EXPERIMENT | LOCAL | BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | JOBS) // all
+     BEL_VERB_EXPERIMENT | CERTS | LOCAL | BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
 
 #define DATA BEL_FLAG_GROUP_DATA
@@ -182,6 +183,13 @@ static const bel_option table[] = {
      "How often the program is started; each is told which rank it is.", NULL},
     {"dry_run", BOOL, STARTING, "false", NULL, NULL, CLUSTER,
      "Print the plan of processes, and what an engine would be given, and end.", NULL},
+    {"cluster", STRING, BEL_VERB_DOCTOR, "", NULL, "FILE", CLUSTER,
+     "cluster.yaml: check this host, and by ssh the others, for a job of it.", NULL},
+    {"hosts", STRINGS, CERTS, "", NULL, "HOST", CLUSTER,
+     "Names and addresses by which the job's processes are called; without it this host's name. The loopback's "
+     "come along.", NULL},
+    {"days", INT, CERTS, "365", "[1, 36500]", "days", CLUSTER,
+     "How long host.pem is good from now on; a new authority is for ten years, or as long.", NULL},
 
     {"job_dir", STRING, STARTING, "", NULL, "FOLDER", JOB,
      "--model_dir of the training flags, unless they have one; then logs go here.", NULL},

@@ -29,6 +29,7 @@ enum {
     BEL_VERB_LOCAL_RANKS = 1 << 20,
     BEL_VERB_CARRY = 1 << 21,
     BEL_VERB_JOBS_RESUME = 1 << 22,
+    BEL_VERB_CERTS = 1 << 23,
 };
 
 // All flags at their defaults, for the verb of that bit. Free with bel_options_destroy.

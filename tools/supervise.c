@@ -1,7 +1,7 @@
 // Verb supervise: the process behind a submitted job. Nobody types it; an engine starts it, on the
-// host of the submission or elsewhere, with its output in the job's logs/supervisor.log. It claims the record
-// first, under the registry's lock; from then on it alone writes the job's status, and a job
-// that did not come to run gets a final state, too.
+// host of the submission or elsewhere, with its output in the job's logs/supervisor.log. It claims
+// the record first, under the registry's lock; from then on it alone writes the job's status, and a
+// job that did not come to run gets a final state, too.
 //
 // RUNNING is written when all processes have been started and signals are taken: whoever sees it
 // may send one. The master's results are kept before the final state is written, so that who

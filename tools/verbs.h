@@ -15,6 +15,7 @@ bel_verb_fn bel_verb_inspect;
 bel_verb_fn bel_verb_graph;
 bel_verb_fn bel_verb_new;
 bel_verb_fn bel_verb_doctor;
+bel_verb_fn bel_verb_certs;
 bel_verb_fn bel_verb_version;
 bel_verb_fn bel_verb_experiment_batch_norm;
 

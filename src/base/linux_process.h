@@ -75,9 +75,9 @@ char *bel_linux_program(void);
 // reading without waiting.
 bel_status *bel_linux_pipe(int out_ends[2]) BEL_MUST_USE;
 
-// A pipe for the standard input of a child, in which the bytes are already: nobody waits for a child
-// that does not read. 0 is read from, 1 written to, without waiting. RESOURCE_EXHAUSTED: more than a
-// pipe holds, 1 MiB at most.
+// A pipe for the standard input of a child, in which the bytes are already: nobody waits for a
+// child that does not read. 0 is read from, 1 written to, without waiting. RESOURCE_EXHAUSTED: more
+// than a pipe holds, 1 MiB at most.
 bel_status *bel_linux_input_pipe(const char *bytes, size_t size, int out_ends[2]) BEL_MUST_USE;
 
 // Keeps a port of the loopback, or of all of this host's addresses, for whoever is told of it and

@@ -16,8 +16,8 @@ char *bel_absolute_path(const char *path);
 bel_status *bel_program_run(char *const *arguments, int most_secs) BEL_MUST_USE;
 
 // What a program says. `input`: the text of its standard input, or NULL. *out_text is its standard
-// output, up to 16 MiB. ABORTED: its exit code was not 0: then the message ends with the last line of
-// its standard error. NOT_FOUND; DEADLINE_EXCEEDED as above. Free with bel_free.
+// output, up to 16 MiB. ABORTED: its exit code was not 0: then the message ends with the last line
+// of its standard error. NOT_FOUND; DEADLINE_EXCEEDED as above. Free with bel_free.
 bel_status *bel_program_ask(char *const *arguments, const char *input, int most_secs,
                             char **out_text) BEL_MUST_USE;
 

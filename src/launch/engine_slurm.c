@@ -302,8 +302,8 @@ static bel_status *list_nodes(int components, char **out_list)
     return NULL;
 }
 
-// The address of a node that is not this one, as Slurm knows it: names of nodes need not be those of
-// hosts. Where there is no other, this one's.
+// The address of a node that is not this one, as Slurm knows it: names of nodes need not be those
+// of hosts. Where there is no other, this one's.
 static bel_status *find_peer(int components, char **out_peer)
 {
     char *nodes = NULL, *text = NULL, *address = NULL;

@@ -4,8 +4,8 @@
 // for on each host: at the same path (a shared file system), or as a copy of an earlier job, and
 // else copied. All are told apart by SHA-256, so nobody ever runs another one.
 //
-// $HOME/.cache/belfry/DIGEST/NAME is that file over there, or a link to it. The words for a host are
-// a shell's, as sshd hands them to one.
+// $HOME/.cache/belfry/DIGEST/NAME is that file over there, or a link to it. The words for a host
+// are a shell's, as sshd hands them to one.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

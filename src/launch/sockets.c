@@ -19,16 +19,16 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/linux_lock.h"
 #include "base/str.h"
 
 enum { LONGEST_ADDRESS = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
 
-// With room for the longest name of either kind and of a socket in it.
+// With room for the name of a folder, of either kind, and of a socket in it.
 char *bel_sockets_base(void)
 {
-    static const char longest[] =
-        "/" BEL_SOCKETS_PREFIX "4294967295-0123456789abcdef/evaluator-1023.shm";
+    static const char longest[] = "/" BEL_SOCKETS_PREFIX "XXXXXX/evaluator-1023.shm";
     const char *base = getenv("XDG_RUNTIME_DIR");
     bool fits = base != NULL && base[0] == '/' && access(base, W_OK | X_OK) == 0 &&
                 strlen(base) + strlen(longest) <= LONGEST_ADDRESS;
@@ -48,6 +48,23 @@ bel_status *bel_sockets_create(char **out_folder, int *out_lock)
     }
     *out_folder = folder;
     return bel_linux_lock_folder(folder, out_lock);
+}
+
+// Six letters, as many as mkdtemp takes: of a thousand jobs at a time two have the same once in two
+// thousand cases, and then the second one's sockets cannot be made.
+char *bel_sockets_of(const char *job)
+{
+    enum { LETTERS = 6, BITS = 5 };
+    static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
+    char *words = bel_strf("%u\n%s", (unsigned)geteuid(), job), *base = bel_sockets_base();
+    uint64_t hash = bel_hash64(words, strlen(words));
+    char name[LETTERS + 1] = "";
+    for (int i = 0; i < LETTERS; i++, hash >>= BITS)
+        name[i] = alphabet[hash % (sizeof alphabet - 1)];
+    char *folder = bel_strf("%s/" BEL_SOCKETS_PREFIX "%s", base, name);
+    bel_free(base);
+    bel_free(words);
+    return folder;
 }
 
 bel_status *bel_sockets_share(const char *folder)

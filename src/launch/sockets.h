@@ -15,6 +15,10 @@ char *bel_sockets_base(void);
 // Free the path with bel_free.
 bel_status *bel_sockets_create(char **out_folder, int *out_lock) BEL_MUST_USE;
 
+// The path for a job of this user's that a text names, the same in all of its processes. Free with
+// bel_free.
+char *bel_sockets_of(const char *job);
+
 // Makes the folder that processes of one job have agreed on, unless one of them has. PERMISSION_
 // DENIED: there is one that is not this user's alone.
 bel_status *bel_sockets_share(const char *folder) BEL_MUST_USE;

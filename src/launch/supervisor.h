@@ -1,6 +1,6 @@
 // The supervisor: the parent of a job's processes. It starts them, on this host or by a way to
-// another one (reach.h), shows what they say, and ends when they have ended; it decides nothing about
-// training.
+// another one (reach.h), shows what they say, and ends when they have ended; it decides nothing
+// about training.
 //
 // Every child runs the same program with the same arguments, and lives no longer than the
 // supervisor. It gets BELFRY_TASK and BELFRY_SECRET, BELFRY_MODEL_DIR, and BELFRY_LOG_FORMAT, which

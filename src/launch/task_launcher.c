@@ -5,10 +5,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/hash.h"
 #include "base/launcher.h"
 #include "base/linux_host.h"
 #include "base/number.h"
@@ -18,20 +16,10 @@ enum { MOST_RANKS = 1024 }; // workers of a job, as in cluster files
 
 // --- Ranks ---------------------------------------------------------------------------------------
 
-// One folder for each job of each user.
-static char *folder_of(const bel_launch *launch)
-{
-    char *base = bel_sockets_base();
-    char *folder = bel_strf("%s/" BEL_SOCKETS_PREFIX "%u-%016llx", base, (unsigned)geteuid(),
-                            (unsigned long long)bel_hash64(launch->job, strlen(launch->job)));
-    bel_free(base);
-    return folder;
-}
-
 static bel_status *set_addresses(const bel_launch *launch, bel_task *task)
 {
     if (launch->local_size == launch->size) {
-        task->socket_folder = folder_of(launch);
+        task->socket_folder = bel_sockets_of(launch->job);
         task->master_address = bel_strf("unix:%s/master", task->socket_folder);
         task->listen_address =
             bel_strf("unix:%s/%s-%d", task->socket_folder, bel_role_name(task->role), task->index);

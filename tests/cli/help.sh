@@ -6,7 +6,7 @@ source "$(dirname "$0")/lib.sh" "$1"
 
 run_ok belfry help
 mapfile -t verbs < <(sed -n 's/^  \([a-z_]\+\( [a-z_-]\+\)*\)  .*/\1/p' out.txt)
-equal "number of verbs" "${#verbs[@]}" 20
+equal "number of verbs" "${#verbs[@]}" 22
 check "help goes to stdout only" test ! -s err.txt
 for verb in "${verbs[@]}"; do
     read -ra words <<<"$verb"
@@ -21,7 +21,7 @@ for verb in "${verbs[@]}"; do
 done
 run_ok belfry help jobs
 check "help of a group lists its verbs" grep -q '^  jobs list ' out.txt
-check "and no others" test "$(grep -c '^  [a-z]' out.txt)" -eq 9
+check "and no others" test "$(grep -c '^  [a-z]' out.txt)" -eq 10
 cp out.txt by-flag.txt
 run_ok belfry jobs --help
 check "belfry help jobs says the same" cmp -s out.txt by-flag.txt

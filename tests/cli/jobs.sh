@@ -108,7 +108,7 @@ status=$XDG_STATE_HOME/belfry/jobs/waiting/status.json
 sed -i 's/CANCELLED/RUNNING/' "$status"
 run_ok belfry jobs describe waiting
 check "it is lost" grep -q '^state LOST$' out.txt
-check "and the way on is told" grep -q '^message .*submit it again with --replace.*/e$' out.txt
+check "and the way on is told" grep -q '^message .*belfry jobs resume waiting goes on.*/e$' out.txt
 run_fails 2 'LOST|nothing to cancel' belfry jobs cancel waiting
 sed -i 's/"host": .*,/"host": "far-away",/; s/"boot_id": .*,/"boot_id": "another",/' "$status"
 run_ok belfry jobs describe waiting

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# The Debian package, without installing it: control fields, what it depends on, files and their modes; and that its
+# program runs and its library can be linked with. tools/check-package installs one into a fresh system.
+# usage: deb.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+skip() {
+    echo "deb.sh: skipped: $1"
+    finish
+    exit 0
+}
+for program in cpack dpkg-deb dpkg-shlibdeps file; do
+    command -v "$program" >/dev/null || skip "there is no $program"
+done
+grep -q '^BELFRY_SANITIZE:[A-Z]*=$' "$BUILD/CMakeCache.txt" || skip "nobody installs a build with sanitizers"
+
+umask 077 # the builder's does not matter
+run_ok cpack --config "$BUILD/CPackConfig.cmake" -G DEB -B "$work/made"
+version=$("$BUILD/tools/belfry" version | sed -n 's/^belfry //p')
+architecture=$(dpkg-deb -f made/*.deb Architecture)
+deb=made/belfry_${version}_$architecture.deb
+check "it is called by its version and architecture" test -f "$deb"
+machine=$(uname -m)
+case "$machine" in
+x86_64) equal "architecture of $machine" "$architecture" amd64 ;;
+aarch64) equal "architecture of $machine" "$architecture" arm64 ;;
+esac
+
+# --- Control fields
+field() { dpkg-deb -f "$deb" "$1"; }
+equal Package "$(field Package)" belfry
+equal Version "$(field Version)" "$version"
+equal Section "$(field Section)" science
+equal Priority "$(field Priority)" optional
+check "Maintainer has an address" grep -q '^.* <.*@.*>$' <<<"$(field Maintainer)"
+check "Description has a summary and more" test "$(field Description | wc -l)" -ge 4
+check "its lines are short" test -z "$(field Description | grep -E '^.{81,}')"
+depends=$(field Depends)
+for library in libc6 libgrpc29 libssl3 libyaml-0-2 libprotobuf-c1 zlib1g; do
+    check "it depends on $library" grep -qE "(^|, )$library( |,|$)" <<<"$depends"
+done
+equal "what is for development, or loaded by request" "$(grep -oE -- '-dev|openblas|mpi' <<<"$depends")" ""
+dpkg-deb --ctrl-tarfile "$deb" | tar -xO ./shlibs >shlibs.txt
+check "others can depend on its library" grep -qx "libbelfry 0 belfry (= $version)" shlibs.txt
+
+# --- Files
+dpkg-deb --fsys-tarfile "$deb" | tar -tv >list.txt
+check "they belong to root" sh -c "! grep -v ' root/root ' list.txt"
+check "folders are open" sh -c "! grep '^d' list.txt | grep -v '^drwxr-xr-x'"
+check "no file is writable for others, or closed" sh -c "! grep '^-' list.txt | grep -vE '^-rw(-|x)r-(-|x)r-(-|x)'"
+dpkg-deb -x "$deb" root
+for file in bin/belfry lib/libbelfry.so.0 lib/libbelfry.so lib/pkgconfig/belfry.pc include/belfry/belfry.h \
+    share/doc/belfry/README.md share/doc/belfry/CHANGELOG.md share/doc/belfry/cluster.yaml \
+    share/doc/belfry/docs/command.md share/doc/belfry/docs/formats/checkpoint.md \
+    share/doc/belfry/examples/my_model/my_model.c share/doc/belfry/examples/data/digits-train.csv; do
+    check "it has $file" test -f "root/usr/$file"
+done
+check "the licence is its copyright" cmp "$SOURCE/LICENSE" root/usr/share/doc/belfry/copyright
+check "examples' programs are programs" test -x root/usr/share/doc/belfry/examples/clicks/make_data
+check "all headers" diff -r "$SOURCE/include/belfry" root/usr/include/belfry
+check "all documents" diff -r "$SOURCE/docs" root/usr/share/doc/belfry/docs
+check "nothing of the build" sh -c "! grep -rlF '$BUILD' root"
+equal "folders in /usr" "$(cd root/usr && echo *)" "bin include lib share"
+dpkg-deb --ctrl-tarfile "$deb" | tar -xO ./md5sums >root/md5sums
+run_ok sh -c 'cd root && md5sum -c --quiet md5sums'
+
+# --- It works from where it lies
+belfry() { timeout -k 5 120 "$work/root/usr/bin/belfry" "$@"; }
+run_ok belfry version
+run_ok train m --train_steps 20
+cp -r root/usr/share/doc/belfry/examples/clicks clicks
+export PKG_CONFIG_PATH=$work/root/usr/lib/pkgconfig LD_LIBRARY_PATH=$work/root/usr/lib
+# shellcheck disable=SC2046 # flags are words
+run_ok "${CC:-cc}" clicks/clicks.c -o clicks/clicks $(pkg-config --cflags --libs belfry)
+check "the program is linked with the package's library" sh -c "ldd clicks/clicks | grep -q '$work/root/usr/lib'"
+finish
