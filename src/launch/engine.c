@@ -27,8 +27,8 @@ bel_status *bel_engine_read_job(const char *name, bel_job_record **out_record)
     BEL_TRY(bel_registry_read(name, out_record));
     bel_job_record *record = *out_record;
     const bel_engine *engine = bel_engine_find(record->engine);
-    bool asked = engine != NULL && engine->look != NULL && record->engine_id[0] != '\0' &&
-                 !bel_job_state_is_final(record->state);
+    bool open = !bel_job_state_is_final(record->state) || record->state == BEL_JOB_LOST;
+    bool asked = engine != NULL && engine->look != NULL && record->engine_id[0] != '\0' && open;
     bel_status *status = asked ? engine->look(record) : NULL;
     if (status == NULL) return NULL;
     bel_job_record_destroy(record);

@@ -1,8 +1,12 @@
-// Engine "slurm": one job of Slurm's, with a component (hetjob) for each role, as roles want
-// different machines. Its batch script is `belfry supervise` on the first node, beside the master;
-// every other process is a step of its own, started by srun, so that one of them can die and be
-// started again, on whatever node has room, while the rest goes on. Slurm's own word for the folder
-// of records must hold: it is on a file system that all nodes see, as is belfry.
+// Engine "slurm": one job of Slurm's. Its batch script is `belfry supervise` on the first node,
+// beside the master; every other process is a step of its own, started by srun, so that one of them
+// can die and be started again, on whatever node has room, while the rest goes on. The folder of
+// records, and belfry, are on a file system that all nodes see.
+//
+// Roles that want different machines are components of the job (hetjob). A job without them
+// outlives the loss of a node that is not its first; one with them Slurm starts again as a whole
+// when any node is lost, whatever it is asked, and it goes on from the newest checkpoint. So roles
+// that want the same are one component.
 //
 // The script leaves nothing to the nodes' settings: it asks Slurm to keep the job when a node is
 // lost, to run it again when its first node is, and to send SIGTERM a minute before the time limit.
@@ -26,16 +30,6 @@ enum { ASK_SECS = 60 };
 static const bel_role order[] = {BEL_ROLE_MASTER, BEL_ROLE_PS, BEL_ROLE_WORKER, BEL_ROLE_EVALUATOR};
 enum { ROLES = sizeof order / sizeof order[0] };
 
-// The component of a role, counting those that have processes; how many there are with a role of
-// BEL_ROLE_COUNT.
-static int component_of(const bel_cluster *cluster, bel_role role)
-{
-    int component = 0;
-    for (int i = 0; i < ROLES && order[i] != role; i++)
-        component += cluster->roles[order[i]].count > 0;
-    return component;
-}
-
 // Cores of one process: those of its machine, or one for each of its threads.
 static int cores_of(const bel_plan *plan, bel_role role)
 {
@@ -52,15 +46,49 @@ static int gpus_of(const bel_cluster *cluster, bel_role role)
     return cluster->slurm.gpus ? cluster->roles[role].machine.devices : 0;
 }
 
+// Whether processes of both roles want the same of a node.
+static bool alike(const bel_plan *plan, bel_role a, bel_role b)
+{
+    const bel_cluster_role *x = &plan->cluster->roles[a], *y = &plan->cluster->roles[b];
+    bool same = cores_of(plan, a) == cores_of(plan, b) &&
+                x->machine.memory_bytes == y->machine.memory_bytes &&
+                gpus_of(plan->cluster, a) == gpus_of(plan->cluster, b) &&
+                x->host_count == y->host_count;
+    for (size_t i = 0; i < x->host_count && same; i++)
+        same = strcmp(x->hosts[i], y->hosts[i]) == 0;
+    return same;
+}
+
+// The component of a role; of BEL_ROLE_COUNT how many there are. A role opens one when none in
+// front of it is like it.
+static int component_of(const bel_plan *plan, bel_role role)
+{
+    int components[ROLES] = {0}, count = 0;
+    for (int i = 0; i < ROLES; i++) {
+        if (plan->cluster->roles[order[i]].count == 0) continue;
+        components[i] = -1;
+        for (int k = 0; k < i && components[i] < 0; k++) {
+            bool there = plan->cluster->roles[order[k]].count > 0;
+            if (there && alike(plan, order[i], order[k])) components[i] = components[k];
+        }
+        if (components[i] < 0) components[i] = count++;
+        if (order[i] == role) return components[i];
+    }
+    return count;
+}
+
 // --- The script ----------------------------------------------------------------------------------
 
+// The component that `role` has opened.
 static void write_component(const bel_plan *plan, bel_role role, bel_str *out)
 {
     const bel_cluster *cluster = plan->cluster;
     const bel_cluster_role *r = &cluster->roles[role];
     const bel_cluster_slurm *slurm = &cluster->slurm;
-    int cores = cores_of(plan, role);
-    bel_str_printf(out, "#SBATCH --ntasks=%d --cpus-per-task=%d", r->count, cores);
+    int cores = cores_of(plan, role), tasks = 0, component = component_of(plan, role);
+    for (int i = 0; i < ROLES; i++)
+        if (component_of(plan, order[i]) == component) tasks += cluster->roles[order[i]].count;
+    bel_str_printf(out, "#SBATCH --ntasks=%d --cpus-per-task=%d", tasks, cores);
     if (r->machine.memory_bytes > 0) {
         int64_t mib = (r->machine.memory_bytes / cores + (1 << 20) - 1) >> 20;
         bel_str_printf(out, " --mem-per-cpu=%lldM", (long long)mib);
@@ -100,9 +128,11 @@ static bel_status *write_script(const bel_job_record *record, const bel_plan *pl
                    "#SBATCH --chdir=\"%s\"\n"
                    "#SBATCH --output=\"%s/logs/supervisor.log\" --open-mode=append\n",
                    record->name, folder, record->folder);
-    for (int i = 0; i < ROLES; i++) {
-        if (plan->cluster->roles[order[i]].count == 0) continue;
-        if (i > 0) bel_str_puts(out, "#SBATCH hetjob\n");
+    for (int i = 0, written = 0; i < ROLES; i++) {
+        bool opens =
+            plan->cluster->roles[order[i]].count > 0 && component_of(plan, order[i]) == written;
+        if (!opens) continue;
+        if (written++ > 0) bel_str_puts(out, "#SBATCH hetjob\n");
         write_component(plan, order[i], out);
     }
     bel_str_printf(out, "exec '%s' supervise %s\n", program, record->name);
@@ -169,7 +199,8 @@ static void set_message(bel_job_record *record, char *message)
     record->message = message;
 }
 
-// A job that ended between the two looks says so in its record.
+// A job that ended between the two looks says so in its record. One whose supervisor is gone with
+// its node is Slurm's again.
 static bel_status *look(bel_job_record *record)
 {
     char *state;
@@ -177,7 +208,7 @@ static bel_status *look(bel_job_record *record)
     BEL_TRY(ask_state(record, &state));
     bool pending = strncmp(state, "PENDING", strlen("PENDING")) == 0;
     bool gone = state[0] == '\0';
-    if (pending) {
+    if (pending || (!gone && before == BEL_JOB_LOST)) { // started again, or about to be
         record->state = BEL_JOB_QUEUED;
         set_message(record, bel_strf("Slurm's job %s: %s", record->engine_id, state));
     }
@@ -247,8 +278,8 @@ static char **words_of(const bel_reach *reach, const bel_task *task)
     char **words = bel_xcalloc(MOST_WORDS, sizeof *words);
     int count = 0, gpus = gpus_of(cluster, task->role);
     add(words, &count, bel_xstrdup("srun"));
-    if (component_of(cluster, BEL_ROLE_COUNT) > 1) {
-        add(words, &count, bel_strf("--het-group=%d", component_of(cluster, task->role)));
+    if (component_of(s->plan, BEL_ROLE_COUNT) > 1) {
+        add(words, &count, bel_strf("--het-group=%d", component_of(s->plan, task->role)));
     }
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
         add(words, &count, bel_xstrdup(fixed[i]));
@@ -341,7 +372,7 @@ static bel_status *find_peer(int components, char **out_peer)
 static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel_reach **out_reach)
 {
     char *peer;
-    BEL_TRY(find_peer(component_of(plan->cluster, BEL_ROLE_COUNT), &peer));
+    BEL_TRY(find_peer(component_of(plan, BEL_ROLE_COUNT), &peer));
     slurm_reach *s = bel_xcalloc(1, sizeof *s);
     *s = (slurm_reach){
         .reach = {.words = words_of,
@@ -367,7 +398,7 @@ static bel_status *check(const bel_cluster *cluster)
 
 const bel_engine bel_engine_slurm = {
     .name = "slurm",
-    .description = "a job of Slurm's, with a component for each role",
+    .description = "a job of Slurm's",
     .check = check,
     .show = show,
     .submit = submit,

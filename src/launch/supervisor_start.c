@@ -235,11 +235,12 @@ void bel_reach_words_free(char **words)
     bel_free(words);
 }
 
-// A line that does not fit into the pipe has no reader: the way is gone, or it will be.
+// A line that does not fit into the pipe has no reader: the way is gone, or it will be. One that
+// has not led to a process yet is ended here.
 void bel_child_signal(bel_child *child, int number, bool group)
 {
     enum { PATIENCE_NS = 2000000000 };
-    if (!child->away || child->input_fd < 0) {
+    if (!child->away || child->input_fd < 0 || child->carried_pid == 0) {
         bel_linux_process_signal(&child->process, number, group);
         return;
     }

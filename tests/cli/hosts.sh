@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# A job over several hosts, reached by ssh: namespaces with addresses of their own (tests/engines/hosts-up), of which h2
+# and h3 share no build folder with this one. The bits are those of one process, whatever happens to a host: processes
+# that are killed or stopped, links that are cut and heal, delay and loss. Skipped where namespaces cannot be made.
+# usage: hosts.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+engines=$SOURCE/tests/engines
+net=$work/net
+"$engines/hosts-up" "$net" 4 "$BUILD/tools" || {
+    [ $? -eq 77 ] && exit 77
+    exit 1
+}
+trap '"$engines/hosts-up" --down "$net"; rm -rf "$work"' EXIT
+export XDG_STATE_HOME=$work/state BELFRY_SSH=$net/ssh
+on0() { timeout -k 5 150 "$net/on" h0 "$BUILD/tools/belfry" "$@"; }
+cat >hosts.yaml <<YAML
+workers: {count: 3, hosts: [h1, h2, h3]}
+parameter_servers: {count: 2, hosts: [h1, h2]}
+limits: {silence_timeout: 2, join_timeout: 40}
+YAML
+settings=(--train_steps 1200 --save_checkpoints_steps 300 --eval_every_steps 600)
+submit() { # NAME [flags of the submission]
+    local name=$1
+    shift
+    on0 jobs submit training "$name" --config hosts.yaml --engine ssh --job_dir "$name" "$@" -- "${digits[@]}" \
+        "${settings[@]}"
+}
+log() { cat "$XDG_STATE_HOME/belfry/jobs/$1/logs/supervisor.log"; }
+step() { # NAME: the newest that its record knows
+    sed -n 's/.*"step": *\([0-9]*\).*/\1/p' "$XDG_STATE_HOME/belfry/jobs/$1/status.json" | head -n 1
+}
+reaches() { # NAME STEP
+    local now
+    for _ in $(seq 600); do
+        now=$(step "$1")
+        [ "${now:-0}" -ge "$2" ] && return 0
+        sleep 0.05
+    done
+    return 1
+}
+ended() { # NAME
+    for _ in $(seq 1200); do
+        on0 jobs describe "$1" >out.txt 2>err.txt
+        grep -q '^state \(QUEUED\|RUNNING\)' out.txt || return 0
+        sleep 0.05
+    done
+    return 1
+}
+process() { # ROLE INDEX HOST: the process of a job's role there
+    local pid
+    for pid in $(ip netns pids "$("$net/name-of" "$3")"); do
+        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q "^BELFRY_TASK=.*\"role\":\"$1\",\"index\":$2," &&
+            [ "$(tr '\0' ' ' <"/proc/$pid/cmdline" | cut -d' ' -f2)" = train_and_evaluate ] && echo "$pid" && return
+    done
+}
+
+run_ok train alone "${settings[@]}" --num_workers 3
+alone=$(digest alone)
+
+# --- A job without trouble
+run_ok submit whole --dry_run
+check "a dry run shows the way to each process" grep -q "^worker 2: $net/ssh .* h3 'exec " out.txt
+run_ok submit whole --wait
+equal "digest over hosts" "$(digest whole)" "$alone"
+log whole >err.txt
+check "a host without the program gets a copy" grep -q "belfry is copied to h3" err.txt
+check "one that sees it does not" test -L "$(echo "$net"/home-h1/.cache/belfry/*/belfry)"
+check "the secret goes in clear, once said" test "$(grep -c 'without TLS' err.txt)" -eq 1
+check "no secret is on a command line or in a log" test -z "$(grep -r 'BELFRY_SECRET=' "$XDG_STATE_HOME" || true)"
+
+# --- Trouble
+settings=(--train_steps 3000 --save_checkpoints_steps 750 --eval_every_steps 1500)
+run_ok train long "${settings[@]}" --num_workers 3
+long=$(digest long)
+trouble() { # NAME COMMAND…: the job ends with the same bits
+    local name=$1
+    shift
+    run_ok submit "$name"
+    check "$name: it trains" reaches "$name" 200
+    "$@"
+    check "$name: it ends" ended "$name"
+    check "$name: well" grep -q '^state SUCCEEDED' out.txt
+    equal "digest of $name" "$(digest "$name")" "$long"
+}
+cut_off() { # HOST SECONDS
+    ip -n "$("$net/name-of" h0)" link set "to-$1" down
+    sleep "$2"
+    ip -n "$("$net/name-of" h0)" link set "to-$1" up
+}
+link() { ip netns exec "$("$net/name-of" h0)" tc qdisc "$1" dev "to-$2" root "${@:3}"; } # WORD HOST tc's words
+kill_one() { kill -9 "$(process "$@")"; }
+stop_one() { kill -STOP "$(process "$@")"; }
+trouble killed-worker kill_one worker 1 h2
+log killed-worker >err.txt
+check "who died is named, with its own number" grep -q 'worker 1 (pid [0-9]* on .*) was killed by signal 9' err.txt
+trouble killed-shard kill_one ps 1 h2
+trouble stopped-worker stop_one worker 2 h3 # silent, so it is killed over there and another takes its place
+check "a stopped one is not left behind" test -z "$(process worker 2 h3)"
+trouble cut-worker cut_off h3 5
+log cut-worker >err.txt
+check "who was lost is named" grep -q 'lost worker 2 on' err.txt
+trouble cut-shard cut_off h2 4
+link add h1 tbf rate 20mbit burst 32k latency 400ms
+trouble slow-link true
+link del h1
+if link add h1 netem delay 20ms 5ms loss 1% 2>/dev/null; then
+    trouble bad-link true
+    link del h1
+else
+    echo "delay and loss are left out: this kernel has no netem"
+fi
+
+# --- The end of a job that is asked for, and one whose host cannot be reached
+settings=(--train_steps 1000000 --save_checkpoints_steps 100000)
+run_ok submit cancelled
+check "it trains" reaches cancelled 100
+run_ok on0 jobs cancel cancelled
+check "it ends" ended cancelled
+check "as asked" grep -q '^state CANCELLED' out.txt
+check "and has saved" compgen -G 'cancelled/ckpt-*' >/dev/null
+check "nothing is left over there" test -z "$(process worker 0 h1)$(process worker 1 h2)$(process ps 0 h1)"
+ip -n "$("$net/name-of" h0)" link set to-h3 down
+run_fails 1 'host h3 cannot be made ready by|Connection timed out' submit unreachable --wait
+sed -i 's/h3/no-such-host/' hosts.yaml
+run_fails 1 'host no-such-host cannot be made ready by|Could not resolve hostname no-such-host' submit unknown --wait
+printf 'master: {host: h1}\nworkers: {count: 1, hosts: [h2]}\n' >hosts.yaml
+run_fails 2 'with ssh the master runs on the host of the submission, and its host is h1' submit elsewhere
+printf 'workers: {count: 2}\n' >hosts.yaml
+run_fails 2 'expected hosts of workers or parameter servers other than this one' submit nowhere
+finish

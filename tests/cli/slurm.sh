@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# A job of a real Slurm: four nodes on this host (tests/engines/slurm-up), components where roles want different machines.
+# The bits are those of one process, also when a process is killed, a node is lost, or Slurm starts the job again.
+# Skipped where Slurm cannot be started.
+# usage: slurm.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+engines=$SOURCE/tests/engines
+"$engines/slurm-up" "$work/slurm" || {
+    [ $? -eq 77 ] && exit 77
+    exit 1
+}
+trap '"$engines/slurm-up" --down "$work/slurm"; rm -rf "$work"' EXIT
+export SLURM_CONF=$work/slurm/slurm.conf XDG_STATE_HOME=$work/state
+cat >slurm.yaml <<'YAML'
+machines: {one: {cores: 1, memory: 200 MiB, devices: 1}, small: {cores: 1, memory: 100 MiB}}
+master: {machine: small}
+workers: {count: 3, machine: one}
+parameter_servers: {count: 2, machine: small}
+limits: {silence_timeout: 3}
+slurm: {partition: debug, minutes: 10, gpus: true, options: [--comment=test]}
+YAML
+settings=(--train_steps 60 --save_checkpoints_steps 20 --eval_every_steps 30)
+submit() { # NAME [flags of the submission]
+    local name=$1
+    shift
+    belfry jobs submit training "$name" --config slurm.yaml --engine slurm --job_dir "$name" "$@" -- "${digits[@]}" \
+        "${settings[@]}"
+}
+folder() { echo "$XDG_STATE_HOME/belfry/jobs/$1"; }
+step() { sed -n 's/.*"step": *\([0-9]*\).*/\1/p' "$(folder "$1")/status.json" | head -n 1; }
+reaches() { # NAME STEP
+    local now
+    for _ in $(seq 1200); do
+        now=$(step "$1")
+        [ "${now:-0}" -ge "$2" ] && return 0
+        sleep 0.05
+    done
+    return 1
+}
+becomes() { # NAME STATE
+    for _ in $(seq 1200); do
+        belfry jobs describe "$1" >out.txt 2>err.txt
+        grep -q "^state $2" out.txt && return 0
+        sleep 0.05
+    done
+    return 1
+}
+
+# --- What is submitted, and a job without trouble
+run_ok submit dry --dry_run
+check "a component for each kind of machine" test "$(grep -c '^#SBATCH hetjob$' out.txt)" -eq 1
+check "master and servers are of one" grep -q '^#SBATCH --ntasks=3 --cpus-per-task=1 --mem-per-cpu=100M$' out.txt
+check "with what its machine has" grep -q '^#SBATCH --ntasks=3 --cpus-per-task=1 --mem-per-cpu=200M --gpus-per-task=1$' out.txt
+check "and what Slurm is told" \
+    grep -q '^#SBATCH --no-kill --partition=debug --time=10 --comment=test$' out.txt
+check "nothing was submitted" test ! -e "$(folder dry)"
+run_ok train alone "${settings[@]}" --num_workers 3
+alone=$(digest alone)
+run_ok submit whole --wait
+equal "digest of Slurm's job" "$(digest whole)" "$alone"
+run_ok belfry jobs describe whole
+check "Slurm's number is known" grep -q '^engine_id [0-9]*$' out.txt
+run_ok submit one --wait --worker_count 1 --parameter_server_count 0
+run_ok train alone-1 "${settings[@]}"
+equal "digest with the counts of flags" "$(digest one)" "$(digest alone-1)"
+run_fails 2 'slurm.yaml:2:11: unknown key "queue"' bash -c 'printf "workers: {count: 1}\nslurm:   {queue: x}\n" >slurm.yaml
+    exec "$@"' - "$BUILD/tools/belfry" jobs submit training bad --config slurm.yaml --engine slurm --job_dir bad -- \
+    "${digits[@]}"
+cat >slurm.yaml <<'YAML'
+machines: {one: {cores: 1}}
+master: {machine: one}
+workers: {count: 3, machine: one}
+parameter_servers: {count: 2, machine: one}
+limits: {silence_timeout: 3, join_timeout: 40}
+YAML
+run_fails 1 "exit code 1 of sbatch: |Batch job submission failed: Invalid partition name specified" bash -c '
+    cp slurm.yaml other.yaml; echo "slurm: {partition: none}" >>other.yaml; exec "$@"' - "$BUILD/tools/belfry" jobs \
+    submit training refused --config other.yaml --engine slurm --job_dir refused -- "${digits[@]}"
+
+# --- A process is killed; the queue; cancelling and resuming
+settings=(--train_steps 4000 --save_checkpoints_steps 500)
+run_ok train long "${settings[@]}" --num_workers 3
+long=$(digest long)
+victim() { # NAME: a worker's process
+    local pid
+    for pid in $(pgrep -x belfry); do
+        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q "^BELFRY_TASK={\"job\":\"$1\",\"role\":\"worker\",\"index\":1," &&
+            [ "$(tr '\0' ' ' <"/proc/$pid/cmdline" | cut -d' ' -f2)" = train_and_evaluate ] && echo "$pid" && return
+    done
+}
+run_ok submit killed
+check "it trains" reaches killed 300
+kill -9 "$(victim killed)"
+check "it ends well" becomes killed SUCCEEDED
+equal "digest after a kill" "$(digest killed)" "$long"
+cp "$(folder killed)/logs/supervisor.log" err.txt
+check "who died is named" grep -q 'worker 1 (pid [0-9]* on .*) was killed by signal 9 (Killed) after step' err.txt
+run_ok submit stopped
+run_ok submit waits --worker_count 5 # there is no room for both
+check "it trains" reaches stopped 300
+check "the other one waits, and says so" becomes waits QUEUED
+check "for what Slurm says" grep -q '^message Slurm.s job [0-9]*: PENDING ' out.txt
+run_ok belfry jobs cancel waits
+check "it is cancelled" becomes waits CANCELLED
+run_ok belfry jobs cancel stopped
+check "the first one saves and ends" becomes stopped CANCELLED
+check "and has a checkpoint" compgen -G 'stopped/ckpt-*' >/dev/null
+run_ok belfry jobs resume stopped --wait
+equal "digest after the rest" "$(digest stopped)" "$long"
+
+# --- A node is lost; Slurm starts the job again
+run_ok submit lost --min_workers 1
+check "it trains" reaches lost 300
+lost=$(squeue --noheader --job "$(cat "$(folder lost)/engine_id")" --format=%N)
+lost=$(scontrol show hostnames "$lost" | tail -n 1)
+run_ok scontrol update "NodeName=$lost" State=DOWN Reason=test
+check "the job goes on elsewhere" becomes lost SUCCEEDED
+equal "digest after the loss of a node" "$(digest lost)" "$long"
+scontrol update "NodeName=$lost" State=RESUME 2>/dev/null || true # it may be back by itself
+run_ok submit requeued
+check "it trains" reaches requeued 700
+run_ok scontrol requeue "$(cat "$(folder requeued)/engine_id")"
+for _ in $(seq 400); do # Slurm waits two minutes before it starts a job again, unless it is told
+    scontrol update JobId="$(cat "$(folder requeued)/engine_id")" StartTime=now >/dev/null 2>&1 || true
+    [ "$(squeue --noheader --format=%T --job "$(cat "$(folder requeued)/engine_id")" 2>/dev/null | head -n 1)" = RUNNING ] &&
+        break
+    sleep 0.05
+done
+check "it ends well" becomes requeued SUCCEEDED
+equal "digest of a job that was started again" "$(digest requeued)" "$long"
+check "it went on from a checkpoint" grep -q 'resuming from' "$(folder requeued)/logs/supervisor.log"
+finish
