@@ -174,7 +174,9 @@ void *const *bel_batch_rows(bel_batch *batch, int64_t row)
     for (int i = 0; i < batch->field_count; i++) {
         bel_shape shape = memory->fields->items[i].shape;
         bel_tensor one = {.dtype = batch->fields[i].dtype, .shape = shape};
-        memory->rows[i] = (char *)batch->fields[i].data + (size_t)row * bel_tensor_bytes(&one);
+        size_t bytes = bel_tensor_bytes(&one);
+        char *first = batch->fields[i].data; // NULL where rows have no elements
+        memory->rows[i] = bytes > 0 ? first + (size_t)row * bytes : first;
     }
     return memory->rows;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "fuzz/fuzz.h"
+#include "fuzz/job.h"
 #include "ps/server/shard.h"
 #include "transport/inproc/inproc.h"
 
@@ -42,22 +42,6 @@ static uint32_t decide(void *context, int64_t version, const double *stats, bel_
 static void snapshot_ready(void *context, int shard, int64_t version)
 {
     (void)context, (void)shard, (void)version;
-}
-
-// Not every optimizer's rule can leave rows of a table out.
-static bel_layout *make_layout(int shards, bool with_table)
-{
-    static char kernel[] = "kernel", mean[] = "mean", rows[] = "rows";
-    const bel_layout_variable variables[] = {
-        {.name = kernel, .shape = BEL_SHAPE(2, 3)},
-        {.name = mean, .shape = BEL_SHAPE(2), .kind = BEL_VARIABLE_STATE_MEAN},
-    };
-    bel_layout *layout = bel_layout_create(variables, 2, shards);
-    layout->exchanges = true;
-    bel_layout_add_table(
-        layout, &(bel_layout_table){
-                    .name = rows, .width = 2, .ids = 8, .initializer = {.kind = BEL_INIT_ZEROS}});
-    return layout;
 }
 
 static void make_lanes(world *w, int shards)
@@ -112,7 +96,7 @@ static bool make(world *w, unsigned choice)
     if (!fuzz_is_good(bel_optimizers_check(&w->optimizers))) return false;
     w->counting = choice & 3 ? bel_counting_of((bel_counting_kind)(choice & 3), 1, 1, WORKERS, 1)
                              : (bel_counting){.kind = BEL_COUNTING_ALL};
-    w->layout = make_layout(shards, w->optimizers.main.kind != BEL_OPTIMIZER_LAMB);
+    w->layout = fuzz_job_layout(shards, w->optimizers.main.kind != BEL_OPTIMIZER_LAMB);
     w->assignment = bel_assignment_create(replicas_of, WORKERS);
     bool good = fuzz_is_good(bel_space_create(w->layout, 2, &w->space)) &&
                 fuzz_is_good(bel_space_array(w->layout, "snapshot", &w->snapshot)) &&
@@ -162,16 +146,9 @@ static bool say(world *w, fuzz_input *input)
     unsigned who = (unsigned)fuzz_take(input, 1) % (WORKERS + 1);
     bool is_worker = who < WORKERS;
     int sender = is_worker ? (int)who : 1 - w->number;
-    bel_frame frame = {.kind = (uint32_t)fuzz_take(input, 1), .generation = 1, .sender = sender};
-    unsigned strange = (unsigned)fuzz_take(input, 1);
-    frame.generation += strange & 1;
-    frame.incarnation += strange >> 1 & 1;
-    frame.sender += (int)(strange >> 2 & 1);
-    size_t field_bytes, count;
-    const uint8_t *fields = fuzz_take_bytes(input, sizeof frame.fields, &field_bytes);
-    memcpy(frame.fields, fields, field_bytes);
-    const uint8_t *bytes = fuzz_take_bytes(input, (size_t)fuzz_take(input, 2), &count);
-    frame.payload_bytes = count;
+    bel_frame frame = fuzz_job_frame(input, sender);
+    const void *bytes = frame.payload;
+    size_t count = frame.payload_bytes;
     if (w->others[who] == NULL) return true;
     if (w->places && count > 0) {
         bel_shard_peer peer = {w->shard, is_worker ? (int)who : -1, 1 - w->number};
