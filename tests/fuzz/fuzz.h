@@ -19,6 +19,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 // Before the first input: the log is for errors alone. libFuzzer and replay.c call it.
 int LLVMFuzzerInitialize(int *argument_count, char ***arguments);
 
+// Where files of a run go: $TMPDIR, else memory.
+const char *fuzz_folder(void);
+
 enum { FUZZ_FILES = 2 };
 
 // A file that holds the bytes and has no name, for readers that take a path: the path, good until
