@@ -13,7 +13,7 @@
 #include "ps/client/client.h"
 #include "transport/inproc/inproc.h"
 
-enum { SHARDS = 2, LANE_FRAMES = 256, MOST_FRAMES = 64, STEPS = 3, KEYS = 4, PIECE_BYTES = 64 };
+enum { SHARDS = 2, LANE_FRAMES = 64, MOST_FRAMES = 64, STEPS = 3, KEYS = 4, PIECE_BYTES = 64 };
 
 typedef struct world {
     fuzz_input input;

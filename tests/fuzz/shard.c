@@ -13,7 +13,7 @@
 #include "ps/server/shard.h"
 #include "transport/inproc/inproc.h"
 
-enum { WORKERS = 2, LANE_FRAMES = 256, MOST_FRAMES = 64, MOST_WORK = 4096, LAST_VERSION = 6 };
+enum { WORKERS = 2, LANE_FRAMES = 64, MOST_FRAMES = 64, MOST_WORK = 4096, LAST_VERSION = 6 };
 
 typedef struct world {
     bel_layout *layout;
@@ -111,11 +111,14 @@ static bool make(world *w, unsigned choice)
 static void destroy(world *w)
 {
     bel_shard_destroy(w->shard);
-    bel_lane_close_all(w->worker_lanes, WORKERS);
-    bel_lane_close_all(w->shard_lanes, 2);
-    bel_lane_close_all(w->others, WORKERS + 1);
-    for (int i = 0; i < WORKERS; i++)
+    for (int i = 0; i < WORKERS; i++) {
+        bel_lane_close(w->worker_lanes[i]);
+        bel_lane_close(w->others[i]);
         bel_space_free_array(w->layout, w->outboxes[i]);
+    }
+    bel_lane_close(w->shard_lanes[0]);
+    bel_lane_close(w->shard_lanes[1]);
+    bel_lane_close(w->others[WORKERS]);
     bel_space_free_array(w->layout, w->snapshot);
     bel_space_free_array(w->layout, w->averages);
     bel_space_destroy(w->space);
