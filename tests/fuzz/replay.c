@@ -19,10 +19,6 @@
 #include "base/file.h"
 #include "fuzz/fuzz.h"
 
-#ifdef BEL_SANITIZE
-#include <sanitizer/common_interface_defs.h>
-#endif
-
 enum { MOST_BYTES = 1 << 16 };
 
 // --- The last words ------------------------------------------------------------------------------
@@ -42,24 +38,19 @@ static void keep_input(void)
     (void)!write(STDERR_FILENO, "\n", 1);
 }
 
-#ifndef BEL_SANITIZE
 static void die(int signal_number)
 {
     keep_input();
     (void)signal(signal_number, SIG_DFL);
     (void)raise(signal_number);
 }
-#endif
 
+// Sanitizers end a process by SIGABRT where their options say abort_on_error=1, as they do in CTest.
 static void watch_for_death(void)
 {
-#ifdef BEL_SANITIZE
-    __sanitizer_set_death_callback(keep_input);
-#else
     static const int deadly[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     for (size_t i = 0; i < sizeof deadly / sizeof deadly[0]; i++)
         (void)signal(deadly[i], die);
-#endif
 }
 
 // --- Mutations -----------------------------------------------------------------------------------

@@ -30,15 +30,14 @@ static void frame(fuzz_input *input, bel_str *out)
     }
 }
 
-static const float none = 0;
-static const bel_example_feature features[] = {
-    {.key = "f", .dtype = BEL_DTYPE_F32, .shape = BEL_SHAPE(2), .missing = &none},
-    {.key = "i", .dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(-1)},
-    {.key = "b", .dtype = BEL_DTYPE_U8, .shape = BEL_SHAPE(-1, 3)},
-};
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    const float none = 0;
+    const bel_example_feature features[] = {
+        {.key = "f", .dtype = BEL_DTYPE_F32, .shape = BEL_SHAPE(2), .missing = &none},
+        {.key = "i", .dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(-1)},
+        {.key = "b", .dtype = BEL_DTYPE_U8, .shape = BEL_SHAPE(-1, 3)},
+    };
     fuzz_input input = {data, size};
     unsigned first = (unsigned)fuzz_take(&input, 1);
     bel_str file = {0};
