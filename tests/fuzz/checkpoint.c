@@ -1,7 +1,7 @@
 // A whole checkpoint: a manifest and the file of one shard, opened, every tensor and table read,
 // and the digest computed. The first two bytes say how long the manifest is. In it '$' stands for
-// the file's size and '%' for its checksum, and its own checksum is added, so that what does not fit
-// is found behind them.
+// the file's size and '%' for its checksum, and its own checksum is added, so that what lies behind
+// checksums is looked at.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

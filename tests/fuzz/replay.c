@@ -45,7 +45,7 @@ static void die(int signal_number)
     (void)raise(signal_number);
 }
 
-// Sanitizers end a process by SIGABRT where their options say abort_on_error=1, as they do in CTest.
+// Sanitizers end a process by SIGABRT where their options say abort_on_error=1, as in CTest.
 static void watch_for_death(void)
 {
     static const int deadly[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};

@@ -1,5 +1,5 @@
-// WAV files. A sound that is read has a rate and finite samples; a short one is resampled, where that
-// needs no large table.
+// WAV files. A sound that is read has a rate and finite samples; a short one is resampled, where
+// that needs no large table.
 #include <math.h>
 
 #include "belfry/features.h"

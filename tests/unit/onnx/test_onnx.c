@@ -398,8 +398,8 @@ static void test_tensors_are_checked(void **state)
     BEL_ASSERT_FAILS(read_initializer(twice), BEL_DATA_LOSS, "both in raw_data and");
 }
 
-// Nodes of two bytes each: a file of megabytes must not take hundreds of them. Field 7 of a model is
-// its graph, whose field 1 are the nodes.
+// Nodes of two bytes each: a file of megabytes must not take hundreds of them. Field 7 of a model
+// is its graph, whose field 1 are the nodes.
 static void test_too_many_parts(void **state)
 {
     (void)state;
