@@ -348,7 +348,8 @@ static bel_status *meet_others(meeting *m, int *out_together)
     BEL_TRY(find_zero(m));
     BEL_TRY(greet_zero(m));
     BEL_TRY(hear_zero(m, &where));
-    *out_together = where.together < 1 ? 1 : where.together;
+    bool fits = where.together >= 1 && m->own.size % where.together == 0;
+    *out_together = fits ? where.together : 1;
     BEL_TRY(greet_lower(m, &where));
     return collect(m);
 }

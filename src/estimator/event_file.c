@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
@@ -363,7 +364,9 @@ static void read_value(const Events__Value *value, bel_event said,
 static void read_event(const char *data, size_t length,
                        void (*each)(void *context, const bel_event *event), void *context)
 {
-    Events__Event *event = events__event__unpack(NULL, length, (const uint8_t *)data);
+    bel_budget budget = bel_budget_of(length);
+    ProtobufCAllocator allocator = {bel_budget_take, bel_budget_give, &budget};
+    Events__Event *event = events__event__unpack(&allocator, length, (const uint8_t *)data);
     if (event == NULL) return;
     bel_event said = {.step = event->step};
     if (event->what_case == EVENTS__EVENT__WHAT_SESSION_LOG) {
@@ -373,7 +376,7 @@ static void read_event(const char *data, size_t length,
     bool summary = event->what_case == EVENTS__EVENT__WHAT_SUMMARY;
     for (size_t i = 0; summary && i < event->summary->n_value; i++)
         read_value(event->summary->value[i], said, each, context);
-    events__event__free_unpacked(event, NULL);
+    events__event__free_unpacked(event, &allocator);
 }
 
 void bel_event_file_parse(const char *data, size_t size,

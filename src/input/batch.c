@@ -174,7 +174,9 @@ void *const *bel_batch_rows(bel_batch *batch, int64_t row)
     for (int i = 0; i < batch->field_count; i++) {
         bel_shape shape = memory->fields->items[i].shape;
         bel_tensor one = {.dtype = batch->fields[i].dtype, .shape = shape};
-        memory->rows[i] = (char *)batch->fields[i].data + (size_t)row * bel_tensor_bytes(&one);
+        size_t bytes = bel_tensor_bytes(&one);
+        char *first = batch->fields[i].data; // NULL where rows have no elements
+        memory->rows[i] = bytes > 0 ? first + (size_t)row * bytes : first;
     }
     return memory->rows;
 }
@@ -288,7 +290,8 @@ static bel_status *fill_field(bel_batch *batch, int index, int64_t count)
     for (int64_t i = 0; i < count; i++) {
         const bel_tensor *from;
         BEL_TRY(find_field(batch, index, &memory->records[i], &from));
-        char *to = (char *)field->data + (size_t)i * row_bytes;
+        char *to = field->data; // NULL where rows have no elements
+        if (row_bytes > 0) to += (size_t)i * row_bytes;
         if (row_bytes > 0 && !bel_shape_equal(&from->shape, &to_shape))
             fill_with_pad(&memory->fields->items[index], to, row_bytes);
         copy_into_corner(from, &to_shape, to);

@@ -1,10 +1,12 @@
 // protobuf-c makes the message with an allocation for each part; a parser by hand would be faster
 // and is not worth a second reader of protocol buffers. What a file claims is bounded by the bytes
-// that are there: protobuf-c counts elements before it makes room for them.
+// that are there: protobuf-c counts elements before it makes room for them, and empty parts, which
+// take more memory than bytes, by a budget.
 #include "input/example.h"
 
 #include <string.h>
 
+#include "base/budget.h"
 #include "example.pb-c.h"
 
 struct bel_example {
@@ -13,12 +15,15 @@ struct bel_example {
 
 bel_example *bel_example_parse(const char *data, size_t size)
 {
-    return (bel_example *)tfrecord__example__unpack(NULL, size, (const uint8_t *)data);
+    bel_budget budget = bel_budget_of(size);
+    ProtobufCAllocator allocator = {bel_budget_take, bel_budget_give, &budget};
+    return (bel_example *)tfrecord__example__unpack(&allocator, size, (const uint8_t *)data);
 }
 
 void bel_example_destroy(bel_example *example)
 {
-    if (example != NULL) tfrecord__example__free_unpacked(&example->message, NULL);
+    ProtobufCAllocator allocator = {NULL, bel_budget_give, NULL};
+    if (example != NULL) tfrecord__example__free_unpacked(&example->message, &allocator);
 }
 
 bool bel_example_find(const bel_example *example, const char *key, bel_example_values *out_values)

@@ -94,6 +94,7 @@ bel_status *bel_packed_record_read(const char *data, size_t size, bel_record *re
     if (!take(&r, &count)) return broken();
     if (count == FAILED) {
         if (!take(&r, &code) || code == BEL_OK || code > BEL_UNAUTHENTICATED) return broken();
+        if (r.at == r.end || *r.at == '\0') return broken(); // every error says something
         return BEL_ERR((bel_code)code, "%.*s", (int)(r.end - r.at), r.at);
     }
     *out_skip = count == LEFT_OUT;

@@ -23,16 +23,29 @@ struct bel_metrics_server {
     char complaint[256]; // of civetweb, when it does not start
 };
 
-static int answer(struct mg_connection *connection, const char *type, const char *body)
+static void write_head(struct mg_connection *connection, int code, const char *type, size_t bytes)
 {
     mg_printf(connection,
-              "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+              "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
               "Cache-Control: no-cache\r\nConnection: close\r\n\r\n",
-              type, strlen(body));
+              code, mg_get_response_code_text(connection, code), type, bytes);
+}
+
+static int answer(struct mg_connection *connection, const char *type, const char *body)
+{
+    write_head(connection, 200, type, strlen(body));
     if (strcmp(mg_get_request_info(connection)->request_method, "HEAD") != 0) {
         mg_write(connection, body, strlen(body));
     }
     return 200;
+}
+
+// In place of civetweb's own answer, which repeats what the request says of its version.
+static int answer_error(struct mg_connection *connection, int code, const char *message)
+{
+    (void)message;
+    write_head(connection, code, "text/plain; charset=utf-8", 0);
+    return 0; // it is answered
 }
 
 // On a thread of civetweb's. The copy is made under the lock, the answer written without it.
@@ -74,7 +87,8 @@ static int keep_complaint(const struct mg_connection *connection, const char *me
 // civetweb's threads take no signals: those are the main thread's.
 static struct mg_context *start_quietly(bel_metrics_server *server, const char **options)
 {
-    const struct mg_callbacks callbacks = {.log_message = keep_complaint};
+    const struct mg_callbacks callbacks = {.log_message = keep_complaint,
+                                           .http_error = answer_error};
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);

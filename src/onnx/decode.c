@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/budget.h"
 #include "base/number.h"
 #include "onnx/names.h"
 
@@ -336,7 +337,15 @@ static bel_status *decode_model(decoder *d)
 
 bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_model)
 {
-    Onnx__ModelProto *message = onnx__model_proto__unpack(NULL, size, bytes);
+    bel_budget budget = bel_budget_of(size);
+    ProtobufCAllocator allocator = {bel_budget_take, bel_budget_give, &budget};
+    Onnx__ModelProto *message = onnx__model_proto__unpack(&allocator, size, bytes);
+    if (message == NULL && budget.is_spent) {
+        return BEL_ERR(BEL_DATA_LOSS,
+                       "this is no ONNX model: its parts need more memory than %zu bytes can stand "
+                       "for",
+                       size);
+    }
     if (message == NULL) return BEL_ERR(BEL_DATA_LOSS, "this is no ONNX model, or it is cut off");
     bel_onnx_model *model = bel_xcalloc(1, sizeof *model);
     model->arena = bel_arena_create();
@@ -360,7 +369,8 @@ bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_m
 void bel_onnx_destroy(bel_onnx_model *model)
 {
     if (model == NULL) return;
-    onnx__model_proto__free_unpacked(model->message, NULL);
+    ProtobufCAllocator allocator = {NULL, bel_budget_give, NULL};
+    onnx__model_proto__free_unpacked(model->message, &allocator);
     bel_arena_destroy(model->arena);
     bel_free(model);
 }

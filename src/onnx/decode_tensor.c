@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/budget.h"
 #include "onnx/decode.h"
 
 static const struct {
@@ -137,7 +138,9 @@ bel_status *bel_onnx_decode_tensor(const Onnx__TensorProto *from, bel_arena *are
 
 bel_status *bel_onnx_read_tensor(const void *bytes, size_t size, bel_tensor *out_tensor)
 {
-    Onnx__TensorProto *message = onnx__tensor_proto__unpack(NULL, size, bytes);
+    bel_budget budget = bel_budget_of(size);
+    ProtobufCAllocator allocator = {bel_budget_take, bel_budget_give, &budget};
+    Onnx__TensorProto *message = onnx__tensor_proto__unpack(&allocator, size, bytes);
     if (message == NULL) return BEL_ERR(BEL_DATA_LOSS, "this is no TensorProto");
     bel_arena *arena = bel_arena_create();
     bel_tensor view;
@@ -149,6 +152,6 @@ bel_status *bel_onnx_read_tensor(const void *bytes, size_t size, bel_tensor *out
         memcpy(out_tensor->data, view.data, length);
     }
     bel_arena_destroy(arena);
-    onnx__tensor_proto__free_unpacked(message, NULL);
+    onnx__tensor_proto__free_unpacked(message, &allocator);
     return status;
 }

@@ -1,14 +1,14 @@
 // Messages to bytes and back, by protobuf-c. The kind of a struct is found by its descriptor among
 // the fields of Message, so a sender cannot name one kind and fill in another.
 //
-// Bytes come from the network, so the memory that is taken for them is bounded: protobuf-c
-// allocates from a budget. Parts that are missing read as zeros. Whether numbers make sense is
-// checked where they are used.
+// Bytes come from the network, so the memory that is taken for them is bounded (base/budget.h).
+// Parts that are missing read as zeros. Whether numbers make sense is checked where they are used.
 #include "wire/message.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/budget.h"
 #include "base/check.h"
 #include "wire/bytes.h"
 
@@ -43,38 +43,15 @@ uint8_t *bel_message_write(uint32_t generation, const ProtobufCMessage *kind, si
 
 // --- Reading -------------------------------------------------------------------------------------
 
-// Two bytes of a message may be an empty part, which takes a hundred in memory. No message of a job
-// comes near the limit: what is large in one is a single piece of data.
-typedef struct budget {
-    size_t left;
-    bool is_spent; // more was asked for
-} budget;
-
-// protobuf-c's allocator. NULL, once the budget is spent, makes it give up the message.
-static void *take_memory(void *context, size_t size)
-{
-    budget *b = context;
-    size_t cost = size + 16; // what an allocation takes besides
-    b->is_spent = b->is_spent || size > SIZE_MAX - 16 || cost > b->left;
-    if (b->is_spent) return NULL;
-    b->left -= cost;
-    return bel_xmalloc(size);
-}
-
-static void give_memory(void *context, void *memory)
-{
-    (void)context;
-    bel_free(memory);
-}
-
 bel_status *bel_message_read(const uint8_t *bytes, size_t count, Bel__Message **out_message)
 {
+    // No message of a job comes near this: what is large in one is a single piece of data.
     enum { MIB = 1 << 20, PARTS_MIB = 64 };
     const size_t allowed = 2 * count + (size_t)PARTS_MIB * MIB;
-    budget b = {.left = allowed};
-    ProtobufCAllocator allocator = {take_memory, give_memory, &b};
+    bel_budget budget = {.left = allowed};
+    ProtobufCAllocator allocator = {bel_budget_take, bel_budget_give, &budget};
     Bel__Message *message = bel__message__unpack(&allocator, count, bytes);
-    if (message == NULL && b.is_spent) {
+    if (message == NULL && budget.is_spent) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "control message of %zu bytes is too large once read: its parts need more "
                        "than the %zu bytes of memory that are allowed (twice its size and %d MiB)",
@@ -91,7 +68,7 @@ bel_status *bel_message_read(const uint8_t *bytes, size_t count, Bel__Message **
 
 void bel_message_destroy(Bel__Message *message)
 {
-    ProtobufCAllocator allocator = {NULL, give_memory, NULL};
+    ProtobufCAllocator allocator = {NULL, bel_budget_give, NULL};
     if (message != NULL) bel__message__free_unpacked(message, &allocator);
 }
 

@@ -65,8 +65,9 @@ bel_status *bel_client_exchange(bel_client *client, int64_t step, int exchange,
 {
     static const bel_client_awaited answers = {"values of other replicas at step",
                                                answers_are_there, lacks_answers};
+    bel_status *status = NULL;
     client->exchange = (exchange_view){step, exchange, pieces, count};
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && status == NULL; i++) {
         const bel_client_piece *piece = &pieces[i];
         const bel_exchange_frame said = {.version = step,
                                          .exchange = exchange,
@@ -75,11 +76,11 @@ bel_status *bel_client_exchange(bel_client *client, int64_t step, int exchange,
                                          .at = piece->at,
                                          .answer_at = piece->answer_at};
         const char *payload = bel_client_exchange_room(client) + piece->at;
-        BEL_TRY(bel_client_send(client, 0, bel_exchange_frame_write(said, payload, piece->bytes)));
+        status = bel_client_send(client, 0, bel_exchange_frame_write(said, payload, piece->bytes));
     }
-    BEL_TRY(bel_client_wait_until(client, step, &answers));
-    client->exchange.count = 0; // the caller's memory
-    return NULL;
+    if (status == NULL) status = bel_client_wait_until(client, step, &answers);
+    client->exchange.count = 0; // the caller's memory, also after an error
+    return status;
 }
 
 bel_status *bel_client_no_exchange(bel_client *client, int64_t step)

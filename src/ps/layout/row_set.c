@@ -66,7 +66,8 @@ static bel_row_set merge(bel_row_sum *sum, const pair *p, int width)
     while (i < left->count || k < right->count) {
         bool from_left = k == right->count || (i < left->count && left->keys[i] <= right->keys[k]);
         bool both = from_left && k < right->count && left->keys[i] == right->keys[k];
-        const float *a = left->rows + (size_t)i * row, *b = right->rows + (size_t)k * row;
+        const float *a = from_left ? left->rows + (size_t)i * row : NULL; // a set without rows
+        const float *b = both || !from_left ? right->rows + (size_t)k * row : NULL; // has none
         float *to = rows + (size_t)count * row;
         keys[count++] = from_left ? left->keys[i] : right->keys[k];
         if (both) {
@@ -93,6 +94,7 @@ static int set_at(const int *firsts, int count, int first)
 static bel_row_set add_sets(bel_row_sum *sum, const pair *p, int width)
 {
     bool alike = p->left_factor == 1 && p->right_factor == 1;
+    if (p->left->count == 0 && p->right->count == 0) return *p->left; // `sum` may have no memory
     if (alike && p->left->count == 0) return *p->right;
     if (alike && p->right->count == 0) return *p->left;
     return merge(sum, p, width);

@@ -187,6 +187,7 @@ static void take_counts(bel_shard *shard, const bel_frame *frame)
     }
     bool fits = named.worker >= 0 && named.worker < shard->config.assignment->worker_count &&
                 named.needed > 0 && named.needed <= shard->config.settings.counting.workers &&
+                bel_decision_function(named.decision) < shard->config.settings.function_count &&
                 shard->config.shard != 0 && named.step < shard->step + shard->ledger.page_count - 1;
     if (!fits) {
         bel_shard_fail_locked(shard, frame, "no such page of the ledger");

@@ -258,7 +258,7 @@ static const char *find_fault(const bel_shard *shard, const bel_frame *frame, in
     int32_t next = assignment->first_replica[worker];
     for (int i = 0; i < head->slots; i++) {
         const bel_exchange_slot *slot = &slots[i];
-        int32_t left = assignment->first_replica[worker + 1] - slot->first;
+        int64_t left = (int64_t)assignment->first_replica[worker + 1] - slot->first;
         if (slot->first < next || left <= 0 || slot->replicas < 1 || slot->replicas > left ||
             slot->examples < slot->replicas || slot->examples > (int64_t)1 << 40)
             return "a slot that the worker cannot have";

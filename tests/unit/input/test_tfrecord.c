@@ -3,9 +3,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "input/example.h"
 #include "unit/input/test_fixture.h"
 
 // --- Writing -------------------------------------------------------------------------------------
@@ -410,6 +412,22 @@ static void test_damaged_framing(void **state)
     bel_str_deinit(&content);
 }
 
+// Features of two bytes each: a record of megabytes must not take hundreds of them.
+static void test_too_many_features(void **state)
+{
+    (void)state;
+    enum { PARTS = 4 << 20, FIRST = 1 << 3 | 2, HEAD = 6 };
+    size_t inner = 2 * (size_t)PARTS, size = HEAD + inner;
+    char *bytes = bel_xcalloc(size, 1);
+    bytes[0] = FIRST; // of an Example: its features; and the length in five bytes of seven bits
+    for (int i = 0; i < 5; i++)
+        bytes[1 + i] = (char)(unsigned char)((inner >> (7 * i) & 0x7f) | (i < 4 ? 0x80 : 0));
+    for (size_t i = HEAD; i < size; i += 2)
+        bytes[i] = FIRST; // of features: one of them
+    assert_null(bel_example_parse(bytes, size));
+    bel_free(bytes);
+}
+
 static void test_wrong_features(void **state)
 {
     (void)state;
@@ -457,6 +475,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_texts_and_whole_records),
         BEL_TEST_IN_FOLDER(test_packed_files),
         BEL_TEST_IN_FOLDER(test_damaged_framing),
+        cmocka_unit_test(test_too_many_features),
         BEL_TEST_IN_FOLDER(test_wrong_features),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,9 @@ static void test_answers(void **state)
     assert_non_null(strstr(answer, " 404 "));
     ask(port, "nonsense\r\n\r\n", answer, sizeof answer);
     assert_null(strstr(answer, "200 OK"));
+    ask(port, "GET /metrics HTTP/parrot\r\n\r\n", answer, sizeof answer); // it repeats nothing
+    assert_int_equal(strncmp(answer, "HTTP/1.1 505 ", 13), 0);
+    assert_null(strstr(answer, "parrot"));
     bel_metrics_server *second;
     BEL_ASSERT_FAILS(bel_metrics_server_start("127.0.0.1", port, &second), BEL_UNAVAILABLE,
                      "cannot serve metrics on 127.0.0.1");

@@ -398,6 +398,25 @@ static void test_tensors_are_checked(void **state)
     BEL_ASSERT_FAILS(read_initializer(twice), BEL_DATA_LOSS, "both in raw_data and");
 }
 
+// Nodes of two bytes each: a file of megabytes must not take hundreds of them. Field 7 of a model
+// is its graph, whose field 1 are the nodes.
+static void test_too_many_parts(void **state)
+{
+    (void)state;
+    enum { NODES = 4 << 20, GRAPH = 7 << 3 | 2, NODE = 1 << 3 | 2, HEAD = 6 };
+    size_t inner = 2 * (size_t)NODES, size = HEAD + inner;
+    uint8_t *bytes = bel_xcalloc(size, 1);
+    bytes[0] = GRAPH; // and the length in five bytes of seven bits
+    for (int i = 0; i < 5; i++)
+        bytes[1 + i] = (uint8_t)((inner >> (7 * i) & 0x7f) | (i < 4 ? 0x80 : 0));
+    for (size_t i = HEAD; i < size; i += 2)
+        bytes[i] = NODE;
+    bel_onnx_model *model;
+    BEL_ASSERT_FAILS(bel_onnx_read(bytes, size, &model), BEL_DATA_LOSS,
+                     "its parts need more memory than 8388614 bytes can stand for");
+    bel_free(bytes);
+}
+
 // Shapes that no memory holds end as errors, not as overflows.
 static void test_sizes_that_do_not_fit(void **state)
 {
@@ -462,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_nodes_are_checked),
         cmocka_unit_test(test_attributes_are_checked),
         cmocka_unit_test(test_tensors_are_checked),
+        cmocka_unit_test(test_too_many_parts),
         cmocka_unit_test(test_sizes_that_do_not_fit),
         cmocka_unit_test(test_each_index_is_checked),
     };

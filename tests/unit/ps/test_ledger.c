@@ -509,6 +509,8 @@ static void malformed_frames_are_refused(void **state)
         bel_counts_frame_write((bel_counts_frame){.needed = 3}, NULL, 0),
         bel_counts_frame_write((bel_counts_frame){.needed = 0}, NULL, 0),
         bel_counts_frame_write((bel_counts_frame){.needed = 2, .step = 1000}, NULL, 0),
+        bel_counts_frame_write(
+            (bel_counts_frame){.needed = 2, .decision = 255 * BEL_DECIDE_FUNCTION}, NULL, 0),
         bel_answer_frame_write((bel_answer_frame){.worker = WORKERS, .number = 9}, NULL, 0),
         bel_answer_frame_write((bel_answer_frame){.worker = -1, .number = 9}, NULL, 0),
         bel_answer_frame_write((bel_answer_frame){.version = -1, .number = 9}, NULL, 0),

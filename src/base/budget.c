@@ -1,0 +1,30 @@
+// What is counted is what an allocation takes, its own bytes and those that malloc keeps beside it.
+#include "base/budget.h"
+
+#include <stdint.h>
+
+#include "base/alloc.h"
+
+enum { BESIDE = 16, RATIO = 16 };
+
+bel_budget bel_budget_of(size_t size)
+{
+    const size_t least = (size_t)64 << 20;
+    return (bel_budget){.left =
+                            size > (SIZE_MAX - least) / RATIO ? SIZE_MAX : least + size * RATIO};
+}
+
+void *bel_budget_take(void *budget, size_t size)
+{
+    bel_budget *b = budget;
+    b->is_spent = b->is_spent || size > SIZE_MAX - BESIDE || size + BESIDE > b->left;
+    if (b->is_spent) return NULL;
+    b->left -= size + BESIDE;
+    return bel_xmalloc(size);
+}
+
+void bel_budget_give(void *budget, void *memory)
+{
+    (void)budget;
+    bel_free(memory);
+}

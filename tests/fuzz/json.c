@@ -1,0 +1,50 @@
+// JSON: a document that is read is written again, and that is read to the same text. And any bytes
+// are written as a string that is read.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "fuzz/fuzz.h"
+
+static bel_status *visit(void *context, const char *name, const bel_json_value *value)
+{
+    size_t *count = context;
+    double number;
+    const char *text;
+    int64_t whole;
+    *count += strlen(name) + bel_json_length(value);
+    for (size_t i = 0; i < bel_json_length(value); i++)
+        if (bel_json_value_i64(bel_json_at(value, i), &whole)) ++*count;
+    if (bel_json_string(value, "name", &text)) *count += strlen(text);
+    if (bel_json_f64(value, "number", &number) && number > 0) ++*count;
+    return NULL;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    bel_json *json;
+    bel_str first = {0}, second = {0}, list = {0};
+    if (fuzz_is_good(bel_json_parse((const char *)data, size, "x.json", &json))) {
+        size_t count = 0;
+        fuzz_expect(fuzz_is_good(bel_json_each(bel_json_root(json), visit, &count)), "a walk");
+        bel_json_write_value(&first, bel_json_root(json));
+        bel_json_destroy(json);
+        fuzz_expect(fuzz_is_good(bel_json_parse(first.text, first.length, "again", &json)),
+                    "a document that was written is read");
+        bel_json_write_value(&second, bel_json_root(json));
+        bel_json_destroy(json);
+        fuzz_expect(strcmp(first.text, second.text) == 0, "the same document, written again");
+    }
+    char *text = bel_xstrndup((const char *)data, size);
+    bel_str_puts(&list, "[");
+    bel_json_write_string(&list, text);
+    bel_str_puts(&list, "]");
+    fuzz_expect(fuzz_is_good(bel_json_parse(list.text, list.length, "list", &json)),
+                "any string that was written is read");
+    bel_json_destroy(json);
+    bel_free(text);
+    bel_str_deinit(&first);
+    bel_str_deinit(&second);
+    bel_str_deinit(&list);
+    return 0;
+}

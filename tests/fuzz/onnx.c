@@ -1,0 +1,27 @@
+// ONNX models: read, and built into a graph, which must then be well formed. The same bytes are
+// read as a single tensor, too.
+#include "onnx/onnx.h"
+#include "base/alloc.h"
+#include "fuzz/fuzz.h"
+#include "graph/graph.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    bel_tensor tensor;
+    bel_onnx_model *model;
+    if (fuzz_is_good(bel_onnx_read_tensor(data, size, &tensor))) bel_free(tensor.data);
+    if (!fuzz_is_good(bel_onnx_read(data, size, &model))) return 0;
+    int count = bel_onnx_output_count(model);
+    bel_graph *graph = bel_graph_create();
+    bel_value **outputs = bel_xcalloc((size_t)count + 1, sizeof(bel_value *));
+    bel_onnx_options options = {.variables = size % 2 == 0};
+    if (fuzz_is_good(bel_onnx_build(model, graph, &options, outputs))) {
+        fuzz_expect(fuzz_is_good(bel_graph_verify(graph)), "a graph that is well formed");
+        for (int i = 0; i < count; i++)
+            fuzz_expect(outputs[i] != NULL, "a value for each output");
+    }
+    bel_free(outputs);
+    bel_graph_destroy(graph);
+    bel_onnx_destroy(model);
+    return 0;
+}
