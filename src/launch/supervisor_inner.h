@@ -23,6 +23,7 @@ typedef struct bel_child {
     bel_linux_end end;         // once it has run
     bool away;                 // on another host: `process` is the way there
     int input_fd;              // to the verb `carry` over there; -1: none
+    bool there;                // the way has led there
     int64_t carried_pid;       // of the process there; 0: not known yet
     int carried_signal;        // that has killed it; 0: none
     char *host;                // the name of that host; NULL: not known yet

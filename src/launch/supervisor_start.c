@@ -240,7 +240,7 @@ void bel_reach_words_free(char **words)
 void bel_child_signal(bel_child *child, int number, bool group)
 {
     enum { PATIENCE_NS = 2000000000 };
-    if (!child->away || child->input_fd < 0 || child->carried_pid == 0) {
+    if (!child->away || child->input_fd < 0 || !child->there) {
         bel_linux_process_signal(&child->process, number, group);
         return;
     }
@@ -265,6 +265,7 @@ bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
     child->last_error.length = 0;
     child->last_words.length = 0;
     child->carried_pid = child->kill_ns = 0;
+    child->there = false;
     child->carried_signal = 0;
     bel_free(child->host);
     child->host = NULL;

@@ -29,6 +29,7 @@ typedef struct run {
     char *arguments[MOST_ARGUMENTS];
     size_t argument_count;
     bool tcp;
+    const char *way; // of a shell to workers on another host, in front of `carry`; NULL: all here
     double grace_secs;
     bel_supervisor_result result;
     char *shown; // on stderr
@@ -108,10 +109,30 @@ static void *send_signals(void *argument)
     return NULL;
 }
 
+// Workers are reached by a shell, which does what `way` says and becomes `carry`.
+typedef struct test_reach {
+    bel_reach reach;
+    const char *way;
+} test_reach;
+
+static char **way_to(const bel_reach *reach, const bel_task *task)
+{
+    const test_reach *t = (const test_reach *)reach;
+    if (task->role != BEL_ROLE_WORKER) return NULL;
+    char **words = bel_xcalloc(5, sizeof *words);
+    words[0] = bel_xstrdup("sh");
+    words[1] = bel_xstrdup("-c");
+    words[2] = bel_strf("%s exec \"$0\" carry", t->way);
+    words[3] = bel_xstrdup(BEL_FAKE_ROLE);
+    return words;
+}
+
 // Runs to the end, with stderr in a file.
 static void supervise(run *r)
 {
     bel_plan *plan;
+    const test_reach reach = {{.words = way_to, .peer = "127.0.0.1:9", .program = BEL_FAKE_ROLE},
+                              r->way};
     BEL_ASSERT_OK(bel_plan_create(r->cluster, 0, 1, &plan));
     char *shown = bel_path_join(r->folder, "stderr");
     bel_supervisor_config config = {.plan = plan,
@@ -121,6 +142,8 @@ static void supervise(run *r)
                                     .log_dir = r->log_dir,
                                     .model_dir = r->folder,
                                     .tcp = r->tcp,
+                                    .reach = r->way != NULL ? &reach.reach : NULL,
+                                    .folder = r->folder,
                                     .grace_secs = r->grace_secs > 0 ? r->grace_secs : 60,
                                     .changed = on_change,
                                     .context = r};
@@ -222,6 +245,139 @@ static void test_success(void **state)
     bel_free(log);
     read_log(&r, "worker-1.0.log", &log);
     assert_holds(log, "*** stack\tsmashing\x01 ***\n"); // as it came
+    bel_free(log);
+    end_run(&r);
+}
+
+// --- Workers on other hosts ---------------------------------------------------------------------
+
+static void test_away(void **state)
+{
+    (void)state;
+    run r = make_run(2, 1);
+    r.way = "";
+    r.cluster->environment = bel_xcalloc(1, sizeof(char *));
+    r.cluster->environment[0] = bel_xstrdup("BEL_TEST_COLOUR=green");
+    r.cluster->environment_count = 1;
+    tell(&r, "master:task=");
+    tell(&r, "master:print=loss 0.5");
+    tell(&r, "worker 0:env=BEL_TEST_COLOUR");
+    tell(&r, "worker 0:task=");
+    tell(&r, "worker 1:say=warning slow disk");
+    tell(&r, "worker 1:print=from a model's printf");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_string_equal(r.result.output, "loss 0.5\n");
+    assert_holds(r.shown, "[worker 1] warning: slow disk\n");
+    assert_holds(r.shown, "[worker 1] from a model's printf\n");
+    assert_holds(r.shown, "\"master\":\"127.0.0.1:"); // this host's address on the way to the peer
+    char *log;
+    read_log(&r, "worker-0.0.log", &log);
+    assert_holds(log, "BEL_TEST_COLOUR=green");
+    assert_holds(log, "\\\"listen\\\":\\\"*:0\\\"");
+    assert_lacks(log, "\\\"supervisor\\\":0,"); // that is who carries it
+    bel_free(log);
+    end_run(&r);
+}
+
+// It is started again as one that is killed here is, and described by the number that it had.
+static void test_away_killed(void **state)
+{
+    (void)state;
+    run r = make_run(2, 0);
+    r.way = "";
+    r.cluster->restarts = 1;
+    tell_path(&r, "worker 1.0:pid=", "pid");
+    tell(&r, "worker 1.0:kill=9");
+    tell_path(&r, "worker 1.1:touch=", "again");
+    tell_path(&r, "master:await=", "again");
+    tell_path(&r, "worker 0:await=", "again");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    char *path = bel_path_join(r.folder, "pid"), *pid;
+    size_t size;
+    BEL_ASSERT_OK(bel_file_read(path, &pid, &size));
+    char *expected = bel_strf("worker 1 (pid %s on ", pid);
+    assert_holds(r.shown, expected);
+    assert_holds(r.shown, ") was killed by signal 9 (Killed)");
+    assert_holds(r.shown, "it is started again (1 of 1 times)");
+    bel_free(expected);
+    bel_free(pid);
+    bel_free(path);
+    end_run(&r);
+}
+
+// What the master has lost is found by its number over there, and by its name.
+static void test_away_lost(void **state)
+{
+    (void)state;
+    run r = make_run(1, 0);
+    r.way = "";
+    r.cluster->restarts = 1;
+    tell_path(&r, "worker 0.0:pid=", "pid");
+    tell(&r, "worker 0.0:hang=");
+    tell_path(&r, "master:await=", "pid");
+    tell_path(&r, "master:lost=", "pid");
+    tell_path(&r, "worker 0.1:touch=", "again");
+    tell_path(&r, "master:await=", "again");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_holds(r.shown, "worker 0 (pid ");
+    assert_holds(r.shown, "was killed by signal 9 (Killed)");
+    end_run(&r);
+}
+
+// Attempts that find no way count as no deaths, and leave no logs; an error of the process's own is
+// one.
+static void test_no_way(void **state)
+{
+    (void)state;
+    run r = make_run(1, 0);
+    char *way =
+        bel_strf("if [ ! -e %s/2 ]; then [ -e %s/1 ] && touch %s/2; touch %s/1; echo no route "
+                 ">&2; exit 255; fi;",
+                 r.folder, r.folder, r.folder, r.folder);
+    r.way = way;
+    tell_path(&r, "worker 0:touch=", "there");
+    tell_path(&r, "master:await=", "there");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_holds(r.shown,
+                 "the way to worker 0 ended with exit code 255: no route; it is tried again");
+    const char *said = strstr(r.shown, "no route");
+    assert_null(strstr(said + 1, "no route")); // once
+    char *log = bel_path_join(r.log_dir, "worker-0.0.log");
+    assert_false(bel_file_exists(log));
+    bel_free(log);
+    end_run(&r);
+    bel_free(way);
+
+    r = make_run(1, 0);
+    r.way = "exit 127;";
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 127);
+    assert_holds(r.result.message, "the way to worker 0 ended with exit code 127");
+    end_run(&r);
+}
+
+// A request to stop goes to processes over there, and not to the way.
+static void test_away_stopped(void **state)
+{
+    (void)state;
+    run r = make_run(2, 0);
+    r.way = "";
+    r.signal = SIGTERM;
+    r.signal_when = "ready";
+    tell_path(&r, "worker 1:touch=", "ready");
+    tell(&r, "worker 0:stop=0");
+    tell(&r, "worker 1:stop=0");
+    tell(&r, "master:stop=0");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 143);
+    assert_true(r.result.stopped);
+    char *log;
+    read_log(&r, "worker-1.0.log", &log);
+    assert_holds(log, "stopped by signal 15");
     bel_free(log);
     end_run(&r);
 }
@@ -456,7 +612,7 @@ static void test_lost(void **state)
     tell_path(&r, "master:await=", "back");
     supervise(&r);
     assert_int_equal(r.result.exit_code, 0);
-    assert_holds(r.shown, "lost somebody");
+    assert_holds(r.shown, "lost worker 0 on this host");
     end_run(&r);
 }
 
@@ -832,6 +988,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_success),
+        cmocka_unit_test(test_away),
+        cmocka_unit_test(test_away_killed),
+        cmocka_unit_test(test_away_lost),
+        cmocka_unit_test(test_no_way),
+        cmocka_unit_test(test_away_stopped),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_tasks),
         cmocka_unit_test(test_many_files),
