@@ -12,6 +12,7 @@ typedef struct bel_engine {
     const char *description;
     // INVALID_ARGUMENT: this engine cannot run such a cluster (says why, e.g. hosts for "local").
     bel_status *(*check)(const bel_cluster *cluster);
+    bool fixed_size; // a job cannot have more workers than it was submitted with
     // For --dry_run: appends what would be submitted, as it would be.
     bel_status *(*show)(const bel_job_record *record, const bel_plan *plan, bel_str *out);
     // Starts the job, which is in the registry, or hands it to a queue, detached from the caller.

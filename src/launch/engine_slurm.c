@@ -378,8 +378,7 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
         .reach = {.words = words_of,
                   .destroy = destroy,
                   .peer = peer,
-                  .program = record->program,
-                  .most_workers = plan->worker_count},
+                  .program = record->program},
         .plan = plan,
         .program = bel_linux_program(),
         .peer = peer,
@@ -405,4 +404,5 @@ const bel_engine bel_engine_slurm = {
     .cancel = cancel,
     .look = look,
     .reach = reach,
+    .fixed_size = true,
 };
