@@ -375,10 +375,7 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
     BEL_TRY(find_peer(component_of(plan, BEL_ROLE_COUNT), &peer));
     slurm_reach *s = bel_xcalloc(1, sizeof *s);
     *s = (slurm_reach){
-        .reach = {.words = words_of,
-                  .destroy = destroy,
-                  .peer = peer,
-                  .program = record->program},
+        .reach = {.words = words_of, .destroy = destroy, .peer = peer, .program = record->program},
         .plan = plan,
         .program = bel_linux_program(),
         .peer = peer,

@@ -8,7 +8,8 @@
 //   progress=STEP    a progress object, of 100 steps
 //   env=NAME         logs a variable            task=         logs BELFRY_TASK
 //   touch=FILE       makes a file               await=FILE    waits until there is one
-//   pid=FILE         writes its pid there       lost=FILE     says that worker 0, of the pid there, is lost
+// pid=FILE         writes its pid there       lost=FILE     says that worker 0, of the pid there,
+// is lost
 //   gone=FILE        waits until there is no process of the pid there
 //   scale=N FOLDER   asks for so many workers, as `belfry jobs scale` does
 //   exit=CODE        kill=SIGNAL                hang=         waits, deaf to SIGTERM and SIGINT
