@@ -27,7 +27,7 @@ enum {
     MOST_PARCEL = 16 << 20, // bytes
     MOST_ITEMS = 65536,     // arguments, or variables
     PARCEL_SECS = 60,       // until it has come
-    GRACE_SECS = 30,        // to end without a supervisor
+    GRACE_SECS = 300,       // to end without a supervisor, by itself
 };
 
 // --- The parcel ----------------------------------------------------------------------------------

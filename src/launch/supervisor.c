@@ -242,7 +242,12 @@ static void plan_attempt(bel_child *child)
     const int64_t late_ns = INT64_C(5000000000);
     child->restart_ns = bel_clock_ns() + (child->attempts < SOON ? PAUSE_NS : late_ns);
     child->attempts++;
-    (void)remove(child->log_path); // one that stays says the same
+    // What an earlier run has left in the log stays there.
+    if (child->log_begin == 0) {
+        (void)remove(child->log_path); // one that stays says the same
+    } else {
+        (void)truncate(child->log_path, (off_t)child->log_begin); // as above
+    }
     const char *why = child->last_words.length > 0 ? child->last_words.text : "it says nothing";
     if (child->why_unreached != NULL && strcmp(why, child->why_unreached) == 0) return;
     bel_free(child->why_unreached);

@@ -33,8 +33,9 @@ typedef struct bel_child {
     int error_fd;              // the reading end of its stderr; -1: closed
     int log_fd;                // -1: closed, or given up after a failed write
     char *log_path;
-    int restarts;    // so far
-    int short_lives; // of these, one after the other
+    int64_t log_begin; // how much an earlier run has left in it
+    int restarts;      // so far
+    int short_lives;   // of these, one after the other
     int64_t started_ns;
     int64_t restart_ns;          // when it is started anew; 0: it is not
     bool let_go;                 // it is not wanted any more, and ends when the master says so

@@ -105,6 +105,7 @@ run_fails 2 'has room for the 3 workers with which it was submitted, got 4' \
     belfry jobs scale stopped --worker_count 4
 run_ok belfry jobs cancel waits
 check "it is cancelled" becomes waits CANCELLED
+run_ok belfry jobs remove waits
 run_ok belfry jobs cancel stopped
 check "the first one saves and ends" becomes stopped CANCELLED
 check "and has a checkpoint" compgen -G 'stopped/ckpt-*' >/dev/null

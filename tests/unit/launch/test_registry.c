@@ -183,20 +183,23 @@ static void test_claim(void **state)
     record->supervisor = process.pid;
     record->started_ticks = bel_linux_start_ticks(process.pid);
     BEL_ASSERT_OK(bel_registry_update(record));
-    BEL_ASSERT_OK(bel_registry_claim("digits", false, &mine));
+    BEL_ASSERT_OK(bel_registry_claim("digits", NULL, &mine));
     assert_int_equal(mine->supervisor, getpid());
     bel_linux_process_signal(&process, SIGKILL, false);
     assert_true(bel_linux_process_wait(&process, 60000, &end));
     assert_int_equal(state_of("digits"), BEL_JOB_QUEUED);
     bel_job_record_destroy(mine);
     BEL_ASSERT_OK(bel_registry_update(record)); // by whom it was submitted, which is gone
-    BEL_ASSERT_FAILS(bel_registry_claim("digits", false, &mine), BEL_FAILED_PRECONDITION, "LOST");
-    BEL_ASSERT_OK(bel_registry_claim("digits", true, &mine)); // as the engine has started it again
+    BEL_ASSERT_FAILS(bel_registry_claim("digits", NULL, &mine), BEL_FAILED_PRECONDITION, "LOST");
+    BEL_ASSERT_OK(bel_registry_set_engine_id(record, "17"));
+    BEL_ASSERT_FAILS(bel_registry_claim("digits", "16", &mine), BEL_FAILED_PRECONDITION, "is QUEUED");
+    BEL_ASSERT_OK(bel_registry_claim("digits", "17", &mine)); // the engine has started it again
+    assert_string_equal(mine->message, "");
     assert_int_equal(state_of("digits"), BEL_JOB_QUEUED);
     mine->state = BEL_JOB_SUCCEEDED;
     BEL_ASSERT_OK(bel_registry_update(mine));
     bel_job_record_destroy(mine);
-    BEL_ASSERT_FAILS(bel_registry_claim("digits", true, &mine), BEL_FAILED_PRECONDITION,
+    BEL_ASSERT_FAILS(bel_registry_claim("digits", "17", &mine), BEL_FAILED_PRECONDITION,
                      "SUCCEEDED");
     bel_job_record_destroy(record);
 }
