@@ -230,7 +230,8 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
                        "started again; give max_steps");
     }
     if (task != NULL && task->supervisor > 0) {
-        bel_linux_signal_at_parents_end(task->supervisor, SIGTERM); // all save and end
+        // All save and end; or this one alone is gone, and replaced.
+        bel_linux_signal_at_parents_end(task->supervisor, task->carried ? SIGKILL : SIGTERM);
     }
     bel_member_program program = {
         .estimator = estimator, .train = train_spec, .evals = evals, .eval_count = eval_count};

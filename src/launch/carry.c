@@ -87,6 +87,7 @@ static bel_status *set_task(const char *text)
     BEL_TRY(bel_task_parse(text, NULL, NULL, true, &task));
     if (task == NULL) return BEL_ERR(BEL_INVALID_ARGUMENT, "a parcel without a task");
     task->supervisor = (int64_t)getpid();
+    task->carried = true;
     bel_task_write(task, &out);
     setenv("BELFRY_TASK", out.text, 1);
     bel_str_deinit(&out);

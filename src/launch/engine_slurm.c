@@ -3,14 +3,12 @@
 // can die and be started again, on whatever node has room, while the rest goes on. The folder of
 // records, and belfry, are on a file system that all nodes see.
 //
-// Roles that want different machines are components of the job (hetjob). A job without them
-// outlives the loss of a node that is not its first; one with them Slurm starts again as a whole
-// when any node is lost, whatever it is asked, and it goes on from the newest checkpoint. So roles
-// that want the same are one component.
-//
-// The script leaves nothing to the nodes' settings: it asks Slurm to keep the job when a node is
-// lost, to run it again when its first node is, and to send SIGTERM a minute before the time limit.
-// Steps do not count memory (--mem=0), as the job's share of a node is for all of them.
+// Roles that want different machines are components of the job (hetjob); those that want the same
+// are one. The script leaves nothing to the nodes' settings: it asks Slurm to run the job again
+// when a node is lost, from the newest checkpoint, and to send SIGTERM a minute before the time
+// limit. (To keep a job that has lost a node, --no-kill, would keep it too when that is the first
+// one, where nobody is left to end it.) Steps do not count memory (--mem=0), as the job's share of
+// a node is for all of them.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,7 +96,7 @@ static void write_component(const bel_plan *plan, bel_role role, bel_str *out)
     }
     for (size_t i = 0; i < r->host_count; i++)
         bel_str_printf(out, "%s%s", i == 0 ? " --nodelist=" : ",", r->hosts[i]);
-    bel_str_puts(out, "\n#SBATCH --no-kill");
+    bel_str_puts(out, "\n#SBATCH --requeue");
     if (slurm->partition != NULL) bel_str_printf(out, " --partition=%s", slurm->partition);
     if (slurm->account != NULL) bel_str_printf(out, " --account=%s", slurm->account);
     if (slurm->minutes > 0) bel_str_printf(out, " --time=%d", slurm->minutes);
@@ -128,7 +126,7 @@ static bel_status *write_script(const bel_job_record *record, const bel_plan *pl
     if (status == NULL) status = check_text(program, "program");
     bel_str_printf(out,
                    "#!/bin/sh\n"
-                   "#SBATCH --job-name=%s --export=ALL --requeue --signal=B:TERM@60\n"
+                   "#SBATCH --job-name=%s --export=ALL --signal=B:TERM@60\n"
                    "#SBATCH --chdir=\"%s\"\n"
                    "#SBATCH --output=\"%s/logs/supervisor.log\" --open-mode=append\n",
                    record->name, folder, record->folder);

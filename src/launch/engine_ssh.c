@@ -99,7 +99,7 @@ static char **words_of(const bel_reach *reach, const bel_task *task)
         bel_strf("exec \"$HOME/.cache/belfry/%s/%s\" carry", s->files[0].digest, s->files[0].name);
     // Packets of a connection that find no way are sent again at longer and longer intervals, so a
     // way that heals is found sooner by short attempts; some are long enough for a slow host.
-    bool quick = task->incarnation % 4 != 0;
+    bool quick = task->incarnation % 8 != 0;
     add_ssh(&w, host, command, quick);
     bel_free(command);
     return w.items;

@@ -66,6 +66,8 @@ typedef struct bel_task {
                      // known
     bool recovers;   // members that are lost come back within the join timeout, and are waited for
     int64_t supervisor; // pid of the parent with which this process ends; 0: none
+    bool carried;       // by which it was started for a supervisor on another host (carry.h): when
+                        // that parent is killed, another process takes this one's place
     int lock;           // of a master: a descriptor with the model folder's lock; 0: none
 } bel_task;
 

@@ -95,6 +95,9 @@ trouble killed-worker kill_one worker 1 h2
 log killed-worker >err.txt
 check "who died is named, with its own number" grep -q 'worker 1 (pid [0-9]* on .*) was killed by signal 9' err.txt
 trouble killed-shard kill_one ps 1 h2
+carrier() { ps -o ppid= -p "$(process "$@")" | tr -d ' '; }
+kill_carrier() { kill -9 "$(carrier "$@")"; }
+trouble killed-carrier kill_carrier worker 0 h1
 trouble stopped-worker stop_one worker 2 h3 # silent, so it is killed over there and another takes its place
 check "a stopped one is not left behind" test -z "$(process worker 2 h3)"
 trouble cut-worker cut_off h3 5

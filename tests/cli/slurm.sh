@@ -53,7 +53,7 @@ check "a component for each kind of machine" test "$(grep -c '^#SBATCH hetjob$' 
 check "master and servers are of one" grep -q '^#SBATCH --ntasks=3 --cpus-per-task=1 --mem-per-cpu=100M$' out.txt
 check "with what its machine has" grep -q '^#SBATCH --ntasks=3 --cpus-per-task=1 --mem-per-cpu=200M --gpus-per-task=1$' out.txt
 check "and what Slurm is told" \
-    grep -q '^#SBATCH --no-kill --partition=debug --time=10 --comment=test$' out.txt
+    grep -q '^#SBATCH --requeue --partition=debug --time=10 --comment=test$' out.txt
 check "nothing was submitted" test ! -e "$(folder dry)"
 run_ok train alone "${settings[@]}" --num_workers 3
 alone=$(digest alone)
@@ -112,24 +112,32 @@ check "and has a checkpoint" compgen -G 'stopped/ckpt-*' >/dev/null
 run_ok belfry jobs resume stopped --wait
 equal "digest after the rest" "$(digest stopped)" "$long"
 
-# --- A node is lost; Slurm starts the job again
-run_ok submit lost --min_workers 1
-check "it trains" reaches lost 300
+# --- A node is lost, or the job is to begin anew: Slurm starts it again, and it goes on from a checkpoint
+begins_again() { # NAME: Slurm waits two minutes for that, unless it is told
+    local number
+    number=$(cat "$(folder "$1")/engine_id")
+    for _ in $(seq 1200); do
+        scontrol release "$number" >/dev/null 2>&1 || true # too soon for its nodes, it was held
+        scontrol update JobId="$number" StartTime=now >/dev/null 2>&1 || true
+        grep -q '^SLURM_RESTART_COUNT' <(scontrol show job "$number" 2>/dev/null | sed -n 's/.*Restarts=[1-9].*/SLURM_RESTART_COUNT/p') &&
+            [ "$(squeue --noheader --format=%T --job "$number" 2>/dev/null | head -n 1)" = RUNNING ] && return 0
+        sleep 0.05
+    done
+    return 1
+}
+run_ok submit lost
+check "it trains" reaches lost 700
 lost=$(squeue --noheader --job "$(cat "$(folder lost)/engine_id")" --format=%N)
 lost=$(scontrol show hostnames "$lost" | tail -n 1)
 run_ok scontrol update "NodeName=$lost" State=DOWN Reason=test
-check "the job goes on elsewhere" becomes lost SUCCEEDED
+check "Slurm starts it again elsewhere" begins_again lost
+check "it ends well" becomes lost SUCCEEDED
 equal "digest after the loss of a node" "$(digest lost)" "$long"
 scontrol update "NodeName=$lost" State=RESUME 2>/dev/null || true # it may be back by itself
 run_ok submit requeued
 check "it trains" reaches requeued 700
 run_ok scontrol requeue "$(cat "$(folder requeued)/engine_id")"
-for _ in $(seq 400); do # Slurm waits two minutes before it starts a job again, unless it is told
-    scontrol update JobId="$(cat "$(folder requeued)/engine_id")" StartTime=now >/dev/null 2>&1 || true
-    [ "$(squeue --noheader --format=%T --job "$(cat "$(folder requeued)/engine_id")" 2>/dev/null | head -n 1)" = RUNNING ] &&
-        break
-    sleep 0.05
-done
+check "Slurm starts it again" begins_again requeued
 check "it ends well" becomes requeued SUCCEEDED
 equal "digest of a job that was started again" "$(digest requeued)" "$long"
 check "it went on from a checkpoint" grep -q 'resuming from' "$(folder requeued)/logs/supervisor.log"

@@ -192,7 +192,8 @@ static void test_claim(void **state)
     BEL_ASSERT_OK(bel_registry_update(record)); // by whom it was submitted, which is gone
     BEL_ASSERT_FAILS(bel_registry_claim("digits", NULL, &mine), BEL_FAILED_PRECONDITION, "LOST");
     BEL_ASSERT_OK(bel_registry_set_engine_id(record, "17"));
-    BEL_ASSERT_FAILS(bel_registry_claim("digits", "16", &mine), BEL_FAILED_PRECONDITION, "is QUEUED");
+    BEL_ASSERT_FAILS(bel_registry_claim("digits", "16", &mine), BEL_FAILED_PRECONDITION,
+                     "is QUEUED");
     BEL_ASSERT_OK(bel_registry_claim("digits", "17", &mine)); // the engine has started it again
     assert_string_equal(mine->message, "");
     assert_int_equal(state_of("digits"), BEL_JOB_QUEUED);
