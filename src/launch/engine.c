@@ -3,11 +3,13 @@
 // engines.h and a row here.
 #include "launch/engine.h"
 
+#include <poll.h>
 #include <string.h>
 
 #include "launch/engines.h"
 
-static const bel_engine *const engines[] = {&bel_engine_local, &bel_engine_ssh, &bel_engine_slurm};
+static const bel_engine *const engines[] = {&bel_engine_local, &bel_engine_ssh, &bel_engine_slurm,
+                                            &bel_engine_kubernetes};
 enum { ENGINE_COUNT = sizeof engines / sizeof engines[0] };
 
 const bel_engine *bel_engine_at(int index)
@@ -34,4 +36,11 @@ bel_status *bel_engine_read_job(const char *name, bel_job_record **out_record)
     bel_job_record_destroy(record);
     *out_record = NULL;
     return status;
+}
+
+void bel_engine_pause(const bel_job_record *record)
+{
+    const bel_engine *engine = bel_engine_find(record->engine);
+    bool says = engine != NULL && engine->pause_ms > 0;
+    poll(NULL, 0, says ? engine->pause_ms : BEL_ENGINE_PAUSE_MS);
 }

@@ -24,15 +24,28 @@ typedef struct bel_engine {
     // What the engine knows of a job that is QUEUED or RUNNING elsewhere, into the record; NULL:
     // nothing beyond the record.
     bel_status *(*look)(bel_job_record *record);
+    // Fetches what the job's processes have written so far into the record's logs/, as
+    // supervisors name files there (ROLE-INDEX.INCARNATION.log), which only grow. NULL: it is there.
+    bel_status *(*logs)(const bel_job_record *record);
+    // Before each line of --dry_run that is not what show appends, so that all of it can be handed
+    // in; NULL: it is for people only.
+    const char *comment;
+    bool far;     // its processes see other folders than this host: inputs are not looked for here
+    int pause_ms; // between two looks of one who waits; 0: BEL_ENGINE_PAUSE_MS
     // The way from the job's supervisor, which calls this, to its hosts; *out_reach is NULL where
     // all processes run on the supervisor's. NULL: they always do. Makes ready what hosts need.
     bel_status *(*reach)(const bel_job_record *record, const bel_plan *plan, bel_reach **out_reach);
 } bel_engine;
+
+enum { BEL_ENGINE_PAUSE_MS = 200 };
 
 const bel_engine *bel_engine_find(const char *name); // NULL: none of that name
 const bel_engine *bel_engine_at(int index);          // NULL behind the last
 
 // Reads a job with what its engine knows of it: bel_registry_read, and look.
 bel_status *bel_engine_read_job(const char *name, bel_job_record **out_record) BEL_MUST_USE;
+
+// Waits until the job is worth another look.
+void bel_engine_pause(const bel_job_record *record);
 
 #endif
