@@ -372,8 +372,9 @@ bel_status *bel_verb_jobs_cancel(const bel_options *options, int *out_exit_code)
     bel_status *status = find_engine(record->engine, &engine);
     if (status == NULL) status = engine->cancel(record);
     if (status == NULL) {
-        char *text =
-            bel_strf("job %s was asked to save and end; asked again, it is killed\n", record->name);
+        bool once = engine->far; // who runs it there kills what does not end
+        char *text = bel_strf("job %s was asked to save and end%s\n", record->name,
+                              once ? "" : "; asked again, it is killed");
         status = bel_results_write(text);
         bel_free(text);
     }

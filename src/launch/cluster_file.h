@@ -16,8 +16,8 @@
 //            min_workers: 2}
 //   security: {secret_file: FILE, tls: {ca: FILE, certificate: FILE, key: FILE}}
 //   slurm: {partition: P, account: A, minutes: 60, gpus: true, options: [--qos=high]}
-//   kubernetes: {image: I, namespace: N, kind: jobset, volume_claim: C, mount: /models, user: 10001,
-//                gpus: true, secret: S, service_account: A}
+//   kubernetes: {image: I, namespace: N, kind: jobset, volume_claim: C, mount: /models,
+//                user: 10001, gpus: true, secret: S, service_account: A}
 #ifndef BELFRY_LAUNCH_CLUSTER_FILE_H
 #define BELFRY_LAUNCH_CLUSTER_FILE_H
 
@@ -54,9 +54,9 @@ typedef struct bel_cluster_slurm {
 
 // What Kubernetes is told of a job. Names are as Kubernetes has them.
 typedef struct bel_cluster_kubernetes {
-    char *image;      // NULL: not said, as is each of the other texts
-    char *name_space; // "default" unless said
-    bool tfjob;       // a TFJob in place of a JobSet
+    char *image;                // NULL: not said, as is each of the other texts
+    char *name_space;           // "default" unless said
+    bool tfjob;                 // a TFJob in place of a JobSet
     char *volume_claim, *mount; // the volume with the model's folder, and where pods see it
     int user;                   // of the processes, and their group
     bool gpus;                  // devices of machines are GPUs, which nodes give out

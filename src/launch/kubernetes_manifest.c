@@ -3,10 +3,10 @@
 // Kubernetes replaces $(NAME) in command lines and in values of variables, so every $ of the user's
 // is doubled; $(POD_IP), the one that is meant, is written as it is.
 //
-// Who comes back: a pod that is taken away (a node is drained, or lost) is replaced and not counted;
-// one that was killed, or failed, is replaced while the role's starts last (backoffLimit), then the
-// whole JobSet is started again from the newest checkpoint (maxRestarts). Exit codes 2 and 3 are
-// mistakes in settings and data, which would be made again: they end the job.
+// Who comes back: a pod that is taken away (a node is drained, or lost) is replaced and not
+// counted; one that was killed, or failed, is replaced while the role's starts last (backoffLimit),
+// then the whole JobSet is started again from the newest checkpoint (maxRestarts). Exit codes 2 and
+// 3 are mistakes in settings and data, which would be made again: they end the job.
 #include "launch/kubernetes_manifest.h"
 
 #include <string.h>

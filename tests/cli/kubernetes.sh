@@ -70,7 +70,7 @@ check "restarts are the cluster's" grep -q '^    maxRestarts: 3$' dry.yaml
 check "a role has its pods" grep -q '^        completions: 3$' dry.yaml
 check "and its machine" grep -q '^                  memory: "209715200"$' dry.yaml
 check "GPUs as they are asked for" grep -q '^                  nvidia.com/gpu: "1"$' dry.yaml
-check "texts of the user are no variables" grep -qF 'value: "$$(HOME) $$5"' dry.yaml
+check "texts of the user are no variables" grep -q 'value: "[$][$](HOME) [$][$]5"' dry.yaml
 check "nothing was handed in" test ! -e state -a ! -e kube/calls
 with 'image: i, kind: tfjob, volume_claim: models, secret: shared, user: 7, service_account: robot' tf.yaml
 run_ok submit dry --dry_run --config tf.yaml
@@ -118,7 +118,9 @@ for _ in $(seq 600); do
 done
 check "it runs once its master listens" grep -q '^state RUNNING' out.txt
 run_fails 1 'there is a job long already' submit long --replace
+run_fails 2 'long is one of engine kubernetes' belfry jobs scale long --worker_count 2
 run_ok belfry jobs cancel long
+equal "one word" "$(cat out.txt)" "job long was asked to save and end"
 wait "$player" || complain "play.py failed: $(cat play.txt)"
 check "suspended" grep -q '^Suspended' play.txt
 is long CANCELLED
