@@ -3,9 +3,10 @@
 // meanwhile. job.json is written last and makes a job visible, so a submission that was cut off
 // leaves a folder that counts as damaged and goes with --replace.
 //
-// LOST is what a reader concludes when the process of a QUEUED or RUNNING record is gone, by boot id
-// and start time, and only on the machine and in the pid namespace where that can be seen. It is
-// never written, but by an engine without supervisors (Kubernetes) that finds no such job any more. The rules for names also keep a name from leading out of the folder.
+// LOST is what a reader concludes when the process of a QUEUED or RUNNING record is gone, by boot
+// id and start time, and only on the machine and in the pid namespace where that can be seen. It is
+// never written, but by an engine without supervisors (Kubernetes) that finds no such job any more.
+// The rules for names also keep a name from leading out of the folder.
 #include "launch/registry.h"
 
 #include <errno.h>
