@@ -77,7 +77,8 @@ static bel_status *take_program(bel_words *words, const bel_options *options,
 {
     static const char *const building[] = {"package_path", "module_name"};
     for (size_t i = 0; i < 2; i++) {
-        if (!bel_options_is_given(options, building[i])) continue;
+        bool here = bel_options_has(options, building[i]);
+        if (!here || !bel_options_is_given(options, building[i])) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--%s builds a package for belfry, and behind -- stands the program %s; "
                        "hint: training flags begin with --",
@@ -306,6 +307,12 @@ static bel_status *check_training(const bel_options *training, const bel_plan *p
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--towers_of_workers is for one process; in a cluster, workers have "
                        "--num_gpus towers each, or the devices of their machine");
+    }
+    if (bel_options_is_given(training, "chief_trains")) {
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "--chief_trains is for processes of other launchers; in a cluster file it is "
+            "master: {trains: true}");
     }
     BEL_TRY(check_min_workers(training, plan));
     return bel_setup_check_run(training, plan->worker_count);

@@ -23,13 +23,15 @@
 #define LOCAL BEL_VERB_LOCAL_TRAIN
 #define CERTS BEL_VERB_CERTS
 #define STARTING (BEL_VERB_LOCAL_TRAIN | BEL_VERB_JOBS_SUBMIT) // processes of their own
+#define PLACING (STARTING | BEL_VERB_RANK)                     // in a cluster
 #define JOBS                                                                                       \
     (BEL_VERB_JOBS_SUBMIT | BEL_VERB_JOBS_LIST | BEL_VERB_JOBS_DESCRIBE | BEL_VERB_JOBS_CANCEL |   \
      BEL_VERB_JOBS_REMOVE | BEL_VERB_JOBS_SCALE | BEL_VERB_JOBS_LOGS | BEL_VERB_JOBS_TOP |         \
      BEL_VERB_JOBS_RESUME | BEL_VERB_SUPERVISE)
 #define REPORTING                                                                                  \
     (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | BEL_VERB_NEW |              \
-     BEL_VERB_EXPERIMENT | CERTS | LOCAL | BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | JOBS) // all
+     BEL_VERB_EXPERIMENT | CERTS | LOCAL | BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | BEL_VERB_RANK | \
+     JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
 
 #define DATA BEL_FLAG_GROUP_DATA
@@ -163,15 +165,15 @@ static const bel_option table[] = {
 
     {"distributed", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
      "A process for each role, on this machine; otherwise everything is one process.", NULL},
-    {"worker_count", INT, STARTING, "2", "[0, 1024]", "workers", CLUSTER,
+    {"worker_count", INT, PLACING, "2", "[0, 1024]", "workers", CLUSTER,
      "Workers; more than 0 unless the master trains.", NULL},
     {"worker_count", INT, BEL_VERB_JOBS_SCALE, "1", "[1, 1024]", "workers", CLUSTER,
      "Workers that the job is to go on with.", NULL},
-    {"parameter_server_count", INT, STARTING, "1", "[0, 1024]", "servers", CLUSTER,
+    {"parameter_server_count", INT, PLACING, "1", "[0, 1024]", "servers", CLUSTER,
      "Parameter servers; 0: every worker holds a shard.", NULL},
-    {"evaluator_count", INT, STARTING, "0", "[0, 1]", "evaluators", CLUSTER,
+    {"evaluator_count", INT, PLACING, "0", "[0, 1]", "evaluators", CLUSTER,
      "1: a process of its own evaluates the checkpoints; 0: the master does.", NULL},
-    {"config", STRING, STARTING, "", NULL, "FILE", CLUSTER,
+    {"config", STRING, PLACING, "", NULL, "FILE", CLUSTER,
      "cluster.yaml, which says what processes there are; counts that are given as flags win.", NULL},
     {"tcp", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
      "Ports on the loopback address in place of unix sockets.", NULL},
@@ -191,7 +193,7 @@ static const bel_option table[] = {
     {"days", INT, CERTS, "365", "[1, 36500]", "days", CLUSTER,
      "How long host.pem is good from now on; a new authority is for ten years, or as long.", NULL},
 
-    {"job_dir", STRING, STARTING, "", NULL, "FOLDER", JOB,
+    {"job_dir", STRING, PLACING, "", NULL, "FOLDER", JOB,
      "--model_dir of the training flags, unless they have one; then logs go here.", NULL},
     {"log_dir", STRING, LOCAL, "", NULL, "FOLDER", JOB,
      "Where the log of each process goes. Without it: logs in the model's folder.", NULL},
@@ -322,12 +324,12 @@ static const bel_option table[] = {
      "Write event files every so many steps; 0: never.", NULL},
     {"log_step_count_steps", INT, TRAINING, "100", "[0, inf)", "steps", OUTPUT,
      "Log progress every so many steps, but no more than once a second; 0: never.", NULL},
-    {"trace", STRING, TRAINING | STARTING, "", NULL, "FILE", OUTPUT,
+    {"trace", STRING, TRAINING | PLACING, "", NULL, "FILE", OUTPUT,
      "Write a trace of all processes for chrome://tracing or ui.perfetto.dev, at the end.", NULL},
-    {"metrics_port", INT, TRAINING | STARTING, "0", "[-1, 65535]", NULL, OUTPUT,
+    {"metrics_port", INT, TRAINING | PLACING, "0", "[-1, 65535]", NULL, OUTPUT,
      "Port on which the job's numbers can be read while it runs, by Prometheus at /metrics; 0: none, -1: "
      "a free one, which the log names.", NULL},
-    {"metrics_address", STRING, TRAINING | STARTING, "127.0.0.1", NULL, "ADDRESS", OUTPUT,
+    {"metrics_address", STRING, TRAINING | PLACING, "127.0.0.1", NULL, "ADDRESS", OUTPUT,
      "Address of that port; 0.0.0.0: all of this host.", "metrics_port"},
     {"train_metrics", BOOL, TRAINING, "false", NULL, NULL, OUTPUT,
      "Metrics of training steps, too, in event files every --save_summary_steps.", NULL},

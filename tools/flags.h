@@ -29,6 +29,7 @@ enum {
     BEL_VERB_LOCAL_RANKS = 1 << 20,
     BEL_VERB_CARRY = 1 << 21,
     BEL_VERB_JOBS_RESUME = 1 << 22,
+    BEL_VERB_RANK = 1 << 24,
     BEL_VERB_CERTS = 1 << 23,
 };
 

@@ -4,6 +4,8 @@
 // another host. Times for people are local.
 #include "job_text.h"
 
+#include <poll.h>
+
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +13,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "launch/engine.h"
 #include "launch/role_line.h"
 
 static bool read_progress(const bel_job_record *record, bel_progress *out_progress)
@@ -198,4 +201,17 @@ bel_status *bel_job_take_name(const bel_options *options, bool more, const char 
     }
     *out_name = arguments[0];
     return NULL;
+}
+
+// A queue is asked every ten seconds, as by many users at once; an end that the record tells is
+// looked into once more, as the engine may start the job again.
+bel_status *bel_job_follow(const char *name, int round, bel_job_record **out_record)
+{
+    enum { LOOK_MS = 200, ROUNDS = 50 };
+    if (round > 0) poll(NULL, 0, LOOK_MS);
+    if (round % ROUNDS == 0) return bel_engine_read_job(name, out_record);
+    BEL_TRY(bel_registry_read(name, out_record));
+    if (!bel_job_state_is_final((*out_record)->state)) return NULL;
+    bel_job_record_destroy(*out_record);
+    return bel_engine_read_job(name, out_record);
 }

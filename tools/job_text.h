@@ -17,6 +17,10 @@ void bel_jobs_write_top(bel_job_record *const *records, size_t count, bel_str *o
 bel_status *bel_job_take_name(const bel_options *options, bool more,
                               const char **out_name) BEL_MUST_USE;
 
+// Reads the job in a loop that follows it until its end: from the second round on a fifth of a
+// second after the call before, and only now and then with what its engine knows.
+bel_status *bel_job_follow(const char *name, int round, bel_job_record **out_record) BEL_MUST_USE;
+
 // Lines "name value", of what is known.
 void bel_job_write_facts(const bel_job_record *record, bel_str *out);
 

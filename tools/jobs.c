@@ -116,9 +116,9 @@ static bel_status *check_shown(const bel_job_record *asked, const bel_engine *en
 // Until the job has ended; it goes on when this is interrupted.
 static bel_status *wait_for_end(const char *name, int *out_exit_code)
 {
-    for (;;) {
+    for (int round = 0;; round++) {
         bel_job_record *record;
-        BEL_TRY(bel_engine_read_job(name, &record));
+        BEL_TRY(bel_job_follow(name, round, &record));
         bool ended = bel_job_state_is_final(record->state);
         bel_status *status = NULL;
         if (ended) {
@@ -130,7 +130,6 @@ static bel_status *wait_for_end(const char *name, int *out_exit_code)
                                  record->message[0] != '\0' ? ": " : "", record->message);
             }
         }
-        if (!ended) bel_engine_pause(record);
         bel_job_record_destroy(record);
         if (ended) return status;
     }
@@ -193,6 +192,7 @@ static bel_status *submit(const bel_options *options, const char *name, const be
         bel_distribution_deinit(&distribution);
         return missing;
     }
+    bel_engine_place(engine, distribution.plan);
     bel_job_record *asked =
         make_record(options, name, engine, cluster_text, distribution.model_dir, words);
     bool dry = bel_options_bool(options, "dry_run");
@@ -289,6 +289,8 @@ bel_status *bel_verb_jobs_list(const bel_options *options, int *out_exit_code)
     bel_job_record **records;
     size_t count;
     BEL_TRY(bel_registry_list(&records, &count));
+    for (size_t i = 0; i < count; i++)
+        bel_engine_look(records[i]);
     bel_str text = {0};
     bel_str_puts(&text, "");
     if (bel_options_bool(options, "json")) {
@@ -329,8 +331,12 @@ static bel_status *resume(const bel_options *options, const bel_job_record *reco
     BEL_TRY(find_engine(record->engine, &engine));
     BEL_TRY(bel_job_record_cluster(record, &cluster));
     bel_words_from_record(&words, record);
-    bel_status *status = bel_distribution_init(&distribution, &words, record->model_dir, cluster);
+    bel_status *status = engine->check(cluster); // this may be another host
     if (status == NULL) {
+        status = bel_distribution_init(&distribution, &words, record->model_dir, cluster);
+    }
+    if (status == NULL) {
+        bel_engine_place(engine, distribution.plan);
         status = bel_registry_requeue(record->name);
         if (status == NULL) status = start(record->name, engine, distribution.plan);
         bel_distribution_deinit(&distribution);

@@ -26,7 +26,14 @@ static bel_status *check(const bel_job_record *record, const bel_distribution *d
     bel_status *status =
         bel_distribution_check_elastic(distribution->training, distribution->plan, what);
     bel_free(what);
-    int most = most_workers(distribution);
+    int most = most_workers(distribution), submitted = distribution->plan->worker_count;
+    const bel_engine *engine = bel_engine_find(record->engine);
+    if (status == NULL && engine != NULL && engine->fixed_size && workers > submitted) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "job %s of engine %s has room for the %d workers with which it was "
+                       "submitted, got %d",
+                       record->name, engine->name, submitted, workers);
+    }
     if (status != NULL || workers <= most) return status;
     return BEL_ERR(
         BEL_INVALID_ARGUMENT,

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -120,6 +121,12 @@ static bel_status *open_log(log_stream *stream, const char *file_name)
     log_file file = {0};
     if (is_known(stream, file_name) || !read_name(file_name, file.process)) return NULL;
     char *path = bel_path_join(stream->folder, file_name);
+    struct stat about;
+    bool empty = stat(path, &about) != 0 || about.st_size == 0;
+    if (empty) { // of an attempt that may come to nothing, or gone already
+        bel_free(path);
+        return NULL;
+    }
     file.descriptor = open(path, O_RDONLY | O_CLOEXEC);
     bel_status *status = file.descriptor >= 0 ? NULL : bel_file_error(errno, "open", path);
     bel_free(path);
@@ -202,21 +209,21 @@ static bel_status *fetch_logs(const bel_job_record *record)
 // The state is read before the lines, so that after the end nothing is missed.
 static bel_status *follow(log_stream *stream, const char *name, bool on)
 {
-    for (;;) {
+    enum { FETCH_ROUNDS = 10 }; // two seconds
+    for (int round = 0;; round++) {
         bel_job_record *record;
-        BEL_TRY(bel_engine_read_job(name, &record));
+        BEL_TRY(bel_job_follow(name, round, &record));
         bool ended = bel_job_state_is_final(record->state);
-        bel_status *status = fetch_logs(record);
+        bool fetches = ended || round % FETCH_ROUNDS == 0;
+        bel_status *status = fetches ? fetch_logs(record) : NULL;
         if (status == NULL) status = print_new_lines(stream, ended);
         if (status == NULL && ended) {
             bool has_message = record->message[0] != '\0';
             bel_log_write(BEL_LOG_INFO, "job %s is %s%s%s", name, bel_job_state_name(record->state),
                           has_message ? ": " : "", record->message);
         }
-        bool over = status != NULL || ended || !on;
-        if (!over) bel_engine_pause(record);
         bel_job_record_destroy(record);
-        if (over) return status;
+        if (status != NULL || ended || !on) return status;
     }
 }
 

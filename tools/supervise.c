@@ -119,6 +119,7 @@ static bel_status *run_with_cluster(bel_job_record *record, const bel_cluster *c
         const bel_engine *engine = bel_engine_find(record->engine);
         bel_reach *reach = NULL;
         if (engine != NULL && engine->reach != NULL) {
+            bel_engine_place(engine, distribution.plan);
             status = engine->reach(record, distribution.plan, &reach);
         }
         if (status == NULL) status = run(record, distribution.plan, &words, reach, out_exit_code);
@@ -129,13 +130,19 @@ static bel_status *run_with_cluster(bel_job_record *record, const bel_cluster *c
     return status;
 }
 
+// The engine's name for this job where it has started it anew.
+static const char *started_again(void)
+{
+    return getenv("SLURM_RESTART_COUNT") != NULL ? getenv("SLURM_JOB_ID") : NULL;
+}
+
 bel_status *bel_verb_supervise(const bel_options *options, int *out_exit_code)
 {
     const char *name;
     BEL_TRY(bel_job_take_name(options, false, &name));
     bel_job_record *record;
     bel_cluster *cluster;
-    BEL_TRY(bel_registry_claim(name, getenv("SLURM_RESTART_COUNT") != NULL, &record));
+    BEL_TRY(bel_registry_claim(name, started_again(), &record));
     bel_status *status = NULL;
     if (record->directory[0] != '\0' && chdir(record->directory) != 0) {
         status = bel_file_error(errno, "enter", record->directory);

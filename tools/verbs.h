@@ -32,6 +32,7 @@ bel_verb_fn bel_verb_jobs_top;
 bel_verb_fn bel_verb_supervise; // the process behind a submitted job
 bel_verb_fn bel_verb_carry;     // a process of a job on this host, for a supervisor on another
 bel_verb_fn bel_verb_jobs_resume;
+bel_verb_fn bel_verb_rank;
 
 // Runs a verb as if it had been typed: its words, then its flags.
 bel_status *bel_command_run(int count, char *const *words, int *out_exit_code) BEL_MUST_USE;

@@ -202,7 +202,7 @@ static const launcher launchers[] = {
      NULL},
     {"Slurm",
      "SLURM_PROCID",
-     "SLURM_NTASKS",
+     "SLURM_STEP_NUM_TASKS",
      "SLURM_LOCALID",
      "SLURM_STEP_TASKS_PER_NODE",
      "SLURM_STEP_ID",
@@ -226,6 +226,9 @@ bel_status *bel_launch_find(int most, bel_launch *out_launch)
         const launcher *l = &launchers[i];
         if (getenv(l->rank) == NULL) continue;
         if (l->within != NULL && getenv(l->within) == NULL) continue;
+        // Slurm's plugin for PMI2 says less than Slurm itself.
+        bool plugin = strcmp(l->name, "PMI") == 0 && getenv("SLURM_STEP_ID") != NULL;
+        if (plugin && getenv(l->local_rank) == NULL) continue;
         out_launch->name = l->name;
         BEL_TRY(read_place(l, most, out_launch));
         if (out_launch->size == 1) return NULL;

@@ -232,10 +232,11 @@ bel_status *bel_linux_pipe(int out_ends[2])
 
 bel_status *bel_linux_input_pipe(const char *bytes, size_t size, int out_ends[2])
 {
-    enum { MOST_BYTES = 1 << 20 }; // what any user may ask a pipe to hold
+    enum { USUAL_BYTES = 65536, MOST_BYTES = 1 << 20 }; // what any user may ask a pipe to hold
     BEL_TRY(bel_linux_pipe(out_ends));
     bool good = fcntl(out_ends[0], F_SETFL, 0) == 0 && fcntl(out_ends[1], F_SETFL, O_NONBLOCK) == 0;
-    (void)fcntl(out_ends[1], F_SETPIPE_SZ, MOST_BYTES); // if not, few bytes fit all the same
+    // A user has room for few large ones.
+    if (size > USUAL_BYTES) (void)fcntl(out_ends[1], F_SETPIPE_SZ, MOST_BYTES); // if not: below
     ssize_t wrote = good ? write(out_ends[1], bytes, size) : -1;
     if (wrote == (ssize_t)size) return NULL;
     close(out_ends[0]);

@@ -2,8 +2,9 @@
 // time; after the parcel a line is short, so a longer one is no supervisor's. Output needs nobody:
 // the process has standard output and error of this one.
 //
-// The first line on standard error says the process's number, by which a supervisor finds it when
-// the master has lost it; the last one the signal that has killed it.
+// The first line on standard error says that the way has led here, before the process can say
+// anything; the next one the process's number, by which a supervisor finds it when the master has
+// lost it; the last one the signal that has killed it.
 #include "launch/carry.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ enum {
     MOST_PARCEL = 16 << 20, // bytes
     MOST_ITEMS = 65536,     // arguments, or variables
     PARCEL_SECS = 60,       // until it has come
-    GRACE_SECS = 30,        // to end without a supervisor
+    GRACE_SECS = 300,       // to end without a supervisor, by itself
 };
 
 // --- The parcel ----------------------------------------------------------------------------------
@@ -235,13 +236,15 @@ bel_status *bel_carry(int *out_exit_code)
     char *parcel = NULL;
     int signals;
     bel_linux_process process;
+    setenv("BELFRY_LOG_FORMAT", "json", 1); // for a supervisor, also what goes wrong from here on
     BEL_TRY(bel_stop_signals_open(&signals));
     bel_status *status = read_parcel(&text, &parcel);
+    char host[256] = "";
+    (void)gethostname(host, sizeof host - 1); // "" then
+    bel_log_event(BEL_LOG_DEBUG, "carries", (long long)getpid(), "%s", host);
     if (status == NULL) status = start(parcel, strlen(parcel), &process);
     if (status == NULL) {
-        char host[256] = "";
-        (void)gethostname(host, sizeof host - 1); // "" then
-        bel_log_event(BEL_LOG_DEBUG, "carried", (long long)process.pid, "%s", host);
+        bel_log_event(BEL_LOG_DEBUG, "carried", (long long)process.pid, "a process");
         watch(&process, &text, signals, out_exit_code);
     }
     bel_stop_signals_close(signals);

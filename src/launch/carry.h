@@ -7,7 +7,7 @@
 // the supervisor or the way to it is gone. Where it is the supervisor, the master ends the job and
 // all of its processes; where it is the way, another process is being started in this one's place,
 // and until that has come the job may go on with this one. So nothing is done at once; a process
-// that has not ended half a minute later is killed. Secrets come with the parcel, so that they are
+// that has not ended five minutes later is killed. Secrets come with the parcel, so that they are
 // on no command line and in no environment of a shell's.
 #ifndef BELFRY_LAUNCH_CARRY_H
 #define BELFRY_LAUNCH_CARRY_H

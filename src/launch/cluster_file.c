@@ -300,7 +300,7 @@ static const bel_cluster_key slurm_keys[] = {
     {.name = "minutes",
      .kind = BEL_CLUSTER_WHOLE,
      .offset = offsetof(bel_cluster_slurm, minutes),
-     .low = 1,
+     .low = 2, // one of them is for saving
      .high = BEL_CLUSTER_MOST_SECONDS / 60},
     {.name = "gpus", .kind = BEL_CLUSTER_SWITCH, .offset = offsetof(bel_cluster_slurm, gpus)},
     {.name = "options", .kind = BEL_CLUSTER_OTHER, .read = read_options},

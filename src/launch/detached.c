@@ -1,5 +1,6 @@
 // The supervisor reads the record and the cluster file itself; it is given only the job's name. It
-// has started when it has written a status of its own, which is waited for up to 30 s; if it fails
+// has started when it has written a status of its own, which is waited for as long as the engine
+// may need; if it fails
 // before that, the last line of its log is the reason. Cancelling is a signal, sent only where boot
 // id and start time show that the pid is still that process.
 #include "launch/detached.h"
@@ -17,7 +18,7 @@
 
 // --- Submitting ---------------------------------------------------------------------------------
 
-enum { START_TIMEOUT_MS = 30000, LOOK_MS = 20 };
+enum { END_MS = 30000, LOOK_MS = 20 };
 
 // The last line that the supervisor has written, which says why it did not start.
 static char *last_line(const char *path)
@@ -42,9 +43,9 @@ static char *last_line(const char *path)
 
 // Waits until the supervisor has written its own status.
 static bel_status *wait_for_start(const bel_job_record *record, bel_linux_process *process,
-                                  const char *log_path)
+                                  const char *log_path, int most_secs)
 {
-    int64_t deadline = bel_clock_ns() + (int64_t)START_TIMEOUT_MS * 1000000;
+    int64_t deadline = bel_clock_ns() + most_secs * INT64_C(1000000000);
     bool ended = false;
     for (;;) {
         bel_linux_end end;
@@ -53,7 +54,7 @@ static bel_status *wait_for_start(const bel_job_record *record, bel_linux_proces
         bel_status *reading = bel_registry_read(record->name, &now);
         if (reading != NULL) { // it is reported as failed, so it must not run
             bel_linux_process_signal(process, SIGKILL, true);
-            (void)bel_linux_process_wait(process, START_TIMEOUT_MS, &end);
+            (void)bel_linux_process_wait(process, END_MS, &end);
             return reading;
         }
         bool started = now->state != BEL_JOB_QUEUED && now->state != BEL_JOB_LOST;
@@ -68,17 +69,17 @@ static bel_status *wait_for_start(const bel_job_record *record, bel_linux_proces
         }
         if (bel_clock_ns() > deadline) {
             bel_linux_process_signal(process, SIGKILL, true);
-            (void)bel_linux_process_wait(process, START_TIMEOUT_MS, &end);
+            (void)bel_linux_process_wait(process, END_MS, &end);
             return BEL_ERR(BEL_DEADLINE_EXCEEDED,
                            "job %s did not start within %d s; its supervisor was killed; see %s",
-                           record->name, START_TIMEOUT_MS / 1000, log_path);
+                           record->name, most_secs, log_path);
         }
     }
 }
 
 // Spawns the supervisor with its output in the log, in a session of its own, so that it outlives
 // the terminal.
-static bel_status *start(const bel_job_record *record, const char *log_path)
+static bel_status *start(const bel_job_record *record, const char *log_path, int most_secs)
 {
     static char program_name[] = "belfry", verb[] = "supervise";
     char *arguments[] = {program_name, verb, record->name, NULL};
@@ -94,7 +95,7 @@ static bel_status *start(const bel_job_record *record, const char *log_path)
     close(log);
     bel_free(program);
     if (status != NULL) return status;
-    status = wait_for_start(record, &process, log_path);
+    status = wait_for_start(record, &process, log_path, most_secs);
     if (process.descriptor >= 0) close(process.descriptor);
     return status;
 }
@@ -109,11 +110,10 @@ void bel_job_record_failure(bel_job_record *record, const bel_status *status)
     bel_status_ignore(bel_registry_update(record)); // the failure itself is reported
 }
 
-bel_status *bel_detached_submit(bel_job_record *record, const bel_plan *plan)
+bel_status *bel_detached_submit(bel_job_record *record, int most_secs)
 {
-    (void)plan; // the supervisor makes it itself
     char *log_path = bel_path_join(record->folder, "logs/supervisor.log");
-    bel_status *status = start(record, log_path);
+    bel_status *status = start(record, log_path, most_secs);
     bel_free(log_path);
     if (status != NULL) bel_job_record_failure(record, status);
     return status;

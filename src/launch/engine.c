@@ -3,9 +3,10 @@
 // engines.h and a row here.
 #include "launch/engine.h"
 
-#include <poll.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/str.h"
 #include "launch/engines.h"
 
 static const bel_engine *const engines[] = {&bel_engine_local, &bel_engine_ssh, &bel_engine_slurm,
@@ -24,23 +25,31 @@ const bel_engine *bel_engine_find(const char *name)
     return NULL;
 }
 
+void bel_engine_place(const bel_engine *engine, bel_plan *plan)
+{
+    if (engine->reach != NULL || engine->far) bel_plan_move(plan, engine->apart);
+}
+
+void bel_engine_look(bel_job_record *record)
+{
+    const bel_engine *engine = bel_engine_find(record->engine);
+    // A job that was stopped may be one that the engine starts again.
+    bool open = !bel_job_state_is_final(record->state) || record->state == BEL_JOB_LOST ||
+                record->state == BEL_JOB_CANCELLED;
+    bool asked = engine != NULL && engine->look != NULL && record->engine_id[0] != '\0' && open;
+    bel_status *status = asked ? engine->look(record) : NULL;
+    if (status != NULL &&
+        !bel_job_state_is_final(record->state)) { // the record is good all the same
+        bel_free(record->message);
+        record->message =
+            bel_strf("engine %s cannot be asked: %s", record->engine, bel_status_message(status));
+    }
+    bel_status_ignore(status); // told there, or of no interest any more
+}
+
 bel_status *bel_engine_read_job(const char *name, bel_job_record **out_record)
 {
     BEL_TRY(bel_registry_read(name, out_record));
-    bel_job_record *record = *out_record;
-    const bel_engine *engine = bel_engine_find(record->engine);
-    bool open = !bel_job_state_is_final(record->state) || record->state == BEL_JOB_LOST;
-    bool asked = engine != NULL && engine->look != NULL && record->engine_id[0] != '\0' && open;
-    bel_status *status = asked ? engine->look(record) : NULL;
-    if (status == NULL) return NULL;
-    bel_job_record_destroy(record);
-    *out_record = NULL;
-    return status;
-}
-
-void bel_engine_pause(const bel_job_record *record)
-{
-    const bel_engine *engine = bel_engine_find(record->engine);
-    bool says = engine != NULL && engine->pause_ms > 0;
-    poll(NULL, 0, says ? engine->pause_ms : BEL_ENGINE_PAUSE_MS);
+    bel_engine_look(*out_record);
+    return NULL;
 }

@@ -12,6 +12,8 @@ typedef struct bel_engine {
     const char *description;
     // INVALID_ARGUMENT: this engine cannot run such a cluster (says why, e.g. hosts for "local").
     bel_status *(*check)(const bel_cluster *cluster);
+    bool apart;      // each process has its own share of a host (bel_plan_move)
+    bool fixed_size; // a job cannot have more workers than it was submitted with
     // For --dry_run: appends what would be submitted, as it would be.
     bel_status *(*show)(const bel_job_record *record, const bel_plan *plan, bel_str *out);
     // Starts the job, which is in the registry, or hands it to a queue, detached from the caller.
@@ -33,21 +35,22 @@ typedef struct bel_engine {
     const char *comment;
     // Its processes see other folders than this host: inputs are not looked for here.
     bool far;
-    int pause_ms; // between two looks of one who waits; 0: BEL_ENGINE_PAUSE_MS
     // The way from the job's supervisor, which calls this, to its hosts; *out_reach is NULL where
     // all processes run on the supervisor's. NULL: they always do. Makes ready what hosts need.
     bel_status *(*reach)(const bel_job_record *record, const bel_plan *plan, bel_reach **out_reach);
 } bel_engine;
 
-enum { BEL_ENGINE_PAUSE_MS = 200 };
-
 const bel_engine *bel_engine_find(const char *name); // NULL: none of that name
 const bel_engine *bel_engine_at(int index);          // NULL behind the last
+
+// Makes a plan one for the engine, which calls what is said of it with such a plan only.
+void bel_engine_place(const bel_engine *engine, bel_plan *plan);
 
 // Reads a job with what its engine knows of it: bel_registry_read, and look.
 bel_status *bel_engine_read_job(const char *name, bel_job_record **out_record) BEL_MUST_USE;
 
-// Waits until the job is worth another look.
-void bel_engine_pause(const bel_job_record *record);
+// Puts what its engine knows into a record that was read; that it cannot be asked is the record's
+// message.
+void bel_engine_look(bel_job_record *record);
 
 #endif

@@ -25,8 +25,7 @@
 
 enum {
     ASK_SECS = 60,
-    DELETE_SECS = 240, // pods that end have two minutes
-    LOOK_MS = 2000,
+    DELETE_SECS = 240,    // pods that end have two minutes
     CANCELLED_CODE = 143, // as a job that SIGTERM has ended
 };
 
@@ -274,7 +273,13 @@ static bel_status *look(bel_job_record *record)
     target_deinit(&t);
     if (status != NULL) return status;
     record->elsewhere = false; // it is where everybody can look
-    if (!bel_job_state_is_final(v.state)) {
+    bool over = bel_job_state_is_final(v.state);
+    bool stays = before == BEL_JOB_CANCELLED && (over || v.suspended); // until it goes on there
+    if (stays) {
+        view_deinit(&v);
+        return NULL;
+    }
+    if (!over) {
         record->state = v.state;
         bel_free(record->message);
         record->message = bel_xstrdup(v.message);
@@ -484,5 +489,5 @@ const bel_engine bel_engine_kubernetes = {
     .logs = logs,
     .comment = "# ",
     .far = true,
-    .pause_ms = LOOK_MS,
+    .apart = true,
 };

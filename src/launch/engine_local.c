@@ -27,11 +27,18 @@ static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_
     return NULL;
 }
 
+static bel_status *submit(bel_job_record *record, const bel_plan *plan)
+{
+    enum { START_SECS = 30 };
+    (void)plan; // the supervisor makes it itself
+    return bel_detached_submit(record, START_SECS);
+}
+
 const bel_engine bel_engine_local = {
     .name = "local",
     .description = "processes on this machine",
     .check = check,
     .show = show,
-    .submit = bel_detached_submit,
+    .submit = submit,
     .cancel = bel_detached_cancel,
 };

@@ -121,6 +121,10 @@ static bel_status *write_script(const bel_job_record *record, const bel_plan *pl
                              ? check_text(folder, "folder")
                              : BEL_ERR(BEL_FAILED_PRECONDITION, "the current folder has no path");
     if (status == NULL) status = check_text(record->folder, "folder");
+    if (status == NULL && strchr(record->folder, '%') != NULL) { // Slurm puts numbers in its place
+        status =
+            BEL_ERR(BEL_INVALID_ARGUMENT, "folder %s: expected one without %%", record->folder);
+    }
     if (status == NULL) status = check_text(program, "program");
     bel_str_printf(out,
                    "#!/bin/sh\n"
@@ -138,11 +142,6 @@ static bel_status *write_script(const bel_job_record *record, const bel_plan *pl
     bel_str_printf(out, "exec '%s' supervise %s\n", program, record->name);
     bel_free(program);
     return status;
-}
-
-static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
-{
-    return write_script(record, plan, out);
 }
 
 // --- Submitting ----------------------------------------------------------------------------------
@@ -193,60 +192,57 @@ static bel_status *ask_state(const bel_job_record *record, char **out_state)
     return status;
 }
 
-static void set_message(bel_job_record *record, char *message)
+static bool is_pending(const char *state)
 {
-    bel_free(record->message);
-    record->message = message;
+    return strncmp(state, "PENDING", strlen("PENDING")) == 0;
 }
 
-// A job that ended between the two looks says so in its record. One whose supervisor is gone with
-// its node is Slurm's again.
+// One that Slurm has, or has again, and that its own process does not tell of. One that it has no
+// more, and that has not said how it ended, never will: that is written down.
 static bel_status *look(bel_job_record *record)
 {
     char *state;
-    bel_job_state before = record->state;
     BEL_TRY(ask_state(record, &state));
-    bool pending = strncmp(state, "PENDING", strlen("PENDING")) == 0;
-    bool gone = state[0] == '\0';
-    if (pending || (!gone && before == BEL_JOB_LOST)) { // started again, or about to be
+    bel_job_state before = record->state;
+    bel_status *status = NULL;
+    if (state[0] == '\0' && before != BEL_JOB_CANCELLED) {
+        char *message = bel_strf("Slurm has no job %s any more; belfry jobs resume %s goes on from "
+                                 "the newest checkpoint",
+                                 record->engine_id, record->name);
+        status = bel_registry_conclude(record, BEL_JOB_FAILED, message);
+        bel_free(message);
+    } else if (is_pending(state) || (state[0] != '\0' && before == BEL_JOB_LOST)) {
         record->state = BEL_JOB_QUEUED;
-        set_message(record, bel_strf("Slurm's job %s: %s", record->engine_id, state));
+        bel_free(record->message);
+        record->message = bel_strf("Slurm's job %s: %s", record->engine_id, state);
     }
     bel_free(state);
-    if (!gone) return NULL;
-    bel_job_record *now;
-    BEL_TRY(bel_registry_read(record->name, &now));
-    bool ended = bel_job_state_is_final(now->state);
-    if (ended) {
-        record->state = now->state;
-        record->exit_code = now->exit_code;
-        record->ended_at = now->ended_at;
-        set_message(record, bel_xstrdup(now->message));
-    } else {
-        record->state = before == BEL_JOB_QUEUED ? BEL_JOB_CANCELLED : BEL_JOB_LOST;
-        set_message(record, bel_strf("Slurm has no job %s any more; belfry jobs resume %s goes on "
-                                     "from the newest checkpoint",
-                                     record->engine_id, record->name));
-    }
-    bel_job_record_destroy(now);
-    return NULL;
+    return status;
 }
 
 // One that waits is taken out of the queue; one that runs is told to end as its supervisor is on
 // this host, so that it saves.
 static bel_status *cancel(const bel_job_record *record)
 {
-    bool waits = record->state == BEL_JOB_QUEUED;
-    if (!waits && record->state != BEL_JOB_RUNNING) {
-        return BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s: there is nothing to cancel",
-                       record->name, bel_job_state_name(record->state));
+    char *state, *text = NULL;
+    BEL_TRY(ask_state(record, &state));
+    bool waits = is_pending(state), gone = state[0] == '\0';
+    bel_free(state);
+    if (gone) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "job %s is %s, and Slurm has no job %s: there is nothing to cancel",
+                       record->name, bel_job_state_name(record->state), record->engine_id);
     }
-    char program[] = "scancel", *text = NULL;
-    char term[] = "--signal=TERM", batch[] = "--batch";
+    char program[] = "scancel", term[] = "--signal=TERM", batch[] = "--batch";
     char *const ask[] = {program, term, batch, record->engine_id, NULL};
     char *const take[] = {program, record->engine_id, NULL};
     bel_status *status = bel_program_ask(waits ? take : ask, NULL, ASK_SECS, &text);
     bel_free(text);
+    if (status != NULL || !waits) return status;
+    bel_job_record *now;
+    BEL_TRY(bel_registry_read(record->name, &now));
+    status = bel_registry_conclude(now, BEL_JOB_CANCELLED, "cancelled while it waited");
+    bel_job_record_destroy(now);
     return status;
 }
 
@@ -375,11 +371,7 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
     BEL_TRY(find_peer(component_of(plan, BEL_ROLE_COUNT), &peer));
     slurm_reach *s = bel_xcalloc(1, sizeof *s);
     *s = (slurm_reach){
-        .reach = {.words = words_of,
-                  .destroy = destroy,
-                  .peer = peer,
-                  .program = record->program,
-                  .most_workers = plan->worker_count},
+        .reach = {.words = words_of, .destroy = destroy, .peer = peer, .program = record->program},
         .plan = plan,
         .program = bel_linux_program(),
         .peer = peer,
@@ -390,10 +382,35 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
 
 // --- The engine ----------------------------------------------------------------------------------
 
+// Hosts are nodes, and Slurm knows which there are.
 static bel_status *check(const bel_cluster *cluster)
 {
-    (void)cluster; // hosts are nodes, and Slurm knows which there are
-    return NULL;
+    if (!cluster->slurm.gpus) return NULL;
+    for (int i = 0; i < ROLES; i++)
+        if (cluster->roles[order[i]].count > 0 && gpus_of(cluster, order[i]) > 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "%s: slurm.gpus is true, and no machine of a role has devices; hint: machines: "
+                   "{big: {devices: 2}}, workers: {machine: big}",
+                   cluster->source);
+}
+
+// The script, and the way to one process of each role.
+static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
+{
+    slurm_reach s = {.plan = plan, .program = bel_linux_program()};
+    bel_status *status = write_script(record, plan, out);
+    for (int i = 1; i < ROLES; i++) {
+        const bel_task task = {.role = order[i], .index = 0};
+        if (plan->cluster->roles[order[i]].count == 0) continue;
+        char **words = words_of(&s.reach, &task);
+        bel_str_printf(out, "# each %s:", bel_role_name(order[i]));
+        for (size_t k = 0; words[k] != NULL; k++)
+            bel_str_printf(out, " %s", words[k]);
+        bel_str_puts(out, "\n");
+        bel_reach_words_free(words);
+    }
+    bel_free(s.program);
+    return status;
 }
 
 const bel_engine bel_engine_slurm = {
@@ -405,4 +422,6 @@ const bel_engine bel_engine_slurm = {
     .cancel = cancel,
     .look = look,
     .reach = reach,
+    .apart = true,
+    .fixed_size = true,
 };

@@ -2,7 +2,7 @@
 // hosts that the cluster file names, reached by ssh as the user's own configuration says. Nothing
 // waits there beforehand. Before a job starts, belfry and the program of its processes are looked
 // for on each host: at the same path (a shared file system), or as a copy of an earlier job, and
-// else copied. All are told apart by SHA-256, so nobody ever runs another one.
+// else copied. All are told apart by SHA-256, so no host begins with another one.
 //
 // $HOME/.cache/belfry/DIGEST/NAME is that file over there, or a link to it. The words for a host
 // are a shell's, as sshd hands them to one.
@@ -57,20 +57,6 @@ static const char *ssh_program(void)
     return program != NULL && program[0] != '\0' ? program : "ssh";
 }
 
-// A connection whose other side is gone is noticed after 15 s; nobody is asked for a password.
-static void add_ssh(words *w, const char *host, const char *command, bool quick)
-{
-    static const char *const options[] = {"-T", "-oBatchMode=yes", "-oServerAliveInterval=5",
-                                          "-oServerAliveCountMax=3"};
-    add(w, ssh_program());
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
-        add(w, options[i]);
-    add(w, quick ? "-oConnectTimeout=1" : "-oConnectTimeout=10");
-    add(w, "--");
-    add(w, host);
-    add(w, command);
-}
-
 // In single quotes for a shell.
 static void quote(const char *text, bel_str *out)
 {
@@ -83,6 +69,24 @@ static void quote(const char *text, bel_str *out)
         }
     }
     bel_str_puts(out, "'");
+}
+
+// A connection whose other side is gone is noticed after 15 s; nobody is asked for a password.
+static void add_ssh(words *w, const char *host, const char *command, bool quick)
+{
+    static const char *const options[] = {"-T", "-oBatchMode=yes", "-oServerAliveInterval=5",
+                                          "-oServerAliveCountMax=3"};
+    add(w, ssh_program());
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        add(w, options[i]);
+    add(w, quick ? "-oConnectTimeout=1" : "-oConnectTimeout=10");
+    add(w, "--");
+    add(w, host);
+    bel_str line = {0};
+    bel_str_puts(&line, "exec sh -c "); // whatever the user's shell is
+    quote(command, &line);
+    add(w, line.text);
+    bel_str_deinit(&line);
 }
 
 static char **words_of(const bel_reach *reach, const bel_task *task)
@@ -284,6 +288,24 @@ static void destroy(bel_reach *reach)
     bel_free(s);
 }
 
+static bel_status *check(const bel_cluster *cluster)
+{
+    size_t count;
+    const bel_cluster_role *master = &cluster->roles[BEL_ROLE_MASTER];
+    if (master->host_count > 0 && !bel_linux_host_is_here(master->hosts[0])) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: with ssh the master runs on the host of the submission, and its host "
+                       "is %s; leave it out, or submit the job there",
+                       cluster->source, master->hosts[0]);
+    }
+    bel_free(other_hosts(cluster, &count));
+    if (count > 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "%s: expected hosts of workers or parameter servers other than this one, which "
+                   "ssh reaches; hint: workers: {count: 2, hosts: [a, b]}",
+                   cluster->source);
+}
+
 static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel_reach **out_reach)
 {
     size_t count;
@@ -291,7 +313,8 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
     ssh_reach *s = bel_xcalloc(1, sizeof *s);
     s->reach = (bel_reach){.words = words_of, .destroy = destroy};
     s->plan = plan;
-    bel_status *status = add_file(s, bel_linux_program());
+    bel_status *status = check(plan->cluster);
+    if (status == NULL) status = add_file(s, bel_linux_program());
     if (status == NULL && record->program[0] != '\0') {
         status = add_file(s, bel_xstrdup(record->program));
     }
@@ -312,24 +335,6 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
 }
 
 // --- The engine ----------------------------------------------------------------------------------
-
-static bel_status *check(const bel_cluster *cluster)
-{
-    size_t count;
-    const bel_cluster_role *master = &cluster->roles[BEL_ROLE_MASTER];
-    if (master->host_count > 0 && !bel_linux_host_is_here(master->hosts[0])) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s: with ssh the master runs on the host of the submission, and its host "
-                       "is %s; leave it out, or submit the job there",
-                       cluster->source, master->hosts[0]);
-    }
-    bel_free(other_hosts(cluster, &count));
-    if (count > 0) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "%s: expected hosts of workers or parameter servers other than this one, which "
-                   "ssh reaches; hint: workers: {count: 2, hosts: [a, b]}",
-                   cluster->source);
-}
 
 static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
 {
@@ -358,12 +363,20 @@ static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_
     return NULL;
 }
 
+// As long as hosts may take to be made ready.
+static bel_status *submit(bel_job_record *record, const bel_plan *plan)
+{
+    enum { START_SECS = 30 };
+    (void)plan; // the supervisor makes it itself
+    return bel_detached_submit(record, START_SECS + MOST_FILES * (LOOK_SECS + COPY_SECS));
+}
+
 const bel_engine bel_engine_ssh = {
     .name = "ssh",
     .description = "processes on the hosts of the cluster file, reached by ssh",
     .check = check,
     .show = show,
-    .submit = bel_detached_submit,
+    .submit = submit,
     .cancel = bel_detached_cancel,
     .reach = reach,
 };

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/linux_host.h"
+#include "base/number.h"
 #include "base/thread.h"
 
 // --- Making --------------------------------------------------------------------------------------
@@ -68,6 +70,12 @@ static bool same_host(const bel_plan_process *a, const bel_plan_process *b)
     return strcmp(a->host, b->host) == 0;
 }
 
+// Both share what a host has.
+static bool are_together(const bel_plan *plan, const bel_plan_process *a, const bel_plan_process *b)
+{
+    return plan->apart ? a == b : same_host(a, b);
+}
+
 // The cores of a process's machine, divided by the towers of all processes there; where no process
 // trains, by the processes.
 static int threads_of(const bel_plan *plan, const bel_plan_process *process)
@@ -100,6 +108,7 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
     bel_plan *plan = bel_xcalloc(1, sizeof *plan);
     plan->cluster = cluster;
     plan->stall_timeout_secs = cluster->stall_timeout_secs;
+    plan->threads_given = threads > 0;
     size_t most = 1;
     for (int r = 0; r < BEL_ROLE_COUNT; r++)
         most += (size_t)roles[r].count;
@@ -120,6 +129,26 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
     bel_plan_set_counting(plan, BEL_COUNTING_BACKUPS, 0, 1, 0); // unless told otherwise, all
     *out_plan = plan;
     return NULL;
+}
+
+void bel_plan_move(bel_plan *plan, bool apart)
+{
+    plan->apart = apart;
+    for (int i = 0; i < plan->process_count; i++) {
+        bel_plan_process *p = &plan->processes[i];
+        bool here = !apart && (p->host == NULL || bel_linux_host_is_here(p->host));
+        if (here || p->role == BEL_ROLE_MASTER || p->role == BEL_ROLE_PS || plan->threads_given) {
+            continue;
+        }
+        int cores = plan->cluster->roles[p->role].machine.cores, towers = p->towers;
+        if (cores == 0) {
+            p->thread_count = 0;
+        } else if (apart) {
+            p->thread_count = towers > 1 && cores > towers ? cores / towers
+                              : towers > 1                 ? 1
+                                                           : cores;
+        }
+    }
 }
 
 // Processes that train come in the order of workers, so they are counted on the way.
@@ -152,7 +181,7 @@ static void count_local(const bel_plan *plan, int process, bel_task *task)
     task->local_rank = -1;
     for (int i = 0; i < plan->process_count; i++) {
         const bel_plan_process *other = &plan->processes[i];
-        if (other->towers == 0 || !same_host(other, &plan->processes[process])) continue;
+        if (other->towers == 0 || !are_together(plan, other, &plan->processes[process])) continue;
         if (i == process) task->local_rank = task->local_size;
         task->local_size++;
     }
@@ -196,7 +225,7 @@ bel_task *bel_plan_added_task(const bel_plan *plan, const char *job, int index)
     bel_task *task = bel_plan_task(plan, job, last);
     task->role = BEL_ROLE_WORKER;
     task->index = index;
-    task->local_rank = task->local_size + index - plan->worker_count;
+    task->local_rank = plan->apart ? 0 : task->local_size + index - plan->worker_count;
     task->added = true;
     return task;
 }
@@ -226,8 +255,9 @@ static double memory_of(const bel_plan *plan, const bel_plan_process *p, const b
     return bytes;
 }
 
-static const char *host_text(const bel_plan_process *process)
+static const char *host_text(const bel_plan *plan, const bel_plan_process *process)
 {
+    if (plan->apart && process->role != BEL_ROLE_MASTER) return "any node";
     return process->host != NULL ? process->host : "this host";
 }
 
@@ -239,8 +269,10 @@ static void write_process(const bel_plan *plan, const bel_plan_process *p,
     if (p->has_shard && sizes != NULL && sizes->shard_bytes != NULL) {
         shard = bel_bytes_text((uint64_t)sizes->shard_bytes[p->index], bytes);
     }
-    bel_str_printf(out, "%-13s %-*s %7d %8d %10s", bel_role_text(p->role, p->index, name),
-                   host_width, host_text(p), p->towers, p->thread_count, shard);
+    char threads[16] = "-"; // as many as there are cores
+    if (p->thread_count > 0) bel_snprintf(threads, sizeof threads, "%d", p->thread_count);
+    bel_str_printf(out, "%-13s %-*s %7d %8s %10s", bel_role_text(p->role, p->index, name),
+                   host_width, host_text(plan, p), p->towers, threads, shard);
     if (sizes != NULL) {
         bel_str_printf(out, " %10s", bel_bytes_text((uint64_t)memory_of(plan, p, sizes), bytes));
     }
@@ -257,14 +289,14 @@ static void write_shortage(const bel_plan *plan, const bel_plan_sizes *sizes, be
         bool said = false; // with an earlier process of this host
         for (int k = 0; k < plan->process_count; k++) {
             const bel_plan_process *other = &plan->processes[k];
-            if (!same_host(other, p)) continue;
+            if (!are_together(plan, other, p)) continue;
             needed += memory_of(plan, other, sizes);
             said |= k < i && plan->cluster->roles[other->role].machine.memory_bytes > 0;
         }
         if (said || machine->memory_bytes == 0 || needed <= (double)machine->memory_bytes) continue;
         char bytes[32], limit[32];
-        bel_str_printf(out, "too little memory: %s needs %s, its machine %s has %s\n", host_text(p),
-                       bel_bytes_text((uint64_t)needed, bytes), machine->name,
+        bel_str_printf(out, "too little memory: %s needs %s, its machine %s has %s\n",
+                       host_text(plan, p), bel_bytes_text((uint64_t)needed, bytes), machine->name,
                        bel_bytes_text((uint64_t)machine->memory_bytes, limit));
     }
 }
@@ -289,7 +321,7 @@ void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *
 {
     int host_width = 16;
     for (int i = 0; i < plan->process_count; i++) {
-        int width = (int)strlen(host_text(&plan->processes[i]));
+        int width = (int)strlen(host_text(plan, &plan->processes[i]));
         if (width > host_width) host_width = width;
     }
     bel_str_printf(out, "%-13s %-*s %7s %8s %10s", "process", host_width, "host", "towers",

@@ -23,6 +23,8 @@ typedef struct bel_plan {
     bel_counting counting; // whose reports make an update
     int shard_count;
     double stall_timeout_secs; // the cluster's; whoever has read flags may change it
+    bool threads_given;        // by a flag, for every tower
+    bool apart;                // each process has cores of its own (bel_plan_move)
 } bel_plan;
 
 // What is known of the model when the plan is printed; zeros when nothing is known.
@@ -57,6 +59,11 @@ void bel_plan_set_counting(bel_plan *plan, bel_counting_kind asked, int replicas
 // while they are trained are not known beforehand. Then a line for each
 // host whose machine is said to have less memory than that.
 void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *out);
+
+// For engines that reach other hosts: where a machine does not say its cores, processes over there
+// use what they find (threads of 0). `apart`: every process has its machine's cores for itself, and
+// is the only one of its host as far as anybody knows.
+void bel_plan_move(bel_plan *plan, bool apart);
 
 // The host of a process of a role, also of one beyond those of the plan; NULL: this one.
 const char *bel_plan_host(const bel_plan *plan, bel_role role, int index);

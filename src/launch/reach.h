@@ -17,7 +17,6 @@ struct bel_reach {
     const char *peer; // an address on the way to the other hosts, "host:port": on this host's own
                       // address there the master listens
     const char *program; // of processes over there; "": the one that runs `carry`
-    int most_workers;    // there is no room for more; 0: any number
 };
 
 void bel_reach_words_free(char **words);

@@ -321,6 +321,7 @@ static bel_status *check_texts(const bel_job_record *record)
     BEL_TRY(check_text(record->name, "the model's folder", record->model_dir));
     BEL_TRY(check_text(record->name, "the path of the cluster file", record->config));
     BEL_TRY(check_text(record->name, "the program's path", record->program));
+    BEL_TRY(check_text(record->name, "the folder of the submission", record->directory));
     for (size_t i = 0; i < record->argument_count; i++)
         BEL_TRY(check_text(record->name, "an argument", record->arguments[i]));
     return NULL;
@@ -375,7 +376,7 @@ static bel_status *end_locked(const char *name, bool again)
     bel_job_record *record;
     BEL_TRY(bel_registry_read(name, &record));
     bel_status *status;
-    if (bel_job_state_is_final(record->state) || record->state == BEL_JOB_LOST) {
+    if (bel_job_state_is_final(record->state)) {
         status = again ? requeue(record) : bel_dir_remove(record->folder);
     } else {
         status = BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s%s%s; belfry jobs cancel %s ends it",
@@ -406,18 +407,22 @@ bel_status *bel_registry_remove(const char *name)
 }
 
 // Under the lock only one process finds the job QUEUED.
-static bel_status *claim_locked(const char *name, bool again, bel_job_record **out_record)
+static bel_status *claim_locked(const char *name, const char *again, bel_job_record **out_record)
 {
     bel_job_record *record;
     BEL_TRY(bel_registry_read(name, &record));
     bel_status *status = NULL;
     bool over = record->state == BEL_JOB_SUCCEEDED || record->state == BEL_JOB_FAILED;
-    if (record->state != BEL_JOB_QUEUED && (!again || over)) {
+    bool same = again != NULL && strcmp(again, record->engine_id) == 0;
+    bool other = again != NULL && !same; // it was submitted anew meanwhile
+    if (other || (record->state != BEL_JOB_QUEUED && (!same || over))) {
         status = BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s; belfry jobs submit starts one",
                          name, bel_job_state_name(record->state));
     } else {
         record->state = BEL_JOB_QUEUED; // until its processes have been started
         record->ended_at = 0;
+        record->exit_code = 0;
+        record->message[0] = '\0';
         bel_job_record_set_process(record);
         status = bel_registry_update(record);
     }
@@ -429,7 +434,7 @@ static bel_status *claim_locked(const char *name, bool again, bel_job_record **o
     return status;
 }
 
-bel_status *bel_registry_claim(const char *name, bool again, bel_job_record **out_record)
+bel_status *bel_registry_claim(const char *name, const char *again, bel_job_record **out_record)
 {
     int held;
     BEL_TRY(lock(&held));
@@ -443,6 +448,27 @@ bel_status *bel_registry_set_engine_id(const bel_job_record *record, const char 
     char *path = bel_path_join(record->folder, id_file);
     bel_status *status = bel_file_write_atomic(path, id, strlen(id));
     bel_free(path);
+    return status;
+}
+
+static bel_status *read_status(const char *folder, bel_job_record *record);
+
+bel_status *bel_registry_conclude(bel_job_record *record, bel_job_state state, const char *message)
+{
+    int held;
+    BEL_TRY(lock(&held));
+    char *copy = bel_xstrdup(message); // it may be the record's, which is read anew
+    bel_status *status = read_status(record->folder, record);
+    if (status == NULL && !bel_job_state_is_final(record->state)) { // else its own process has
+        record->state = state;
+        record->exit_code = 1;
+        record->ended_at = bel_clock_wall();
+        bel_free(record->message);
+        record->message = bel_xstrdup(copy);
+        status = write_status(record, record->folder);
+    }
+    bel_linux_unlock(held);
+    bel_free(copy);
     return status;
 }
 

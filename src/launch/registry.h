@@ -84,15 +84,21 @@ bel_status *bel_registry_requeue(const char *name) BEL_MUST_USE;
 // FAILED_PRECONDITION: it is queued or runs, here or elsewhere.
 bel_status *bel_registry_remove(const char *name) BEL_MUST_USE;
 
-// Makes this process the one that runs a QUEUED job, and reads it. `again`: the engine has started
-// it anew, so a job that was running, lost or stopped begins again, too. FAILED_PRECONDITION: it is
-// in another state.
-bel_status *bel_registry_claim(const char *name, bool again,
+// Makes this process the one that runs a QUEUED job, and reads it. `again` is the engine's own name
+// of the job that it has started anew, so that one which was running, lost or stopped begins again,
+// too; NULL: it has not. FAILED_PRECONDITION: it is in another state, or was submitted anew as
+// another job of the engine's.
+bel_status *bel_registry_claim(const char *name, const char *again,
                                bel_job_record **out_record) BEL_MUST_USE;
 
 // Keeps the engine's own name for the job, beside its status: whoever submits it learns the name
 // when the job may have begun to write the status itself.
 bel_status *bel_registry_set_engine_id(const bel_job_record *record, const char *id) BEL_MUST_USE;
+
+// The engine says that a job has ended, or is no more, of which nobody else will: its record
+// becomes that, unless its own process has written an end meanwhile. Reads the record anew.
+bel_status *bel_registry_conclude(bel_job_record *record, bel_job_state state,
+                                  const char *message) BEL_MUST_USE;
 
 // Writes status.json of an existing job.
 bel_status *bel_registry_update(const bel_job_record *record) BEL_MUST_USE;

@@ -172,7 +172,7 @@ static char *describe_end(const bel_supervisor *s, const bel_child *child)
     if (gethostname(host, sizeof host - 1) != 0) memcpy(host, "this host", sizeof "this host");
     bool stuck = child->same_crashes >= MOST_SAME_CRASHES;
     bel_str text = {0};
-    if (child->away && child->carried_pid == 0) {
+    if (child->away && !child->there) {
         bel_str_printf(&text, "the way to %s ", child->name);
     } else { // its own number, also where it is on another host
         int64_t pid = child->away ? child->carried_pid : child->process.pid;
@@ -193,7 +193,7 @@ static char *describe_end(const bel_supervisor *s, const bel_child *child)
     }
     if (child->last_error.length > 0) {
         bel_str_printf(&text, ": %s", child->last_error.text);
-    } else if (child->carried_pid == 0 && child->last_words.length > 0) {
+    } else if (child->away && !child->there && child->last_words.length > 0) {
         bel_str_printf(&text, ": %s", child->last_words.text);
     } else {
         bel_str_printf(&text, "; its log is %s", child->log_path);
@@ -230,8 +230,8 @@ static bool is_unreached(const bel_supervisor *s, const bel_child *child)
 {
     enum { NOT_RUN = 126, NOT_FOUND = 127 }; // a shell's
     int code = child->end.code;
-    return child->away && child->carried_pid == 0 && code != 0 && code != NOT_RUN &&
-           code != NOT_FOUND && child->last_error.length == 0 && !child->let_go && goes_on(s);
+    return child->away && !child->there && code != 0 && code != NOT_RUN && code != NOT_FOUND &&
+           child->last_error.length == 0 && !child->let_go && goes_on(s);
 }
 
 // After 0.2 s, so that a way that heals is found soon; from the sixtieth attempt on after 5 s. The
@@ -242,7 +242,12 @@ static void plan_attempt(bel_child *child)
     const int64_t late_ns = INT64_C(5000000000);
     child->restart_ns = bel_clock_ns() + (child->attempts < SOON ? PAUSE_NS : late_ns);
     child->attempts++;
-    (void)remove(child->log_path); // one that stays says the same
+    // What an earlier run has left in the log stays there.
+    if (child->log_begin == 0) {
+        (void)remove(child->log_path); // one that stays says the same
+    } else {
+        (void)truncate(child->log_path, (off_t)child->log_begin); // as above
+    }
     const char *why = child->last_words.length > 0 ? child->last_words.text : "it says nothing";
     if (child->why_unreached != NULL && strcmp(why, child->why_unreached) == 0) return;
     bel_free(child->why_unreached);
@@ -314,7 +319,7 @@ static char *describe_cause(const bel_supervisor *s, const bel_child *child)
     bel_str_puts(&text, child->last_error.text);
     for (int i = 0; i < s->child_count; i++) { // a master does not know why nobody came
         const bel_child *other = &s->children[i];
-        if (other->why_unreached == NULL || other->carried_pid != 0) continue;
+        if (other->why_unreached == NULL || other->there) continue;
         bel_str_printf(&text, "; the way to %s: %s", other->name, other->why_unreached);
     }
     return text.text;

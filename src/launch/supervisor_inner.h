@@ -23,6 +23,7 @@ typedef struct bel_child {
     bel_linux_end end;         // once it has run
     bool away;                 // on another host: `process` is the way there
     int input_fd;              // to the verb `carry` over there; -1: none
+    bool there;                // the way has led there
     int64_t carried_pid;       // of the process there; 0: not known yet
     int carried_signal;        // that has killed it; 0: none
     char *host;                // the name of that host; NULL: not known yet
@@ -32,8 +33,9 @@ typedef struct bel_child {
     int error_fd;              // the reading end of its stderr; -1: closed
     int log_fd;                // -1: closed, or given up after a failed write
     char *log_path;
-    int restarts;    // so far
-    int short_lives; // of these, one after the other
+    int64_t log_begin; // how much an earlier run has left in it
+    int restarts;      // so far
+    int short_lives;   // of these, one after the other
     int64_t started_ns;
     int64_t restart_ns;          // when it is started anew; 0: it is not
     bool let_go;                 // it is not wanted any more, and ends when the master says so

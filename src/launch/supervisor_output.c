@@ -81,7 +81,7 @@ static void end_lost(bel_supervisor *s, const bel_role_line *line)
 // Why there is no way to a process is said once, when the way has ended.
 static bool is_there(const bel_child *child)
 {
-    return !child->away || child->carried_pid != 0;
+    return !child->away || child->there;
 }
 
 // The master's lines are all shown; of others' only warnings and errors. The error that ends a
@@ -92,12 +92,13 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
     bel_role_line line;
     bel_role_line_init(&line, bytes, length);
     if (is_master && line.lost_pid > 0) end_lost(s, &line);
-    if (child->away && line.carried_pid > 0) {
-        child->carried_pid = line.carried_pid;
+    if (child->away && line.carries) {
+        child->there = true;
         child->attempts = 0;
         bel_free(child->host);
         child->host = bel_xstrdup(line.text.text);
     }
+    if (child->away && line.carried_pid > 0) child->carried_pid = line.carried_pid;
     if (child->away && line.carried_signal > 0) child->carried_signal = (int)line.carried_signal;
     if (child->away && line.kind == BEL_ROLE_LINE_FOREIGN) {
         child->last_words.length = 0;

@@ -154,7 +154,9 @@ static bel_status *open_log(bel_supervisor *s, bel_child *child)
     child->log_path = bel_path_join(s->config->log_dir, name);
     bel_free(name);
     child->log_fd = open(child->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    return child->log_fd >= 0 ? NULL : bel_file_error(errno, "create", child->log_path);
+    if (child->log_fd < 0) return bel_file_error(errno, "create", child->log_path);
+    child->log_begin = (int64_t)lseek(child->log_fd, 0, SEEK_END);
+    return NULL;
 }
 
 static bel_status *spawn_away(const bel_supervisor *s, bel_child *child, char **words,
@@ -176,7 +178,8 @@ static bel_status *spawn_away(const bel_supervisor *s, bel_child *child, char **
             .program = program, .arguments = words, .standard = {input[0], output, error}};
         status = bel_linux_process_spawn(&spawn, &child->process);
         close(input[0]);
-        child->input_fd = input[1];
+        child->input_fd = status == NULL ? input[1] : -1;
+        if (status != NULL) close(input[1]);
     }
     bel_str_deinit(&text);
     bel_free(program);
@@ -240,7 +243,7 @@ void bel_reach_words_free(char **words)
 void bel_child_signal(bel_child *child, int number, bool group)
 {
     enum { PATIENCE_NS = 2000000000 };
-    if (!child->away || child->input_fd < 0 || child->carried_pid == 0) {
+    if (!child->away || child->input_fd < 0 || !child->there) {
         bel_linux_process_signal(&child->process, number, group);
         return;
     }
@@ -265,6 +268,7 @@ bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
     child->last_error.length = 0;
     child->last_words.length = 0;
     child->carried_pid = child->kill_ns = 0;
+    child->there = false;
     child->carried_signal = 0;
     bel_free(child->host);
     child->host = NULL;

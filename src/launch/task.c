@@ -115,17 +115,19 @@ static bel_status *read_text(const bel_json_value *root, const char *name, const
 // A master that says no other address listens where members find it.
 static bel_status *read_texts(const bel_json_value *root, bel_task *task)
 {
-    const char *job = "job", *role = "", *master = "", *listen = "";
+    const char *job = "job", *role = "", *master = "", *listen = "", *sockets = "";
     BEL_TRY(read_text(root, "job", &job));
     BEL_TRY(read_text(root, "role", &role));
     BEL_TRY(read_text(root, "master", &master));
     BEL_TRY(read_text(root, "listen", &listen));
+    BEL_TRY(read_text(root, "sockets", &sockets));
     if (!read_role(role, &task->role)) {
         return bad(own, "role", "master, worker, ps or evaluator");
     }
     if (!is_address(master)) return bad(own, "master", address);
     if (listen[0] != '\0' && !is_address(listen)) return bad(own, "listen", address);
     task->job = bel_xstrdup(job);
+    if (sockets[0] != '\0') task->socket_folder = bel_xstrdup(sockets);
     task->master_address = bel_xstrdup(master);
     bool is_master = task->role == BEL_ROLE_MASTER;
     task->listen_address = bel_xstrdup(is_master && listen[0] == '\0' ? master : listen);
@@ -269,6 +271,10 @@ void bel_task_write(const bel_task *task, bel_str *out)
     bel_json_write_exact(out, task->master_address);
     bel_str_puts(out, ",\"listen\":");
     bel_json_write_exact(out, task->listen_address);
+    if (task->socket_folder != NULL) {
+        bel_str_puts(out, ",\"sockets\":");
+        bel_json_write_exact(out, task->socket_folder);
+    }
     for (int w = 0; task->towers != NULL && w < task->worker_count; w++)
         bel_str_printf(out, "%s%d", w == 0 ? ",\"towers\":[" : ",", task->towers[w]);
     if (task->towers != NULL) bel_str_puts(out, "]");

@@ -9,6 +9,7 @@
 //                  "join_timeout_ms": 60000, "silence_timeout_ms": 10000, "recovers": 1,
 //                  "stall_timeout_ms": 600000, "min_workers": 0, "added": 0,
 //                  "supervisor": 4711, "lock": 3, "local_rank": 1, "local_size": 2,
+//                  "sockets": "/run/x",
 //                  "tls_ca": "ca.pem", "tls_certificate": "host.pem", "tls_key": "host.key",
 //                  "counted": 0}
 //   BELFRY_TASK_INDEX
@@ -56,7 +57,7 @@ typedef struct bel_task {
     char *master_address; // where members find the master: "unix:/path", "host:port"
     char *listen_address; // where this process serves; a port of 0 is chosen by the system, and a
                           // host of * is this host's address on the way to the master
-    char *socket_folder;  // of ranks on one host, that the first of them makes; NULL: none
+    char *socket_folder;  // that the first process of the job makes; NULL: somebody has made it
     char *secret;         // "" for none
     char *tls_ca, *tls_certificate, *tls_key; // PEM files; NULL without TLS
     int *towers;                              // of each worker; NULL: the program's flags say

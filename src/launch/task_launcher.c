@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/launcher.h"
 #include "base/linux_host.h"
 #include "base/number.h"
 #include "launch/sockets.h"
@@ -16,13 +15,15 @@ enum { MOST_RANKS = 1024 }; // workers of a job, as in cluster files
 
 // --- Ranks ---------------------------------------------------------------------------------------
 
-static bel_status *set_addresses(const bel_launch *launch, bel_task *task)
+bel_status *bel_task_set_rank(const bel_launch *launch, bel_task *task)
 {
+    bool master = task->role == BEL_ROLE_MASTER;
     if (launch->local_size == launch->size) {
         task->socket_folder = bel_sockets_of(launch->job);
         task->master_address = bel_strf("unix:%s/master", task->socket_folder);
-        task->listen_address =
-            bel_strf("unix:%s/%s-%d", task->socket_folder, bel_role_name(task->role), task->index);
+        task->listen_address = master ? bel_xstrdup(task->master_address)
+                                      : bel_strf("unix:%s/%s-%d", task->socket_folder,
+                                                 bel_role_name(task->role), task->index);
         return NULL;
     }
     if (launch->host[0] == '\0') {
@@ -35,7 +36,7 @@ static bel_status *set_addresses(const bel_launch *launch, bel_task *task)
     bool colons = strchr(launch->host, ':') != NULL;
     task->master_address =
         bel_strf("%s%s%s:%d", colons ? "[" : "", launch->host, colons ? "]" : "", launch->port);
-    task->listen_address = bel_xstrdup(BEL_TASK_ANY_ADDRESS);
+    task->listen_address = bel_xstrdup(master ? task->master_address : BEL_TASK_ANY_ADDRESS);
     return NULL;
 }
 
@@ -51,12 +52,7 @@ static bel_status *be_rank(const bel_launch *launch, bool chief_trains, bel_task
     bool trains = launch->rank > 0 || chief_trains;
     task->local_size = launch->local_size - (with_master ? first : 0);
     task->local_rank = trains ? launch->local_rank - (with_master ? first : 0) : -1;
-    BEL_TRY(set_addresses(launch, task));
-    if (launch->rank == 0) {
-        bel_free(task->listen_address);
-        task->listen_address = bel_xstrdup(task->master_address);
-    }
-    return NULL;
+    return bel_task_set_rank(launch, task);
 }
 
 // --- ps-lite -------------------------------------------------------------------------------------

@@ -12,7 +12,13 @@
 #ifndef BELFRY_LAUNCH_TASK_LAUNCHER_H
 #define BELFRY_LAUNCH_TASK_LAUNCHER_H
 
+#include "base/launcher.h"
 #include "launch/task.h"
+
+// A rank as a process of a cluster that is described: the task has its role and index, and gets its
+// addresses here. The master must be rank 0. INVALID_ARGUMENT: ranks of several hosts, and the
+// launcher does not say where rank 0 is.
+bel_status *bel_task_set_rank(const bel_launch *launch, bel_task *task) BEL_MUST_USE;
 
 // Fills a task that is zero but for its secret. *out_found: false when no launcher says anything
 // (a single process, or ranks that call each other by themselves). INVALID_ARGUMENT names the

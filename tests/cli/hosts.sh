@@ -60,7 +60,7 @@ alone=$(digest alone)
 
 # --- A job without trouble
 run_ok submit whole --dry_run
-check "a dry run shows the way to each process" grep -q "^worker 2: $net/ssh .* h3 'exec " out.txt
+check "a dry run shows the way to each process" grep -q "^worker 2: $net/ssh .* h3 'exec sh -c " out.txt
 run_ok submit whole --wait
 equal "digest over hosts" "$(digest whole)" "$alone"
 log whole >err.txt

@@ -71,7 +71,7 @@ check "sockets need no secret" test -z "$(grep BELFRY_SECRET torchrun-0.err)"
 for rank in 0 1 2; do torchrun torchrun-2 "$rank" 3 -- --no_chief_trains; done # rank 0 only coordinates
 ends_well torchrun-2 "$of2"
 for rank in 0 1; do
-    start slurm SLURM_PROCID="$rank" SLURM_NTASKS=2 SLURM_LOCALID="$rank" SLURM_JOB_ID="$$" SLURM_STEP_ID=0 \
+    start slurm SLURM_PROCID="$rank" SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID="$rank" SLURM_JOB_ID="$$" SLURM_STEP_ID=0 \
         SLURM_STEP_TASKS_PER_NODE=2 SLURM_NODEID=0 SLURM_STEP_NODELIST=here --
 done
 ends_well slurm "$of2"
@@ -86,6 +86,25 @@ check "results come once" test "$(grep -c 'digest' out.txt)" -le 1
 run_ok belfry local ranks --rank_count 2 -- "$BUILD/tools/belfry" train_and_evaluate --model_dir local "${digits[@]}" \
     "${settings[@]}"
 equal "digest of local ranks" "$(digest local)" "$of2"
+
+# --- A cluster that is described: ranks take its places
+run_ok mpirun --allow-run-as-root --oversubscribe -np 6 "$BUILD/tools/belfry" rank --worker_count 3 \
+    --parameter_server_count 2 --job_dir rank -- "${digits[@]}" "${settings[@]}"
+equal "digest of ranks in a cluster" "$(digest rank)" "$of3"
+printf 'master: {trains: true}\nworkers: {count: 1}\nparameter_servers: {count: 1}\n' >cluster.yaml
+echo 'environment: {BEL_TEST_WORD: seen}' >>cluster.yaml
+cat >program.sh <<'SH'
+#!/bin/sh
+echo "$BEL_TEST_WORD $BELFRY_TASK"
+SH
+chmod +x program.sh
+run_ok mpirun --allow-run-as-root --oversubscribe -np 3 "$BUILD/tools/belfry" rank --config cluster.yaml --job_dir x \
+    -- ./program.sh
+check "rank 0 is the master" grep -q '^seen {"job":"ranks","role":"master",.*"master_trains":1,.*"local_rank":0,"local_size":2' out.txt
+check "behind it come servers and workers" grep -q '^seen .*"role":"worker","index":1,.*"local_rank":1,' out.txt
+check "all have ended" test -z "$(find "$work" -maxdepth 1 -name 'belfry-sockets-*')"
+run_fails 2 "Open MPI has 1 rank, and the cluster 3 processes|mpirun -np 3 belfry rank" env OMPI_COMM_WORLD_RANK=0 \
+    OMPI_COMM_WORLD_SIZE=1 "$BUILD/tools/belfry" rank --config cluster.yaml --job_dir x -- "${digits[@]}"
 
 # --- Ranks of several hosts, played by local sizes; a secret keeps strangers out
 echo 0123456789abcdef0123 >secret.txt

@@ -101,8 +101,11 @@ run_ok submit waits --worker_count 5 # there is no room for both
 check "it trains" reaches stopped 300
 check "the other one waits, and says so" becomes waits QUEUED
 check "for what Slurm says" grep -q '^message Slurm.s job [0-9]*: PENDING ' out.txt
+run_fails 2 'has room for the 3 workers with which it was submitted, got 4' \
+    belfry jobs scale stopped --worker_count 4
 run_ok belfry jobs cancel waits
 check "it is cancelled" becomes waits CANCELLED
+run_ok belfry jobs remove waits
 run_ok belfry jobs cancel stopped
 check "the first one saves and ends" becomes stopped CANCELLED
 check "and has a checkpoint" compgen -G 'stopped/ckpt-*' >/dev/null

@@ -8,7 +8,8 @@
 //   progress=STEP    a progress object, of 100 steps
 //   env=NAME         logs a variable            task=         logs BELFRY_TASK
 //   touch=FILE       makes a file               await=FILE    waits until there is one
-//   pid=FILE         writes its pid there       lost=FILE     says that the process there is lost
+// pid=FILE         writes its pid there       lost=FILE     says that worker 0, of the pid there,
+// is lost
 //   gone=FILE        waits until there is no process of the pid there
 //   scale=N FOLDER   asks for so many workers, as `belfry jobs scale` does
 //   exit=CODE        kill=SIGNAL                hang=         waits, deaf to SIGTERM and SIGINT
@@ -19,7 +20,7 @@
 // "worker 1.0:" speaks only to the first incarnation. Actions are done in order; behind the last
 // the program exits with 0. Two other uses, for tests of processes: `fake_role parent FILE` starts
 // `fake_role orphan FILE`, and both wait to be killed; the orphan, which ends with its parent,
-// writes its pid into the file.
+// writes its pid into the file. `fake_role carry` is belfry's verb of that name (launch/carry.h).
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,6 +34,7 @@
 #include "base/json.h"
 #include "base/linux_process.h"
 #include "base/log.h"
+#include "launch/carry.h"
 #include "launch/scale.h"
 #include "launch/task.h"
 
@@ -154,7 +156,7 @@ static pid_t read_pid(const char *path)
 
 static void say_lost(const char *path)
 {
-    bel_log_event(BEL_LOG_WARN, "lost", read_pid(path), "lost somebody");
+    bel_log_event(BEL_LOG_WARN, "lost", read_pid(path), "lost worker 0 on this host");
 }
 
 static void wait_for_end(const char *path)
@@ -267,6 +269,13 @@ int main(int count, char **arguments)
         bel_linux_signal_at_parents_end(strtol(arguments[3], NULL, 10), SIGKILL);
         write_pid(arguments[2]);
         wait_forever();
+    }
+    if (count == 2 && strcmp(arguments[1], "carry") == 0) {
+        int code = 1;
+        bel_status *status = bel_carry(&code);
+        if (status == NULL) return code;
+        bel_log_failure(status);
+        return bel_status_exit_code(status);
     }
     if (count > 1 && strcmp(arguments[1], "train_and_evaluate") == 0) {
         char *program = bel_linux_program();

@@ -20,6 +20,7 @@ static void become(const char *words)
     char text[512], *rest = NULL;
     unsetenv("BELFRY_RANK");
     unsetenv("BELFRY_ADDRESS");
+    unsetenv("BELFRY_JOB");
     bel_snprintf(text, sizeof text, "%s", words);
     for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
         char *equals = strchr(word, '=');
@@ -88,11 +89,28 @@ static void launchers_are_told_apart(void **state)
        (place){3, 4, 1, 2}, "b", 1);
 }
 
+// Hydra says who is on a host, and names no job; Slurm's plugin for PMI2 does neither, and Slurm
+// both.
+static void pmi_is_read(void **state)
+{
+    (void)state;
+    is("PMI_RANK=1 PMI_SIZE=4 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 BELFRY_JOB=j BELFRY_ADDRESS=a:7",
+       (place){1, 4, 1, 2}, "a", 7);
+    is("PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2", (place){1, 2, 1, 2}, "", 0);
+    is("PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 SLURM_STEP_ID=0 SLURM_PROCID=0",
+       (place){1, 2, 1, 2}, "", 0);
+    is("PMI_RANK=1 PMI_SIZE=2 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0 "
+       "SLURM_LOCALID=0 SLURM_NODEID=1 SLURM_STEP_TASKS_PER_NODE=1(x2) SLURM_STEP_NODELIST=a,b",
+       (place){1, 2, 0, 1}, "a", -1);
+    is_refused("PMI_RANK=0 PMI_SIZE=4 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=2",
+               "environment variable BELFRY_JOB: expected a word that names the job");
+}
+
 static void slurms_steps_are_read(void **state)
 {
     (void)state;
-    is("SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_JOB_ID=7", (place){0, 1, 0, 1}, "", 0);
-#define STEP "SLURM_PROCID=3 SLURM_NTASKS=6 SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_LOCALID=1 "
+    is("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 SLURM_JOB_ID=7", (place){0, 1, 0, 1}, "", 0);
+#define STEP "SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=6 SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_LOCALID=1 "
     is(STEP "SLURM_NODEID=1 SLURM_STEP_TASKS_PER_NODE=2(x3) SLURM_STEP_NODELIST=n[03-05]",
        (place){3, 6, 1, 2}, "n03", -1);
     is(STEP "SLURM_NODEID=1 SLURM_STEP_TASKS_PER_NODE=2,4 SLURM_STEP_NODELIST=a,b",
@@ -172,6 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(launchers_are_told_apart),
+        cmocka_unit_test(pmi_is_read),
         cmocka_unit_test(slurms_steps_are_read),
         cmocka_unit_test(what_makes_no_rank_is_refused),
         cmocka_unit_test(devices_are_by_local_rank_or_wish),

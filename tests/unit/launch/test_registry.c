@@ -22,13 +22,15 @@ static bel_status *add(const char *name, bool replace)
     char arguments[2][32] = {"train_and_evaluate", "--model_dir=a \"b\""};
     char *list[] = {arguments[0], arguments[1]};
     char local[] = "local", model_dir[] = "/runs/a", config[] = "/jobs/cluster.yaml";
-    char cluster[] = "workers: {count: 3}\n";
+    char cluster[] = "workers: {count: 3}\n", directory[] = "/jobs";
     char *copy = bel_xstrdup(name);
     bel_job_record record = {.name = copy,
                              .engine = local,
                              .model_dir = model_dir,
                              .config = config,
                              .cluster = cluster,
+                             .changes = {-1, 2, -1, -1, 0},
+                             .directory = directory,
                              .arguments = list,
                              .argument_count = 2};
     bel_status *status = bel_registry_add(&record, replace);
@@ -73,6 +75,11 @@ static void test_round_trip(void **state)
     bel_cluster *cluster;
     BEL_ASSERT_OK(bel_job_record_cluster(record, &cluster)); // though there is no such file
     assert_int_equal(cluster->roles[BEL_ROLE_WORKER].count, 3);
+    assert_int_equal(cluster->roles[BEL_ROLE_PS].count, 2); // a flag has won
+    assert_int_equal(record->changes.restarts, -1);
+    assert_int_equal(record->changes.min_workers, 0);
+    assert_string_equal(record->directory, "/jobs");
+    assert_string_equal(record->engine_id, "");
     bel_cluster_destroy(cluster);
     assert_int_equal(record->argument_count, 2);
     assert_string_equal(record->arguments[1], "--model_dir=a \"b\"");
@@ -176,14 +183,54 @@ static void test_claim(void **state)
     record->supervisor = process.pid;
     record->started_ticks = bel_linux_start_ticks(process.pid);
     BEL_ASSERT_OK(bel_registry_update(record));
-    BEL_ASSERT_OK(bel_registry_claim("digits", false, &mine));
+    BEL_ASSERT_OK(bel_registry_claim("digits", NULL, &mine));
     assert_int_equal(mine->supervisor, getpid());
     bel_linux_process_signal(&process, SIGKILL, false);
     assert_true(bel_linux_process_wait(&process, 60000, &end));
     assert_int_equal(state_of("digits"), BEL_JOB_QUEUED);
     bel_job_record_destroy(mine);
     BEL_ASSERT_OK(bel_registry_update(record)); // by whom it was submitted, which is gone
-    BEL_ASSERT_FAILS(bel_registry_claim("digits", false, &mine), BEL_FAILED_PRECONDITION, "LOST");
+    BEL_ASSERT_FAILS(bel_registry_claim("digits", NULL, &mine), BEL_FAILED_PRECONDITION, "LOST");
+    BEL_ASSERT_OK(bel_registry_set_engine_id(record, "17"));
+    BEL_ASSERT_FAILS(bel_registry_claim("digits", "16", &mine), BEL_FAILED_PRECONDITION,
+                     "is QUEUED");
+    BEL_ASSERT_OK(bel_registry_claim("digits", "17", &mine)); // the engine has started it again
+    assert_string_equal(mine->message, "");
+    assert_int_equal(state_of("digits"), BEL_JOB_QUEUED);
+    mine->state = BEL_JOB_SUCCEEDED;
+    BEL_ASSERT_OK(bel_registry_update(mine));
+    bel_job_record_destroy(mine);
+    BEL_ASSERT_FAILS(bel_registry_claim("digits", "17", &mine), BEL_FAILED_PRECONDITION,
+                     "SUCCEEDED");
+    bel_job_record_destroy(record);
+}
+
+// A job in an engine's queue has no process; one that has ended may begin again, with its logs.
+static void test_queue(void **state)
+{
+    (void)state;
+    BEL_ASSERT_OK(add("digits", false));
+    bel_job_record *record = read_job("digits");
+    BEL_ASSERT_FAILS(bel_registry_requeue("digits"), BEL_FAILED_PRECONDITION, "QUEUED");
+    record->started_ticks++; // who has submitted it has ended
+    BEL_ASSERT_OK(bel_registry_update(record));
+    assert_int_equal(state_of("digits"), BEL_JOB_LOST);
+    BEL_ASSERT_OK(bel_registry_set_engine_id(record, "17"));
+    bel_job_record *queued = read_job("digits");
+    assert_int_equal(queued->state, BEL_JOB_QUEUED);
+    assert_string_equal(queued->engine_id, "17");
+    bel_job_record_destroy(queued);
+    set_state("digits", BEL_JOB_FAILED, "");
+    char *log = bel_path_join(record->folder, "logs/worker-0.0.log");
+    BEL_ASSERT_OK(bel_file_write_atomic(log, "x", 1));
+    BEL_ASSERT_OK(bel_registry_requeue("digits"));
+    queued = read_job("digits");
+    assert_int_equal(queued->state, BEL_JOB_QUEUED);
+    assert_int_equal(queued->supervisor, getpid());
+    assert_string_equal(queued->engine_id, ""); // that was of the earlier run
+    assert_true(bel_file_exists(log));
+    bel_free(log);
+    bel_job_record_destroy(queued);
     bel_job_record_destroy(record);
 }
 
@@ -200,7 +247,7 @@ static void test_lost(void **state)
     BEL_ASSERT_OK(bel_registry_update(record));
     bel_job_record *lost = read_job("digits");
     assert_int_equal(lost->state, BEL_JOB_LOST);
-    assert_non_null(strstr(lost->message, "--replace"));
+    assert_non_null(strstr(lost->message, "belfry jobs resume digits"));
     assert_non_null(strstr(lost->message, "/runs/a"));
     bel_job_record_destroy(lost);
 
@@ -340,9 +387,10 @@ static void test_engines(void **state)
     const bel_engine *local = bel_engine_find("local");
     assert_non_null(local);
     assert_ptr_equal(bel_engine_at(0), local);
-    assert_null(bel_engine_at(1));
+    for (int i = 0; bel_engine_at(i) != NULL; i++)
+        assert_ptr_equal(bel_engine_find(bel_engine_at(i)->name), bel_engine_at(i));
     assert_null(bel_engine_at(-1));
-    assert_null(bel_engine_find("slurm"));
+    assert_null(bel_engine_find("borg"));
 
     bel_cluster *cluster = bel_cluster_create(2, 1, 0);
     BEL_ASSERT_OK(local->check(cluster));
@@ -389,6 +437,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_texts, set_up, bel_test_leave_folder),
         cmocka_unit_test_setup_teardown(test_taken_names, set_up, bel_test_leave_folder),
         cmocka_unit_test_setup_teardown(test_claim, set_up, bel_test_leave_folder),
+        cmocka_unit_test_setup_teardown(test_queue, set_up, bel_test_leave_folder),
         cmocka_unit_test_setup_teardown(test_lost, set_up, bel_test_leave_folder),
         cmocka_unit_test_setup_teardown(test_elsewhere, set_up, bel_test_leave_folder),
         cmocka_unit_test_setup_teardown(test_list, set_up, bel_test_leave_folder),
