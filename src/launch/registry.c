@@ -4,9 +4,8 @@
 // leaves a folder that counts as damaged and goes with --replace.
 //
 // LOST is what a reader concludes when the process of a QUEUED or RUNNING record is gone, by boot
-// id and start time, and only on the machine and in the pid namespace where that can be seen. It is
-// never written, but by an engine without supervisors (Kubernetes) that finds no such job any more.
-// The rules for names also keep a name from leading out of the folder.
+// id and start time, on the machine and in the pid namespace where that can be seen. Only an engine
+// without supervisors writes it. The rules for names also keep a name inside the folder.
 #include "launch/registry.h"
 
 #include <errno.h>
