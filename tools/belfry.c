@@ -47,7 +47,7 @@ static const verb verbs[] = {
     {"local ranks", BEL_VERB_LOCAL_RANKS, "[flags] -- PROGRAM [arguments]",
      "a program as processes that call each other", bel_verb_local_ranks, true},
     {"rank", BEL_VERB_RANK, "[flags] -- [training flags]",
-     "a rank of mpirun, srun or torchrun as a process of a cluster", bel_verb_rank, true},
+     "a rank of mpirun or srun as a process of a cluster", bel_verb_rank, true},
     {"jobs submit training", BEL_VERB_JOBS_SUBMIT, "NAME [flags] -- [training flags]",
      "start a job that goes on by itself", bel_verb_jobs_submit, true},
     {"jobs list", BEL_VERB_JOBS_LIST, "[flags]", "all jobs, newest first", bel_verb_jobs_list,

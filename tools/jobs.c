@@ -77,14 +77,38 @@ static bel_status *start(const char *name, const bel_engine *engine, const bel_p
     return status;
 }
 
+// Puts `mark` in front of each line of `text`.
+static void append_marked(const char *text, const char *mark, bel_str *out)
+{
+    while (*text != '\0') {
+        size_t length = strcspn(text, "\n");
+        bel_str_puts(out, mark);
+        bel_str_append(out, text, length);
+        bel_str_puts(out, "\n");
+        text += length + (text[length] == '\n' ? 1 : 0);
+    }
+}
+
 // The plan, and what the engine would be given.
 static bel_status *show(const bel_job_record *asked, const bel_engine *engine, const bel_plan *plan)
 {
-    bel_str text = {0};
-    bel_plan_write(plan, NULL, &text);
-    bel_str_printf(&text, "\nengine %s:\n", engine->name);
+    bel_str head = {0}, text = {0};
+    bel_plan_write(plan, NULL, &head);
+    bel_str_printf(&head, "\nengine %s:\n", engine->name);
+    append_marked(head.text, engine->comment != NULL ? engine->comment : "", &text);
+    bel_str_deinit(&head);
     bel_status *status = engine->show(asked, plan, &text);
     if (status == NULL) status = bel_results_write(text.text);
+    bel_str_deinit(&text);
+    return status;
+}
+
+// What cannot be shown cannot be submitted: the reason is told before anything is recorded.
+static bel_status *check_shown(const bel_job_record *asked, const bel_engine *engine,
+                               const bel_plan *plan)
+{
+    bel_str text = {0};
+    bel_status *status = engine->show(asked, plan, &text);
     bel_str_deinit(&text);
     return status;
 }
@@ -163,7 +187,7 @@ static bel_status *submit(const bel_options *options, const char *name, const be
         bel_distribution_deinit(&distribution);
         return bel_words_run(words, options, out_exit_code);
     }
-    bel_status *missing = bel_flag_inputs_check(distribution.training);
+    bel_status *missing = engine->far ? NULL : bel_flag_inputs_check(distribution.training);
     if (missing != NULL) {
         bel_distribution_deinit(&distribution);
         return missing;
@@ -173,6 +197,7 @@ static bel_status *submit(const bel_options *options, const char *name, const be
         make_record(options, name, engine, cluster_text, distribution.model_dir, words);
     bool dry = bel_options_bool(options, "dry_run");
     bel_status *status = bel_registry_folder(name, &asked->folder);
+    if (status == NULL && !dry) status = check_shown(asked, engine, distribution.plan);
     if (status == NULL) {
         status = dry ? show(asked, engine, distribution.plan)
                      : bel_registry_add(asked, bel_options_bool(options, "replace"));
@@ -353,8 +378,9 @@ bel_status *bel_verb_jobs_cancel(const bel_options *options, int *out_exit_code)
     bel_status *status = find_engine(record->engine, &engine);
     if (status == NULL) status = engine->cancel(record);
     if (status == NULL) {
-        char *text =
-            bel_strf("job %s was asked to save and end; asked again, it is killed\n", record->name);
+        bool once = engine->far; // who runs it there kills what does not end
+        char *text = bel_strf("job %s was asked to save and end%s\n", record->name,
+                              once ? "" : "; asked again, it is killed");
         status = bel_results_write(text);
         bel_free(text);
     }

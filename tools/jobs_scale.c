@@ -67,6 +67,12 @@ static bel_status *scale(const bel_job_record *record, const bel_cluster *cluste
 
 static bel_status *check_running(const bel_job_record *record)
 {
+    const bel_engine *engine = bel_engine_find(record->engine);
+    if (engine != NULL && engine->far) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "job %s is one of engine %s, which does not change the number of processes",
+                       record->name, engine->name);
+    }
     if (record->state == BEL_JOB_RUNNING) return NULL;
     return BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s: there is nothing to scale", record->name,
                    bel_job_state_name(record->state));

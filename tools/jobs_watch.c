@@ -1,7 +1,8 @@
 // Verbs jobs stream-logs and jobs top. Logs of all processes are merged by the times in their
 // lines; a line without a time stays with the one in front of it. New files (further
-// incarnations) are looked for at each round. Only files are read, never the job asked, so both
-// also work for a job whose supervisor is gone, and do not slow one that runs.
+// incarnations) are looked for at each round. Only files are read, never the job asked (its engine
+// may fetch them), so both also work for a job whose supervisor is gone, and do not slow one that
+// runs.
 //
 // The state is read before the lines, so that what was written until the end is shown. Numbers
 // of an earlier job in the same model folder are known by their time and left out. On a terminal
@@ -197,14 +198,25 @@ static void close_stream(log_stream *stream)
     bel_free(stream->folder);
 }
 
+// Into the record's folder, from where the engine has them.
+static bel_status *fetch_logs(const bel_job_record *record)
+{
+    const bel_engine *engine = bel_engine_find(record->engine);
+    bool there = engine == NULL || engine->logs == NULL || record->engine_id[0] == '\0';
+    return there ? NULL : engine->logs(record);
+}
+
 // The state is read before the lines, so that after the end nothing is missed.
 static bel_status *follow(log_stream *stream, const char *name, bool on)
 {
+    enum { FETCH_ROUNDS = 10 }; // two seconds
     for (int round = 0;; round++) {
         bel_job_record *record;
         BEL_TRY(bel_job_follow(name, round, &record));
         bool ended = bel_job_state_is_final(record->state);
-        bel_status *status = print_new_lines(stream, ended);
+        bool fetches = ended || round % FETCH_ROUNDS == 0;
+        bel_status *status = fetches ? fetch_logs(record) : NULL;
+        if (status == NULL) status = print_new_lines(stream, ended);
         if (status == NULL && ended) {
             bool has_message = record->message[0] != '\0';
             bel_log_write(BEL_LOG_INFO, "job %s is %s%s%s", name, bel_job_state_name(record->state),

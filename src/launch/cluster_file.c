@@ -321,6 +321,111 @@ static bel_status *read_slurm(const bel_yaml *yaml, const bel_yaml_node *node, v
                           "expected a partition and an account without spaces and quotes");
 }
 
+// jobset, or tfjob.
+static bel_status *read_kind(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
+{
+    const char *text = "";
+    BEL_TRY(bel_cluster_text(yaml, node, &text));
+    *(bool *)place = strcmp(text, "tfjob") == 0;
+    if (strcmp(text, "jobset") == 0 || strcmp(text, "tfjob") == 0) return NULL;
+    return bel_cluster_expected(yaml, node, "jobset or tfjob");
+}
+
+static const bel_cluster_key kubernetes_keys[] = {
+    {.name = "image", .kind = BEL_CLUSTER_TEXT, .offset = offsetof(bel_cluster_kubernetes, image)},
+    {.name = "namespace",
+     .kind = BEL_CLUSTER_TEXT,
+     .offset = offsetof(bel_cluster_kubernetes, name_space)},
+    {.name = "kind",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster_kubernetes, tfjob),
+     .read = read_kind},
+    {.name = "volume_claim",
+     .kind = BEL_CLUSTER_TEXT,
+     .offset = offsetof(bel_cluster_kubernetes, volume_claim)},
+    {.name = "mount", .kind = BEL_CLUSTER_TEXT, .offset = offsetof(bel_cluster_kubernetes, mount)},
+    {.name = "user",
+     .kind = BEL_CLUSTER_WHOLE,
+     .offset = offsetof(bel_cluster_kubernetes, user),
+     .low = 1,
+     .high = INT32_MAX - 1},
+    {.name = "gpus", .kind = BEL_CLUSTER_SWITCH, .offset = offsetof(bel_cluster_kubernetes, gpus)},
+    {.name = "secret",
+     .kind = BEL_CLUSTER_TEXT,
+     .offset = offsetof(bel_cluster_kubernetes, secret)},
+    {.name = "service_account",
+     .kind = BEL_CLUSTER_TEXT,
+     .offset = offsetof(bel_cluster_kubernetes, service_account)},
+};
+
+// RFC 1123, as Kubernetes has it: labels of small letters, digits and -, neither - at an end.
+bool bel_is_dns_label(const char *text, size_t length)
+{
+    enum { LONGEST = 63 };
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    bool good = length > 0 && length <= LONGEST && text[0] != '-' && text[length - 1] != '-';
+    return good && strspn(text, letters) >= length;
+}
+
+// Labels with dots between them.
+static bool is_dns_name(const char *text)
+{
+    enum { LONGEST = 253 };
+    if (strlen(text) > LONGEST) return false;
+    for (;;) {
+        size_t length = strcspn(text, ".");
+        if (!bel_is_dns_label(text, length)) return false;
+        if (text[length] == '\0') return true;
+        text += length + 1;
+    }
+}
+
+// A path from the root with plain names; not the root itself, which images fill.
+static bool is_mount(const char *path)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
+    size_t length = strlen(path);
+    return path[0] == '/' && length > 1 && path[length - 1] != '/' &&
+           path[strspn(path, letters)] == '\0' && strstr(path, "//") == NULL &&
+           strstr(path, "/.") == NULL;
+}
+
+// REGISTRY/NAME:TAG; what it means the nodes know.
+static bool is_image(const char *text)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
+    return text[strspn(text, letters)] == '\0';
+}
+
+static bel_status *read_kubernetes(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
+{
+    static const char name[] = "small letters, digits, - and ., no - or . at an end";
+    bel_cluster_kubernetes *k = place;
+    BEL_TRY(bel_cluster_read_mapping(yaml, node, kubernetes_keys,
+                                     sizeof kubernetes_keys / sizeof kubernetes_keys[0], place));
+    const struct {
+        const char *key;
+        bool good;
+        const char *expected;
+    } rules[] = {
+        {"image", k->image == NULL || is_image(k->image), "the name of an image"},
+        {"namespace", bel_is_dns_label(k->name_space, strlen(k->name_space)),
+         "small letters, digits and -, no - at an end, at most 63"},
+        {"volume_claim", k->volume_claim == NULL || is_dns_name(k->volume_claim), name},
+        {"mount", is_mount(k->mount), "a path from the root, such as /models"},
+        {"secret", k->secret == NULL || is_dns_name(k->secret), name},
+        {"service_account", k->service_account == NULL || is_dns_name(k->service_account), name},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (rules[i].good) continue;
+        return bel_cluster_expected(yaml, bel_cluster_place(node, rules[i].key, node),
+                                    rules[i].expected);
+    }
+    return NULL;
+}
+
 static const bel_cluster_key keys[] = {
     {.name = "machines", .kind = BEL_CLUSTER_OTHER, .read = check_machines},
     {.name = "master", .kind = BEL_CLUSTER_OTHER, .read = read_master},
@@ -343,6 +448,10 @@ static const bel_cluster_key keys[] = {
      .kind = BEL_CLUSTER_OTHER,
      .offset = offsetof(bel_cluster, slurm),
      .read = read_slurm},
+    {.name = "kubernetes",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, kubernetes),
+     .read = read_kubernetes},
 };
 
 enum { KEY_COUNT = sizeof keys / sizeof keys[0] };
@@ -479,6 +588,8 @@ bel_cluster *bel_cluster_create(int worker_count, int ps_count, int evaluator_co
     cluster->join_timeout_secs = 60;
     cluster->silence_timeout_secs = 10;
     cluster->restarts = 10;
+    cluster->kubernetes = (bel_cluster_kubernetes){
+        .name_space = bel_xstrdup("default"), .mount = bel_xstrdup("/models"), .user = 10001};
     return cluster;
 }
 
@@ -533,6 +644,11 @@ void bel_cluster_destroy(bel_cluster *cluster)
     for (size_t i = 0; i < cluster->slurm.option_count; i++)
         bel_free(cluster->slurm.options[i]);
     bel_free(cluster->slurm.options);
+    bel_cluster_kubernetes *k = &cluster->kubernetes;
+    char *const texts[] = {k->image, k->name_space, k->volume_claim,
+                           k->mount, k->secret,     k->service_account};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        bel_free(texts[i]);
     bel_free(cluster->slurm.partition);
     bel_free(cluster->slurm.account);
     bel_free(cluster->source);

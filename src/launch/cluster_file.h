@@ -16,6 +16,8 @@
 //            min_workers: 2}
 //   security: {secret_file: FILE, tls: {ca: FILE, certificate: FILE, key: FILE}}
 //   slurm: {partition: P, account: A, minutes: 60, gpus: true, options: [--qos=high]}
+//   kubernetes: {image: I, namespace: N, kind: jobset, volume_claim: C, mount: /models,
+//                user: 10001, gpus: true, secret: S, service_account: A}
 #ifndef BELFRY_LAUNCH_CLUSTER_FILE_H
 #define BELFRY_LAUNCH_CLUSTER_FILE_H
 
@@ -50,6 +52,18 @@ typedef struct bel_cluster_slurm {
     size_t option_count;
 } bel_cluster_slurm;
 
+// What Kubernetes is told of a job. Names are as Kubernetes has them.
+typedef struct bel_cluster_kubernetes {
+    char *image;                // NULL: not said, as is each of the other texts
+    char *name_space;           // "default" unless said
+    bool tfjob;                 // a TFJob in place of a JobSet
+    char *volume_claim, *mount; // the volume with the model's folder, and where pods see it
+    int user;                   // of the processes, and their group
+    bool gpus;                  // devices of machines are GPUs, which nodes give out
+    char *secret;               // that there is already; NULL: one is made for the job
+    char *service_account;
+} bel_cluster_kubernetes;
+
 typedef struct bel_cluster {
     char *source;                           // file name, for messages; "flags" without a file
     bel_cluster_role roles[BEL_ROLE_COUNT]; // the master's count is 1
@@ -65,6 +79,7 @@ typedef struct bel_cluster {
     char *secret_file;         // NULL: a secret is made up for the job
     char *tls_ca, *tls_certificate, *tls_key; // PEM files, NULL without TLS
     bel_cluster_slurm slurm;
+    bel_cluster_kubernetes kubernetes;
 } bel_cluster;
 
 enum {
@@ -97,5 +112,8 @@ bel_status *bel_cluster_change(bel_cluster *cluster,
                                const bel_cluster_changes *changes) BEL_MUST_USE;
 
 void bel_cluster_destroy(bel_cluster *cluster);
+
+// Small letters, digits and -, neither - at an end, 63 at most: a name in Kubernetes.
+bool bel_is_dns_label(const char *text, size_t length);
 
 #endif

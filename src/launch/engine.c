@@ -9,7 +9,8 @@
 #include "base/str.h"
 #include "launch/engines.h"
 
-static const bel_engine *const engines[] = {&bel_engine_local, &bel_engine_ssh, &bel_engine_slurm};
+static const bel_engine *const engines[] = {&bel_engine_local, &bel_engine_ssh, &bel_engine_slurm,
+                                            &bel_engine_kubernetes};
 enum { ENGINE_COUNT = sizeof engines / sizeof engines[0] };
 
 const bel_engine *bel_engine_at(int index)
@@ -26,7 +27,7 @@ const bel_engine *bel_engine_find(const char *name)
 
 void bel_engine_place(const bel_engine *engine, bel_plan *plan)
 {
-    if (engine->reach != NULL) bel_plan_move(plan, engine->apart);
+    if (engine->reach != NULL || engine->far) bel_plan_move(plan, engine->apart);
 }
 
 void bel_engine_look(bel_job_record *record)

@@ -26,6 +26,15 @@ typedef struct bel_engine {
     // What the engine knows of a job that is QUEUED or RUNNING elsewhere, into the record; NULL:
     // nothing beyond the record.
     bel_status *(*look)(bel_job_record *record);
+    // Fetches what the job's processes have written so far into the record's logs/, as
+    // supervisors name them there (ROLE-INDEX.INCARNATION.log); files only grow. NULL: they are
+    // there.
+    bel_status *(*logs)(const bel_job_record *record);
+    // Before each line of --dry_run that is not what show appends, so that all of it can be handed
+    // in; NULL: it is for people only.
+    const char *comment;
+    // Its processes see other folders than this host: inputs are not looked for here.
+    bool far;
     // The way from the job's supervisor, which calls this, to its hosts; *out_reach is NULL where
     // all processes run on the supervisor's. NULL: they always do. Makes ready what hosts need.
     bel_status *(*reach)(const bel_job_record *record, const bel_plan *plan, bel_reach **out_reach);

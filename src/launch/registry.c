@@ -3,9 +3,9 @@
 // meanwhile. job.json is written last and makes a job visible, so a submission that was cut off
 // leaves a folder that counts as damaged and goes with --replace.
 //
-// LOST is never written: it is what a reader concludes when the process of a QUEUED or RUNNING
-// record is gone, by boot id and start time, and only on the machine and in the pid namespace
-// where that can be seen. The rules for names also keep a name from leading out of the folder.
+// LOST is what a reader concludes when the process of a QUEUED or RUNNING record is gone, by boot
+// id and start time, on the machine and in the pid namespace where that can be seen. Only an engine
+// without supervisors writes it. The rules for names also keep a name inside the folder.
 #include "launch/registry.h"
 
 #include <errno.h>
@@ -452,27 +452,21 @@ bel_status *bel_registry_set_engine_id(const bel_job_record *record, const char 
 
 static bel_status *read_status(const char *folder, bel_job_record *record);
 
-static bel_status *conclude_locked(bel_job_record *record, bel_job_state state, const char *message)
-{
-    BEL_TRY(read_status(record->folder, record));
-    if (bel_job_state_is_final(record->state)) return NULL; // its own process has
-    record->state = state;
-    record->exit_code = 1;
-    record->ended_at = bel_clock_wall();
-    bel_free(record->message);
-    record->message = bel_xstrdup(message);
-    return write_status(record, record->folder);
-}
-
 bel_status *bel_registry_conclude(bel_job_record *record, bel_job_state state, const char *message)
 {
     int held;
-    char *copy = bel_xstrdup(message); // it may be the record's
-    bel_status *status = lock(&held);
-    if (status == NULL) {
-        status = conclude_locked(record, state, copy);
-        bel_linux_unlock(held);
+    BEL_TRY(lock(&held));
+    char *copy = bel_xstrdup(message); // it may be the record's, which is read anew
+    bel_status *status = read_status(record->folder, record);
+    if (status == NULL && !bel_job_state_is_final(record->state)) { // else its own process has
+        record->state = state;
+        record->exit_code = 1;
+        record->ended_at = bel_clock_wall();
+        bel_free(record->message);
+        record->message = bel_xstrdup(copy);
+        status = write_status(record, record->folder);
     }
+    bel_linux_unlock(held);
     bel_free(copy);
     return status;
 }

@@ -50,6 +50,6 @@ bel_status *bel_start_count(const char *model_dir, bel_role role, int index, uin
     if (status == NULL) status = count_in(path, out_count);
     bel_free(path);
     bel_free(folder);
-    BEL_TRY_CTX(status, "counting the starts of a role of TF_CONFIG");
+    BEL_TRY_CTX(status, "counting the starts of a role");
     return NULL;
 }

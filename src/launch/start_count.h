@@ -1,5 +1,5 @@
-// How often a role of TF_CONFIG was started in a model folder: its incarnation. Clocks may be set
-// back, and the launcher of these processes says nothing about it.
+// How often a role was started in a model folder: its incarnation, where the launcher does not say
+// it (TF_CONFIG, a task that is "counted"). Clocks may be set back.
 //
 // model_dir/job.starts/ROLE-INDEX has a byte for each start, so that counting is one append:
 // nothing is ever read back that could have been written in part. Needs a folder that every host

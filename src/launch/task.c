@@ -185,6 +185,14 @@ static bel_status *check_local(const bel_json_value *root, bel_task *task)
     return bad(own, "local_rank", "that of a worker, below local_size, and -1 of others");
 }
 
+// Only the master knows whether there is a seat for a worker that was added.
+static bool has_index(const bel_task *task)
+{
+    const int counts[] = {1, task->worker_count, task->ps_count, task->evaluator_count};
+    bool added = task->added && task->role == BEL_ROLE_WORKER;
+    return task->index < counts[task->role] || added;
+}
+
 // Numbers are read into the table and from it into the task, in the same order.
 static bel_status *read_own(const bel_json_value *root, bel_task *task)
 {
@@ -205,7 +213,8 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
                   {"stall_timeout_ms", 0, MOST_MS, 0, 0},
                   {"local_rank", -1, MOST_MEMBERS - 1, -1, 0},
                   {"local_size", 0, MOST_MEMBERS, 0, 0},
-                  {"carried", 0, 1, 0, 0}};
+                  {"carried", 0, 1, 0, 0},
+                  {"counted", 0, 1, 0, 0}};
     BEL_TRY(read_texts(root, task));
     BEL_TRY(read_tls(root, task));
     BEL_TRY(read_numbers(root, n, sizeof n / sizeof n[0]));
@@ -227,14 +236,10 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     task->local_rank = (int)n[15].value;
     task->local_size = (int)n[16].value;
     task->carried = n[17].value != 0;
+    task->foreign = n[18].value != 0;
     BEL_TRY(read_towers(root, task));
     BEL_TRY(check_local(root, task));
-    const int counts[] = {1, task->worker_count, task->ps_count, task->evaluator_count};
-    // Only the master knows whether there is a seat for a worker that was added.
-    bool added = task->added && task->role == BEL_ROLE_WORKER;
-    if (task->index >= counts[task->role] && !added) {
-        return bad(own, "index", "below the count of its role");
-    }
+    if (!has_index(task)) return bad(own, "index", "below the count of its role");
     if (task->min_workers > task->worker_count) {
         return bad(own, "min_workers", "at most worker_count");
     }
@@ -282,6 +287,7 @@ void bel_task_write(const bel_task *task, bel_str *out)
         bel_str_printf(out, ",\"%s\":", names[i]);
         bel_json_write_exact(out, files[i]);
     }
+    if (task->foreign) bel_str_puts(out, ",\"counted\":1");
     bel_str_puts(out, "}");
 }
 
@@ -520,7 +526,8 @@ static bel_status *read_tls_variables(bel_task *task)
     int missing = 0;
     for (int i = 0; i < 3; i++)
         missing += !is_set(getenv(names[i]));
-    for (int i = 0; i < 3 && task->foreign && missing == 0; i++)
+    bool taken = task->foreign && task->tls_ca == NULL && missing == 0;
+    for (int i = 0; i < 3 && taken; i++)
         *places[i] = bel_xstrdup(getenv(names[i]));
     if (!task->foreign || missing == 0 || missing == 3) return NULL;
     return BEL_ERR(
@@ -530,9 +537,24 @@ static bel_status *read_tls_variables(bel_task *task)
         3 - missing);
 }
 
+bel_status *bel_task_move(bel_task *task, const char *index)
+{
+    int64_t more;
+    bool good = bel_parse_i64(index, strlen(index), &more) && more >= 0 && more < MOST_MEMBERS;
+    if (good) task->index += (int)more;
+    if (good && has_index(task)) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "environment variable BELFRY_TASK_INDEX: expected a number that leads from "
+                   "\"index\" of %s to another process of the role, got \"%s\"",
+                   own, index);
+}
+
 static bel_status *complete(bel_task *task)
 {
-    task->foreign = !is_set(getenv(own));
+    const char *more = getenv("BELFRY_TASK_INDEX");
+    bool is_own = is_set(getenv(own));
+    task->foreign |= !is_own;
+    if (is_own && is_set(more)) BEL_TRY(bel_task_move(task, more));
     BEL_TRY(read_tls_variables(task));
     return bel_private_file_check(task->tls_key, "tls_key");
 }

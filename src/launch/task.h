@@ -10,7 +10,11 @@
 //                  "stall_timeout_ms": 600000, "min_workers": 0, "added": 0,
 //                  "supervisor": 4711, "lock": 3, "local_rank": 1, "local_size": 2,
 //                  "sockets": "/run/x",
-//                  "tls_ca": "ca.pem", "tls_certificate": "host.pem", "tls_key": "host.key"}
+//                  "tls_ca": "ca.pem", "tls_certificate": "host.pem", "tls_key": "host.key",
+//                  "counted": 0}
+//   BELFRY_TASK_INDEX
+//                  a number that is added to "index", where several processes have one BELFRY_TASK:
+//                  of Kubernetes, which numbers the pods of a job from 0
 //   BELFRY_SECRET  what every call of the job must show; never on a command line.
 //                  BELFRY_SECRET_FILE names a file with it
 //   TF_CONFIG      TensorFlow's description, read when BELFRY_TASK is not set (reference:
@@ -27,7 +31,8 @@
 // evaluator has no entry in the cluster, so no master waits for it and it follows the checkpoints;
 // addresses tell which workers share a host; what is not said has its default.
 // Members come back there (a pod is restarted), and how often a role was started in the model
-// folder is its incarnation (start_count.h).
+// folder is its incarnation (start_count.h). So it is of a BELFRY_TASK with "counted": 1, whose
+// launcher starts processes again without a word of it.
 #ifndef BELFRY_LAUNCH_TASK_H
 #define BELFRY_LAUNCH_TASK_H
 
@@ -62,8 +67,8 @@ typedef struct bel_task {
     int min_workers; // this many are enough to go on when others stay away; 0: all are needed
     bool added;      // a worker of an index above, by which the running job was scaled up
     bool follows;    // an evaluator that no master knows of: it follows the checkpoints by itself
-    bool foreign;    // of another launcher: its incarnation is counted once the model folder is
-                     // known
+    bool foreign;    // of another launcher, or "counted": its incarnation is counted once the
+                     // model folder is known
     bool recovers;   // members that are lost come back within the join timeout, and are waited for
     int64_t supervisor; // pid of the parent with which this process ends; 0: none
     bool carried;       // by which it was started for a supervisor on another host (carry.h): when
@@ -83,6 +88,10 @@ bel_status *bel_task_from_environment(bool chief_trains, bel_task **out_task) BE
 // The same from texts; `tf_config` and `secret` may be NULL. For tests.
 bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const char *secret,
                            bool chief_trains, bel_task **out_task) BEL_MUST_USE;
+
+// Makes the task that of the process which is so many behind it among those of its role, as
+// BELFRY_TASK_INDEX says. INVALID_ARGUMENT: the text is no number, or the role has no such process.
+bel_status *bel_task_move(bel_task *task, const char *index) BEL_MUST_USE;
 
 void bel_task_destroy(bel_task *task);
 

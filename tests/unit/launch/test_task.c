@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "launch/task.h"
 #include "support/bel_test.h"
 
@@ -370,7 +371,22 @@ static void test_environment(void **state)
     setenv("BELFRY_TASK", PS ",\"index\":1}", 1);
     BEL_ASSERT_OK(bel_task_from_environment(true, &task));
     assert_int_equal(task->index, 1);
+    assert_false(task->foreign);
     bel_task_destroy(task);
+    setenv("BELFRY_TASK", PS ",\"counted\":1}", 1);
+    setenv("BELFRY_TASK_INDEX", "1", 1);
+    BEL_ASSERT_OK(bel_task_from_environment(true, &task));
+    assert_int_equal(task->index, 1);
+    assert_true(task->foreign);
+    bel_task_destroy(task);
+    for (int i = 0; i < 4; i++) {
+        const char *const bad[] = {"2", "-1", "one", "99999999999999"};
+        char message[64];
+        bel_snprintf(message, sizeof message, "another process of the role, got \"%s\"", bad[i]);
+        setenv("BELFRY_TASK_INDEX", bad[i], 1);
+        BEL_ASSERT_FAILS(bel_task_from_environment(true, &task), BEL_INVALID_ARGUMENT, message);
+    }
+    unsetenv("BELFRY_TASK_INDEX");
     setenv("BELFRY_SECRET", "s", 1);
     BEL_ASSERT_FAILS(bel_task_from_environment(true, &task), BEL_INVALID_ARGUMENT,
                      "BELFRY_SECRET: expected one line of 16 to 128 ASCII characters without "
