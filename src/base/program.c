@@ -1,5 +1,6 @@
 // What is run has its output on stderr, as stdout is for results alone, unless it is asked for it.
-// Whoever asks reads both streams and writes the third at once, so that none of them fills up.
+// Whoever asks reads both streams and writes the third at once, so that none of them fills up, and
+// no longer than it has said: a program that does not end by then is killed with its group.
 #include "base/program.h"
 
 #include <errno.h>

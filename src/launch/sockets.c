@@ -106,8 +106,7 @@ void bel_old_sockets_remove(const char *base)
 {
     char **names = NULL;
     size_t count = 0;
-    // Nothing is removed then; making this job's own folder says what is wrong.
-    bel_status_ignore(bel_dir_list(base, &names, &count));
+    bel_status_ignore(bel_dir_list(base, &names, &count)); // making this job's folder says why
     for (size_t i = 0; i < count; i++) {
         if (strncmp(names[i], BEL_SOCKETS_PREFIX, strlen(BEL_SOCKETS_PREFIX)) != 0) continue;
         char *folder = bel_path_join(base, names[i]);
