@@ -1,6 +1,6 @@
-// Engine "local": all processes on this host, below a supervisor of their own (detached.h). It needs
-// no way to other hosts, so a cluster file that names one is refused rather than read as this host:
-// a job that was described for many machines would not fit on one.
+// Engine "local": all processes on this host, below a supervisor of their own (detached.h). It
+// needs no way to other hosts, so a cluster file that names one is refused rather than read as this
+// host: a job that was described for many machines would not fit on one.
 #include "base/linux_host.h"
 #include "launch/detached.h"
 #include "launch/engines.h"
