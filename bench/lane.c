@@ -1,6 +1,7 @@
 // The grpc lane between two processes: payload GB/s one way and CPU seconds per GB of both ends,
-// over a unix socket and over TCP on the loopback; and the time of one exchange of small frames.
-// usage: bench_lane [ROUNDS]. bench/README.md has the figures of bare gRPC beside it.
+// over a unix socket and over TCP on the loopback, and the time of one exchange of small frames; the
+// same over TLS with the files of `belfry certs FOLDER`, round by round beside plain TCP.
+// usage: bench_lane [ROUNDS [FOLDER]]. bench/README.md has the figures of bare gRPC beside it.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "mlp.h"
 #include "transport/grpc/grpc_lane.h"
@@ -17,6 +19,9 @@
 enum { FRAME_BYTES = 4 << 20, FRAMES = 256, CAPACITY = 16, EXCHANGES = 2000, WARM = 16 };
 
 static char *landing; // where payloads go
+static struct {
+    char *ca, *certificate, *key; // NULL: plain
+} tls;
 
 static void *place(void *context, const bel_frame *frame)
 {
@@ -46,8 +51,13 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
 
 static bel_status *open_side(side *s, const char *listen, const char *connect)
 {
-    bel_endpoint_config config = {
-        .listen_address = listen, .secret = "", .accept = accept_stream, .context = s};
+    bel_endpoint_config config = {.listen_address = listen,
+                                  .secret = "",
+                                  .tls_ca = tls.ca,
+                                  .tls_certificate = tls.certificate,
+                                  .tls_key = tls.key,
+                                  .accept = accept_stream,
+                                  .context = s};
     BEL_TRY(bel_endpoint_create(&config, &s->endpoint));
     s->bell = bel_doorbell_create();
     bel_grpc_lane_config lane = {.capacity = CAPACITY, .bell = s->bell, .place = place};
@@ -181,6 +191,33 @@ static int run(const char *name, const char *listen, int rounds)
     return 0;
 }
 
+// Plain and TLS in turns.
+static int compare_tls(const char *folder, int rounds)
+{
+    enum { MOST = 32 };
+    double ratios[MOST], plain[2], secured[2];
+    char *ca = bel_path_join(folder, "ca.pem"), *certificate = bel_path_join(folder, "host.pem"),
+         *key = bel_path_join(folder, "host.key");
+    bool good = true;
+    for (int i = 0; i < rounds && i < MOST && good; i++) {
+        good = run_round("127.0.0.1:0", true, plain);
+        tls.ca = ca;
+        tls.certificate = certificate;
+        tls.key = key;
+        good = good && run_round("127.0.0.1:0", true, secured);
+        tls.ca = tls.certificate = tls.key = NULL;
+        ratios[i] = plain[0] / secured[0];
+    }
+    if (good) {
+        printf("{\"bench\":\"lane\",\"over\":\"tcp, tls over plain\",\"ratio\":%.3f}\n",
+               bench_median(ratios, rounds));
+    }
+    bel_free(ca);
+    bel_free(certificate);
+    bel_free(key);
+    return good ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 5;
@@ -189,6 +226,7 @@ int main(int argc, char **argv)
     if (mkdtemp(folder) == NULL) return 1;
     char *address = bel_strf("unix:%s/lane", folder);
     int failed = run("unix", address, rounds) + run("tcp", "127.0.0.1:0", rounds);
+    if (argc > 2) failed += compare_tls(argv[2], rounds);
     bel_free(address);
     rmdir(folder);
     return failed;
