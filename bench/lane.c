@@ -1,6 +1,6 @@
 // The grpc lane between two processes: payload GB/s one way and CPU seconds per GB of both ends,
-// over a unix socket and over TCP on the loopback, and the time of one exchange of small frames; the
-// same over TLS with the files of `belfry certs FOLDER`, round by round beside plain TCP.
+// over a unix socket and over TCP on the loopback, and the time of one exchange of small frames;
+// the same over TLS with the files of `belfry certs FOLDER`, round by round beside plain TCP.
 // usage: bench_lane [ROUNDS [FOLDER]]. bench/README.md has the figures of bare gRPC beside it.
 #include <stdio.h>
 #include <stdlib.h>
