@@ -401,6 +401,7 @@ bel_ddl_place bel_ddl_place_of(const bel_ddl *ddl)
 bel_status *bel_ddl_finalize(bel_ddl *ddl)
 {
     if (ddl == NULL) return NULL;
+    if (ddl->net != NULL) bel_ddl_net_expect_end(ddl->net);
     bel_status *status = is_alone(ddl) ? NULL : bel_ddl_call_end(ddl, meet(ddl, "finalize"));
     destroy(ddl);
     return status;

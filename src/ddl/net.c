@@ -44,6 +44,7 @@ typedef struct lane {
 } lane;
 
 struct bel_ddl_net {
+    bool ends;                    // others may have left: they are through with their last call
     int files[BEL_DDL_MAX_RANKS]; // -1: none, or in the middle of a frame that will not end
     int rank, size;
     const bel_ddl_region *region;
@@ -153,6 +154,11 @@ static bel_status *compare(const exchange *e, const lane *l, size_t expected)
     return l->in.head.bytes == expected ? NULL : other_size(e, l, expected);
 }
 
+void bel_ddl_net_expect_end(bel_ddl_net *net)
+{
+    net->ends = true;
+}
+
 // Whatever else has come is of the next exchange, and stays where it is.
 bel_status *bel_ddl_net_look(void *context, const char *doing)
 {
@@ -161,7 +167,9 @@ bel_status *bel_ddl_net_look(void *context, const char *doing)
         head next;
         const char *why = "it has closed the connection";
         if (net->files[r] < 0) continue;
-        if (bel_ddl_socket_has_ended(net->files[r])) return lost(net, doing, r, why);
+        bool ended = bel_ddl_socket_has_ended(net->files[r]);
+        if (ended && net->ends) continue;
+        if (ended) return lost(net, doing, r, why);
         if (!bel_ddl_socket_peek(net->files[r], &next, sizeof next) || next.kind != FAILURE)
             continue;
         (void)bel_ddl_socket_receive(net->files[r], &next, sizeof next, &why); // as it has come

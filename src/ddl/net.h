@@ -12,6 +12,10 @@
 
 typedef struct bel_ddl_net bel_ddl_net;
 
+// The last call has begun: ranks leave as soon as they are through with it, while others still wait
+// within their group. Who waits for a rank itself sees its end all the same.
+void bel_ddl_net_expect_end(bel_ddl_net *net);
+
 // Takes the meeting's connections.
 bel_ddl_net *bel_ddl_net_create(const bel_ddl_meeting *meeting, const bel_ddl_place *place,
                                 double timeout_secs);
