@@ -264,9 +264,9 @@ BEL_API bel_status *bel_estimator_param_bool(const bel_estimator *estimator, con
 ///
 /// bel_request_stop cuts 4 short: the step is finished, its version saved and not evaluated, and
 /// the call returns NULL with result.interrupted; the same call goes on from there. The library
-/// installs no signal handlers: a program that is to save on Ctrl-C or SIGTERM calls
-/// bel_request_stop in handlers of its own, as the command does. Killed at any moment, it goes on
-/// from the newest complete checkpoint.
+/// installs no signal handlers: a program that is to save on Ctrl-C calls bel_request_stop in a
+/// handler of its own, and on SIGTERM bel_request_leave, as the command does. Killed at any moment,
+/// it goes on from the newest complete checkpoint.
 ///
 /// Errors beside those above end training at once, and *out_result is not set; checkpoints that are
 /// complete stay. Of the input and model functions: theirs. ABORTED: the loss is not finite; the
@@ -283,17 +283,18 @@ BEL_API bel_status *bel_estimator_param_bool(const bel_estimator *estimator, con
 /// a worker with nothing but the step in *out_result. CANCELLED there: the job failed, and the
 /// master says why. Where a worker's step does not end with the job, the process ends with an exit
 /// code and a message, as nobody can take back a thread that hangs in user code. A process that a
-/// supervisor has started gets SIGTERM when that ends.
+/// supervisor has started gets SIGINT when that ends.
 BEL_API bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train,
                                            const bel_eval_spec *evals, int eval_count,
                                            bel_result *out_result) BEL_MUST_USE;
 
-/// bel_train_and_evaluate as the whole of a program's work: what main returns. SIGINT, SIGTERM and,
-/// unless it is ignored, SIGHUP ask for a stop (bel_request_stop); a second one ends the process at
-/// once, unless a supervisor has started it. An error is one line on stderr, or with
+/// bel_train_and_evaluate as the whole of a program's work: what main returns. SIGINT asks
+/// for a stop (bel_request_stop), SIGTERM and, unless it is ignored, SIGHUP ask to leave
+/// (bel_request_leave), and so does a notice that this machine is to go (docs/operations.md); a
+/// second signal ends the process at once, unless a supervisor has started it. An error is one line on stderr, or with
 /// BELFRY_LOG_FORMAT=json an object, so that a supervisor's message has it. A crash is named, with
 /// the step. The result is the exit code: 0; bel_status_exit_code of the error; 128 + the signal's
-/// number for a run that was stopped and saved. *out_result is as bel_train_and_evaluate sets it in
+/// number for a run that was stopped and saved, and for a process that has left. *out_result is as bel_train_and_evaluate sets it in
 /// the process that speaks for the job, and zero, with an empty digest, in others and after errors
 /// (NULL: not wanted).
 /// Call it on the first thread, before others are started.
@@ -381,6 +382,13 @@ BEL_API int64_t bel_predictor_step(const bel_predictor *predictor);
 /// whole job); before training it ends the next one at once. The request is forgotten when the
 /// training that it ended returns. Safe in signal handlers and on any thread.
 BEL_API void bel_request_stop(void);
+
+/// Asks that the job goes on without this process (a spot machine that is about to go): it leaves
+/// at a step border with nothing lost, its part saved first where it holds parameters or is the
+/// master, and bel_train_and_evaluate returns CANCELLED. Whoever started it is to start it again.
+/// Where the job has but one process, or processes are not started again, and where all of them are
+/// asked at once, it is bel_request_stop. Safe in signal handlers and on any thread.
+BEL_API void bel_request_leave(void);
 
 /// --- Version ------------------------------------------------------------------------------------
 

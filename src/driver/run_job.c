@@ -1,13 +1,14 @@
 // bel_run_job: what a program's main does around bel_train_and_evaluate. The command is such a
 // program, so that one of a user's own ends, saves and reports as it does.
 //
-// A request to stop is no error: it ends with 128 plus the signal's number and a checkpoint that
-// the same command goes on from. Where there was nothing to save yet, the status that says so
+// A request to stop (SIGINT) is no error: it ends with 128 plus the signal's number and a checkpoint
+// that the same command goes on from. Neither is one to leave (SIGTERM, or a notice that the machine
+// is to go): then the job goes on without this process. Where there was nothing to save yet, the status that says so
 // becomes a line of the log and the same code. In a cluster only the master speaks for the job; of
 // a member the exit code counts, and its error is logged.
 //
-// The handler only sets a flag and calls bel_request_stop, which is safe there; the rest happens in
-// the training loop. A second signal ends the process with _exit, without saving, and so without
+// The handler only sets a flag and calls bel_request_stop or bel_request_leave, which are safe there;
+// the rest happens in the training loop. A second signal ends the process with _exit, without saving, and so without
 // waiting for any thread; it is ignored under a supervisor, which may pass on what everybody got,
 // and which ends with SIGKILL. SIGHUP counts as SIGTERM, and stays ignored under nohup. SIGPIPE is
 // ignored, so that a reader who goes away is an error of writing and does not end a training.
@@ -19,6 +20,7 @@
 #include "base/crash.h"
 #include "base/linux_process.h"
 #include "base/log.h"
+#include "driver/notice.h"
 #include "estimator/estimator_inner.h"
 #include "launch/task.h"
 
@@ -27,9 +29,12 @@ static volatile sig_atomic_t caught, repeats_count;
 static void on_signal(int number)
 {
     if (caught != 0 && repeats_count) _exit(128 + (number == SIGHUP ? SIGTERM : number));
-    if (caught != 0) return;
-    caught = number == SIGHUP ? SIGTERM : number;
-    bel_request_stop();
+    if (number == SIGINT) {
+        bel_request_stop(); // also of who was told to leave
+    } else {
+        bel_request_leave();
+    }
+    if (caught == 0) caught = number == SIGHUP ? SIGTERM : number;
 }
 
 static void take_signals(bool has_supervisor)
@@ -47,7 +52,7 @@ static void take_signals(bool has_supervisor)
 
 static const char *caught_name(void)
 {
-    if (caught == 0) return "a request";
+    if (caught == 0 || !repeats_count) return "a request"; // a supervisor passes on what it gets
     return caught == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
@@ -104,7 +109,11 @@ int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel
     take_signals(where.has_supervisor);
     watch_for_crashes();
     bel_result result = {0};
+    bel_notice *notice;
+    status = bel_notice_begin(&notice);
+    if (status != NULL) return bel_status_report(status);
     status = bel_train_and_evaluate(estimator, train, evals, eval_count, &result);
+    bel_notice_end(notice);
     if (status != NULL) return end_with(status, where.member);
     if (where.member) return 0;
     if (out_result != NULL) *out_result = result;

@@ -16,6 +16,7 @@
 #include "base/linux_process.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/requests.h"
 #include "base/secret.h"
 #include "base/str.h"
 #include "base/thread.h"
@@ -23,7 +24,6 @@
 #include "launch/start_count.h"
 #include "master/master.h"
 #include "member/member.h"
-#include "ps/server/control.h"
 
 typedef struct trainer { // the worker of a master that trains: another member in this process
     bel_task task;
@@ -231,8 +231,9 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     }
     if (task != NULL && task->supervisor > 0) {
         // All save and end; or this one alone is gone, and replaced.
-        bel_linux_signal_at_parents_end(task->supervisor, task->carried ? SIGKILL : SIGTERM);
+        bel_linux_signal_at_parents_end(task->supervisor, task->carried ? SIGKILL : SIGINT);
     }
+    bel_requests_begin(task != NULL && bel_task_recovers(task) && !task->follows);
     bel_member_program program = {
         .estimator = estimator, .train = train_spec, .evals = evals, .eval_count = eval_count};
     bel_status *status = NULL;
@@ -244,7 +245,7 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
         const bel_master_config alone = master_of(&program, NULL);
         status = bel_master_run(&alone, out_result);
     }
-    bel_control_reset_stop_request(); // a request ends one job, also one that came before it ran
+    bel_requests_end(); // a request ends one job, also one that came before it ran
     if (task != NULL) leave_folder(task, lock);
     bel_task_destroy(task);
     return status;

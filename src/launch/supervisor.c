@@ -58,7 +58,7 @@ static void take_signals(bel_supervisor *s)
         if (s->stop_signal == 0) {
             s->stop_signal = number;
             bel_log_write(BEL_LOG_INFO, "%s: the job saves and ends; a second one kills it", name);
-            signal_all(s, number);
+            signal_all(s, SIGINT); // SIGTERM would tell each of them to leave a job that goes on
         } else if (!s->killing) {
             bel_log_write(BEL_LOG_WARN, "%s again: all processes are killed", name);
             s->stop_signal = number;
@@ -75,13 +75,21 @@ static bool was_killed(const bel_child *child)
     return child->end.signal != 0 || child->end.code >= 128;
 }
 
-// Has ended because it was asked to: as the job was, or the master alone, which then ends the job.
+// Has ended because it was asked to: as the job was, or the master alone, which then ends the job,
+// unless it has left.
 static bool has_stopped(const bel_supervisor *s, const bel_child *child)
 {
     int code = child->end.code;
-    if (s->stop_signal != 0 && code == 128 + s->stop_signal) return true;
-    return child->task->role == BEL_ROLE_MASTER && child->end.signal == 0 &&
-           (code == 128 + SIGINT || code == 128 + SIGTERM);
+    bool asked = code == 128 + SIGINT || code == 128 + SIGTERM;
+    if (s->stop_signal != 0 && asked) return true;
+    return child->task->role == BEL_ROLE_MASTER && child->end.signal == 0 && asked &&
+           !child->leaves;
+}
+
+// Was told to go, and went when the job could do without it: that is no death.
+static bool has_left(const bel_child *child)
+{
+    return child->leaves && child->end.signal == 0;
 }
 
 // The job has ended well, and this one ended so late that nothing depends on it: it was asked to
@@ -142,8 +150,9 @@ static void count_crash(bel_child *child)
 
 static bool may_restart(const bel_supervisor *s, const bel_child *child)
 {
-    return is_missed(s, child) && child->same_crashes < MOST_SAME_CRASHES &&
-           child->restarts < s->config->plan->cluster->restarts;
+    if (!is_missed(s, child)) return false;
+    return has_left(child) || (child->same_crashes < MOST_SAME_CRASHES &&
+                               child->restarts < s->config->plan->cluster->restarts);
 }
 
 // A worker that the master has told to end, by a wish that has changed since; or else the job ends
@@ -217,6 +226,11 @@ static void plan_restart(bel_supervisor *s, bel_child *child)
     int doublings =
         child->short_lives - 2 < MOST_DOUBLINGS ? child->short_lives - 2 : MOST_DOUBLINGS;
     child->restart_ns = doublings < 0 ? now : now + ((int64_t)PAUSE_NS << doublings);
+    if (has_left(child)) {
+        bel_log_write(BEL_LOG_INFO, "%s has left, as it was told to: it is started again",
+                      child->name);
+        return;
+    }
     char *what = describe_end(s, child);
     child->restarts++;
     bel_log_write(BEL_LOG_WARN, "%s: it is started again (%d of %d times)", what, child->restarts,
@@ -331,7 +345,7 @@ static void take_master_end(bel_supervisor *s, const bel_child *master)
     bel_supervisor_read_output(s, true);
     if (s->killing) return;
     s->deadline_ns = bel_clock_ns() + s->grace_ns;
-    if (has_failed(s, master)) signal_all(s, SIGTERM);
+    if (has_failed(s, master)) signal_all(s, SIGINT);
     ask_soon(s); // for one that was just started again
 }
 
@@ -393,7 +407,7 @@ static bool check_deadline(bel_supervisor *s)
     give_up_ways(s);
     if (s->ask_ns != 0 && bel_clock_ns() >= s->ask_ns && !s->killing) {
         s->ask_ns = INT64_MAX; // once
-        signal_all(s, SIGTERM);
+        signal_all(s, SIGINT);
     }
     if (s->deadline_ns == 0 || bel_clock_ns() < s->deadline_ns) return true;
     for (int i = 0; i < s->child_count; i++) {

@@ -14,6 +14,8 @@
 // different; also while the job is to stop, as it is saved with all of them. One that ends with
 // another error would do so again, and ends the job. A master that ends with 130 or 143 was asked
 // to, and has ended the job. A process that the master reports as lost is killed, and so replaced.
+// One that was told to go (SIGTERM, which the supervisor itself sends to nobody) and has left is
+// started again, and that does not count.
 //
 // Where the cluster says how many workers are enough (min_workers), the job goes on without one
 // that was killed too often while so many remain. When another number of workers is wanted
@@ -55,10 +57,10 @@ typedef struct bel_supervisor_result {
     char *output;  // what the master wrote to standard output. Free with bel_free.
 } bel_supervisor_result;
 
-// Runs the job to its end. SIGINT and SIGTERM are passed on once (the job saves and ends), a second
-// one kills; SIGHUP counts as SIGTERM unless it was ignored. When a process has failed, or the
+// Runs the job to its end. SIGINT and SIGTERM are passed on once, as SIGINT (the job saves and ends),
+// a second one kills; SIGHUP counts as SIGTERM unless it was ignored. When a process has failed, or the
 // master has ended, and others do not end within grace_secs, they are killed; when the master has
-// failed they are asked to by SIGTERM. Errors are those of starting: NOT_FOUND or PERMISSION_DENIED
+// failed they are asked to by SIGINT. Errors are those of starting: NOT_FOUND or PERMISSION_DENIED
 // for the program, files. One at a time in a process, called by its first thread.
 bel_status *bel_supervise(const bel_supervisor_config *config,
                           bel_supervisor_result *out_result) BEL_MUST_USE;

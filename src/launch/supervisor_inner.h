@@ -40,6 +40,7 @@ typedef struct bel_child {
     int64_t restart_ns;          // when it is started anew; 0: it is not
     bool let_go;                 // it is not wanted any more, and ends when the master says so
     bool given_up;               // killed too often: the job goes on without it
+    bool leaves;                 // it was told to go, and says that it does
     bel_str line;                // read, but without its newline so far
     bel_str last_error;          // the message with which it ended
     bel_str last_words;          // of the way to it: the last line that is not Belfry's

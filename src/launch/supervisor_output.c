@@ -104,6 +104,7 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
         child->last_words.length = 0;
         bel_str_append(&child->last_words, line.text.text, line.text.length);
     }
+    if (line.leaves) child->leaves = true;
     if (line.crash_signal > 0)
         child->crash = (bel_crash){line.crash_signal, line.crash_step, line.crash_block};
     if (line.kind == BEL_ROLE_LINE_ERROR) { // becomes part of the job's error

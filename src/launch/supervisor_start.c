@@ -270,6 +270,7 @@ bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
     child->carried_pid = child->kill_ns = 0;
     child->there = false;
     child->carried_signal = 0;
+    child->leaves = false;
     bel_free(child->host);
     child->host = NULL;
     child->crash = (bel_crash){0};

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/requests.h"
 #include "base/str.h"
 #include "launch/folder_lock.h"
 #include "master/embedded.h"
@@ -170,7 +171,7 @@ static bel_status *lock_folder(bel_job *job)
     if (task == NULL) return bel_folder_lock(model_dir, &job->lock);
     return bel_folder_lock_of_master(model_dir, task->lock,
                                      task->recovers ? task->join_timeout_secs : 0,
-                                     bel_control_stop_requested, &job->lock);
+                                     bel_end_requested, &job->lock);
 }
 
 // The master's own thread does not come back from what it does, perhaps a write to a network disk:

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
+#include "base/requests.h"
 #include "master/job.h"
 
 static void ask(void *context, int64_t version, int function, bool wanted)
@@ -84,6 +85,8 @@ bel_status *bel_job_end_loop(bel_job *job, bel_status *status)
     char words[400];
     if (backend->lost) {
         bel_snprintf(words, sizeof words, "a member was lost: training goes back to a checkpoint");
+    } else if (bel_leave_requested() && bel_status_code(status) == BEL_CANCELLED) {
+        bel_snprintf(words, sizeof words, "%s", bel_status_message(status));
     } else if (status != NULL) {
         bel_snprintf(words, sizeof words, "the job has failed: %s", bel_status_message(status));
     } else {

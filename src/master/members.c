@@ -28,6 +28,7 @@ typedef struct seat { // a member, joined or not
     char *loss;           // what is said when it does not come back
     int64_t lost_ns;      // when it was lost, or when the job began to wait for it
     bool came_back;       // and the caller has not been told
+    bool let_go;          // it was; its mailbox stays until it has ended it
 } seat;
 
 struct bel_members {
@@ -56,13 +57,14 @@ static const char *name_of(const bel_member_view *member, char text[32])
     return bel_role_text(member->role, member->index, text);
 }
 
-static void tell_end(bel_members *members, bel_mailbox *mailbox)
+static void tell_end(bel_mailbox *mailbox, bel_code code, const char *text)
 {
     Bel__End end;
     bel__end__init(&end);
-    end.code = (int32_t)members->end_code;
-    end.text = members->end_text;
+    end.code = (int32_t)code;
+    end.text = bel_xstrdup(text);
     bel_mailbox_send(mailbox, 0, &end.base);
+    bel_free(end.text);
 }
 
 static void set_text(char **text, const char *value)
@@ -85,15 +87,16 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     BEL_TRY(bel_join_check(&members->rules, join, taken != NULL ? &taken->member : NULL,
                            taken != NULL && taken->mailbox != NULL, out_blind));
     seat *s = &members->seats[member];
-    bool was_vacant = s->member.vacant;    // it is here again because it is wanted again
-    members->losses += s->mailbox != NULL; // and back before anybody noticed
-    bel_mailbox_close(s->mailbox, 0);      // of its last connection, or of its predecessor
+    bool planned = s->member.vacant || s->let_go; // here again, as it is wanted again
+    members->losses += s->mailbox != NULL;        // and back before anybody noticed
+    bel_mailbox_close(s->mailbox, 0);             // of its last connection, or of its predecessor
     s->mailbox = mailbox;
     s->came_back = true;
     s->member.here = true;
-    s->member.ended = s->member.vacant = false;
+    s->member.ended = s->member.vacant = s->let_go = false;
+    s->member.leave_ns = 0;
     members->restarts +=
-        s->member.pid != 0 && !was_vacant && join->incarnation > s->member.incarnation;
+        s->member.pid != 0 && !planned && join->incarnation > s->member.incarnation;
     s->member.incarnation = join->incarnation;
     s->member.generation = generation;
     s->member.step = join->step;
@@ -102,7 +105,7 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     set_text(&s->member.host, join->host);
     set_text(&s->member.address, join->address);
     set_text(&s->member.doing, "has joined");
-    if (members->dismissed) tell_end(members, mailbox);
+    if (members->dismissed) tell_end(mailbox, members->end_code, members->end_text);
     return NULL;
 }
 
@@ -228,9 +231,10 @@ static bool is_missing(const bel_members *members, bel_str *out_names)
 {
     char text[32];
     for (int i = 0; i < members->seat_count; i++) {
-        if (members->seats[i].mailbox != NULL || members->seats[i].member.vacant) continue;
+        const seat *s = &members->seats[i];
+        if ((s->mailbox != NULL && !s->let_go) || s->member.vacant) continue;
         bel_str_printf(out_names, "%s%s", out_names->length > 0 ? ", " : "",
-                       name_of(&members->seats[i].member, text));
+                       name_of(&s->member, text));
     }
     return out_names->length > 0;
 }
@@ -276,7 +280,7 @@ static bool give_up_missing(bel_members *members)
     bool all = true;
     for (int i = 0; i < members->seat_count; i++) {
         seat *s = &members->seats[i];
-        bool away = s->mailbox == NULL && !s->member.vacant;
+        bool away = (s->mailbox == NULL || s->let_go) && !s->member.vacant;
         if (away && !give_up(members, s)) all = false;
     }
     return all;
@@ -292,15 +296,23 @@ void bel_members_set_vacant(bel_members *members, int member, bool vacant)
     members->seats[member].member.vacant = vacant;
 }
 
+static void send_away(seat *s, bel_code code, const char *text)
+{
+    tell_end(s->mailbox, code, text);
+    s->came_back = s->member.here = false;
+    s->let_go = true;
+    s->member.generation = 0;
+}
+
 void bel_members_retire(bel_members *members, int member)
 {
-    seat *s = &members->seats[member];
-    Bel__End end;
-    bel__end__init(&end);
-    bel_mailbox_send(s->mailbox, 0, &end.base);
-    s->came_back = s->member.here = false;
-    s->member.vacant = true; // the mailbox stays until the worker has ended it
-    s->member.generation = 0;
+    send_away(&members->seats[member], BEL_OK, "");
+    members->seats[member].member.vacant = true;
+}
+
+void bel_members_let_go(bel_members *members, int member)
+{
+    send_away(&members->seats[member], BEL_CANCELLED, "it was told to go");
 }
 
 // Ends when no seat is missing, on an error, on a stop, or at the deadline if a member is missing
@@ -379,6 +391,10 @@ static bool note(seat *s, Bel__Message *message)
         take_numbers(s, &status->numbers, &status->n_numbers);
         return true;
     }
+    if (message->kind_case == BEL__MESSAGE__KIND_LEAVE) {
+        if (s->member.leave_ns == 0) s->member.leave_ns = bel_clock_ns();
+        return true;
+    }
     if (message->kind_case == BEL__MESSAGE__KIND_ENDED) {
         Bel__Ended *ended = message->ended;
         s->member.ended = true;
@@ -447,19 +463,20 @@ void bel_members_note_step(bel_members *members, int64_t step)
 }
 
 // The member's place is empty from now on; its process may still live, and come back.
-static void lose(bel_members *members, seat *s, const char *why)
+static void lose(bel_members *members, seat *s, const char *why, bool planned)
 {
     char text[32];
     bel_member_view *member = &s->member;
     int64_t step = member->step > members->step ? member->step : members->step;
     bel_mailbox_close(s->mailbox, 0);
     s->mailbox = NULL;
-    members->losses++;
     member->here = false;
     s->lost_ns = bel_clock_ns();
     bel_free(s->loss);
     s->loss = bel_strf("lost %s on %s (pid %lld) after step %lld: %s", name_of(member, text),
                        member->host, (long long)member->pid, (long long)step, why);
+    if (planned) return; // no loss as long as the next one comes
+    members->losses++;
     if (members->config.recovers || members->config.min_workers > 0) {
         bel_log_event(BEL_LOG_WARN, "lost", (long long)member->pid, "%s", s->loss);
     }
@@ -469,21 +486,21 @@ static void lose(bel_members *members, seat *s, const char *why)
 static void look_after(bel_members *members, seat *s)
 {
     if (s->mailbox == NULL) return;
-    if (s->member.vacant) { // retired
+    if (s->member.vacant) { // retired, or left out
         if (!bel_mailbox_is_over(s->mailbox)) return;
         bel_mailbox_close(s->mailbox, 0);
         s->mailbox = NULL;
         return;
     }
     if (bel_mailbox_is_over(s->mailbox)) {
-        lose(members, s, "its connection has ended");
+        lose(members, s, s->let_go ? "it was told to go" : "its connection has ended", s->let_go);
         return;
     }
     double silence = (double)bel_mailbox_silence_ns(s->mailbox) * 1e-9;
     if (silence < members->config.silence_timeout_secs) return;
     char why[96];
     bel_snprintf(why, sizeof why, "nothing heard of it for %.1f s", silence);
-    lose(members, s, why);
+    lose(members, s, why, false);
 }
 
 void bel_members_give_up_recovery(bel_members *members)
@@ -527,7 +544,8 @@ void bel_members_dismiss(bel_members *members, bel_code code, const char *text, 
     members->end_text = bel_xstrdup(text);
     members->dismissed = true;
     for (int i = 0; i < members->seat_count; i++)
-        if (members->seats[i].mailbox != NULL) tell_end(members, members->seats[i].mailbox);
+        if (members->seats[i].mailbox != NULL)
+            tell_end(members->seats[i].mailbox, code, members->end_text);
     int64_t deadline = bel_clock_ns() + (int64_t)(wait_secs * 1e9);
     for (;;) {
         int member, here = 0;

@@ -62,10 +62,11 @@ typedef struct bel_member_view {
     uint32_t generation; // of the state that it holds; 0: none
     char *host, *address;
     int64_t pid;
-    int64_t step;    // of its newest status
-    char *doing;     // the same: "computes", "waits for version 7 of shard 1"
-    bool ended;      // it has said that it is done
-    double *numbers; // that it has sent last
+    int64_t step;     // of its newest status
+    char *doing;      // the same: "computes", "waits for version 7 of shard 1"
+    bool ended;       // it has said that it is done
+    int64_t leave_ns; // when it has said that it is told to go; 0: it has not
+    double *numbers;  // that it has sent last
     size_t number_count;
     int64_t numbers_ns;    // when
     int64_t clock_lead_ns; // this clock when its join was taken, less its own when it sent that
@@ -89,11 +90,16 @@ void bel_members_set_vacant(bel_members *members, int member, bool vacant);
 // seat is vacant.
 void bel_members_retire(bel_members *members, int member);
 
+// A member that was told to go has nothing left to do here: it is told so, ends, and its seat is
+// empty until another process takes it, which is no loss.
+void bel_members_let_go(bel_members *members, int member);
+
 // Sends a message of this kind (wire/message.h); to a member that is away nothing is sent.
 void bel_members_send(bel_members *members, int member, uint32_t generation,
                       const ProtobufCMessage *kind);
 
-// The next news of any member: a message, but for statuses, which are noted here; or NULL, when the
+// The next news of any member: a message, but for statuses and farewells, which are noted here; or
+// NULL, when the
 // member has joined anew. Waits up to `secs`; false when there was none. Free the message with
 // bel_message_destroy.
 bool bel_members_take(bel_members *members, double secs, int *out_member,

@@ -18,6 +18,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/requests.h"
 #include "base/str.h"
 #include "launch/cluster_file.h"
 #include "launch/scale.h"
@@ -123,7 +124,7 @@ static bel_status *gather_members(remote *r)
     const bel_settings *settings = &r->config.trainable->settings;
     bel_watchdog_feed(r->config.watchdog, true); // the join timeout counts here
     return bel_members_gather(r->config.members, settings->names, settings->values, settings->count,
-                              bel_control_stop_requested);
+                              bel_end_requested);
 }
 
 // True when all shards hold the state of one generation: nothing has to be loaded.
@@ -209,6 +210,7 @@ static bel_status *gather(bel_backend *backend)
     forget(r);
     bel_fault_point("master_gather");
     bel_remote_expect(r);
+    bel_remote_let_go(r);
     BEL_TRY(gather_members(r));
     // A loop of the program's own remembers what a checkpoint says, and not what came behind it.
     bool loops = r->config.trainable->loop;
@@ -297,7 +299,7 @@ static void wait_for_news(bel_backend *backend, double secs, bel_control_state *
     remote *r = (remote *)backend;
     bel_control_state *state = &r->state;
     bel_remote_pump(r, state->has_snapshot ? 0 : secs);
-    if (bel_control_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
+    if (bel_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
     check_stall(r);
     // Shard 0 has said why the last step is the last.
     bool why =

@@ -28,7 +28,7 @@ static const char *why_fixed(const remote *r)
     return ledger ? "not all workers count in every step (mode sync, without backups)" : NULL;
 }
 
-static bool is_elastic(const remote *r)
+bool bel_remote_is_elastic(const remote *r)
 {
     return why_fixed(r) == NULL;
 }
@@ -59,7 +59,7 @@ static void look_for_wish(remote *r)
     r->scale_ns = bel_clock_ns();
     int wish = bel_scale_read(r->config.trainable->estimator->config.model_dir), most = r->seats;
     if (wish == 0) return;
-    int workers = !is_elastic(r) ? r->wanted : wish < most ? wish : most;
+    int workers = !bel_remote_is_elastic(r) ? r->wanted : wish < most ? wish : most;
     if (workers != wish) {
         refuse_wish(r, wish, workers);
     } else {
@@ -74,7 +74,7 @@ static void look_for_wish(remote *r)
 void bel_remote_expect(remote *r)
 {
     look_for_wish(r);
-    bool replaces = r->config.replaces && !r->gathered && is_elastic(r);
+    bool replaces = r->config.replaces && !r->gathered && bel_remote_is_elastic(r);
     r->gathered = true;
     int *played = bel_xcalloc((size_t)r->seats, sizeof *played);
     const char *model_dir = r->config.trainable->estimator->config.model_dir;
@@ -89,12 +89,13 @@ void bel_remote_expect(remote *r)
 
 // --- The assignment ------------------------------------------------------------------------------
 
-// The wanted workers whose seats are not vacant; if there are none, the others.
+// The wanted workers whose seats are not vacant, without those that go; if there are none, the
+// others.
 static bool *find_present(const remote *r)
 {
     bool *present = bel_xcalloc((size_t)r->seats, sizeof *present), any = false;
     for (int w = 0; w < r->seats; w++) {
-        present[w] = w < r->wanted && !worker_at(r, w)->vacant;
+        present[w] = w < r->wanted && !worker_at(r, w)->vacant && !bel_remote_is_spared(r, w);
         any = any || present[w];
     }
     for (int w = 0; w < r->seats && !any; w++)
@@ -159,16 +160,24 @@ void bel_remote_assign(remote *r, bool runs)
     bool other = memcmp(before, r->replicas, (size_t)r->seats * sizeof *before) != 0;
     if (other && !first) say_assignment(r);
     for (int w = 0; w < r->seats; w++)
-        if (r->replicas[w] == 0 && worker_at(r, w)->here) bel_remote_take_newcomer(r, w);
+        if (r->replicas[w] == 0 && worker_at(r, w)->here) bel_remote_take_idle(r, w);
     bel_free(before);
 }
 
-void bel_remote_take_newcomer(remote *r, int worker)
+void bel_remote_take_idle(remote *r, int worker)
 {
+    int member = bel_remote_worker(r, worker);
+    if (bel_remote_is_spared(r, worker)) {
+        bel_log_write(BEL_LOG_INFO, "worker %d leaves at step %lld, as it was told to", worker,
+                      (long long)r->state.step);
+        bel_members_let_go(r->config.members, member);
+        bel_members_set_vacant(r->config.members, member, true);
+        return;
+    }
     look_for_wish(r); // it may have been started by a wish that was not heard of here
     if (worker >= r->wanted) {
         bel_log_write(BEL_LOG_INFO, "worker %d is not needed any more", worker);
-        bel_members_retire(r->config.members, bel_remote_worker(r, worker));
+        bel_members_retire(r->config.members, member);
     }
 }
 
@@ -186,7 +195,7 @@ static int find_lost(const remote *r)
 void bel_remote_check_assignment(remote *r)
 {
     enum { LOOK_NS = 1000000000 };
-    bool elastic = is_elastic(r);
+    bool elastic = bel_remote_is_elastic(r);
     if (!r->started || bel_remote_is_broken(r)) return;
     if (elastic && find_lost(r) >= 0) {
         r->backend.lost = true;

@@ -1,7 +1,7 @@
 // The inside of the master's side of a cluster: remote.c (the backend), remote_members.c (messages
 // and members that come back), remote_assignment.c (who plays which replicas), remote_seats.c (who
-// is who), remote_show.c (what members have counted), remote_help.c
-// (workers that help with evaluations), remote_values.c (values of a snapshot).
+// is who), remote_leave.c (processes that are told to go), remote_show.c (what members have counted),
+// remote_help.c (workers that help with evaluations), remote_values.c (values of a snapshot).
 #ifndef BELFRY_MASTER_REMOTE_INNER_H
 #define BELFRY_MASTER_REMOTE_INNER_H
 
@@ -61,6 +61,7 @@ typedef struct remote {
     int refused;   // the last wish, where it cannot be met and that was said; else 0
     bool gathered; // members have been waited for once
     bool pause_sent, stop_at_sent;
+    int64_t leave_ns; // when this process was told to go; 0: it was not
     int64_t stop_at;  // what was sent
     int64_t scale_ns; // when job.scale was last read for the number of workers that is wanted
 
@@ -131,15 +132,28 @@ void bel_remote_assign(remote *r, bool runs);
 // While it runs: asks for a pause when there should be another assignment; state is lost with a
 // worker that is not waited for any more.
 void bel_remote_check_assignment(remote *r);
-// A worker without a part has joined.
-void bel_remote_take_newcomer(remote *r, int worker);
+// A worker has no part: tells it so, if it is not wanted, or told to go.
+void bel_remote_take_idle(remote *r, int worker);
+// Workers come and go: with parameter servers, where all count.
+bool bel_remote_is_elastic(const remote *r);
+
+// --- remote_leave.c ------------------------------------------------------------------------------
+
+// While it runs: lets those go that were told to, and are not needed for more than they have done;
+// asks for a pause for the others, and for this process; for a stop where all are told to go.
+void bel_remote_check_leaving(remote *r);
+// Between generations, when all state is saved: lets the others go, too.
+void bel_remote_let_go(remote *r);
+// A worker that was told to go, where enough others remain: it has no part in the next assignment.
+bool bel_remote_is_spared(const remote *r, int worker);
 
 // --- remote_seats.c ------------------------------------------------------------------------------
 
 // Sends a message of this kind (wire/message.h) with the generation of now.
 void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind);
 void bel_remote_send_stop(remote *r);  // to shard 0: save and end
-void bel_remote_send_pause(remote *r); // to shard 0: end, and another assignment follows
+void bel_remote_send_pause(remote *r); // to shard 0: end, and training goes on from there
+int bel_remote_shard_of(const remote *r, int member); // which a member holds; -1: none
 void bel_remote_send_stop_at(remote *r);
 void bel_remote_send_asks(remote *r);               // to shard 0: steps that were not sent yet
 bool bel_remote_is_idle(remote *r);                 // all steps that were asked for are made

@@ -25,14 +25,6 @@ static void send_to_shards(remote *r, const ProtobufCMessage *kind)
         bel_remote_send_to_shard(r, k, kind);
 }
 
-// Which shard a member holds, -1: none.
-static int shard_of(const remote *r, int member)
-{
-    for (int k = 0; k < r->backend.shard_count; k++)
-        if (r->shard_members[k] == member) return k;
-    return -1;
-}
-
 void bel_remote_fail(remote *r, bel_status *status)
 {
     if (r->error == NULL) {
@@ -252,7 +244,7 @@ static void tell_loop(remote *r, const Bel__Progress *m)
 // Shard 0's word. The longest step is measured between two words of it.
 static void take_progress(remote *r, int member, const Bel__Progress *m)
 {
-    if (shard_of(r, member) != 0) return; // it alone decides
+    if (bel_remote_shard_of(r, member) != 0) return; // it alone decides
     if (m->step != r->state.step) {
         int64_t now = bel_clock_ns(), took = now - r->progress_ns;
         if (took > r->longest_step_ns) r->longest_step_ns = took;
@@ -291,7 +283,7 @@ static void take_progress(remote *r, int member, const Bel__Progress *m)
 // Shard 0 says what the snapshot is for.
 static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
 {
-    int shard = shard_of(r, member);
+    int shard = bel_remote_shard_of(r, member);
     if (shard < 0 || m->step < r->snapshots[shard]) return; // an old one, said once more
     r->snapshots[shard] = m->step;
     if (shard == 0 && m->step == r->released) { // the word of that was lost
@@ -310,7 +302,7 @@ static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
 // The part of the checkpoint that is written now; one of a checkpoint before it comes too late.
 static void take_saved(remote *r, int member, const Bel__Saved *m)
 {
-    int shard = shard_of(r, member);
+    int shard = bel_remote_shard_of(r, member);
     bool awaited = r->asked.what == BEL_ASKED_SAVE && m->step == r->asked.step;
     if (shard < 0 || !awaited || r->saved == NULL || r->saved[shard] != NULL) return;
     if (m->code != BEL_OK) {
@@ -398,7 +390,7 @@ void bel_remote_admit(remote *r, int worker)
 // finished that step still has its version.
 static void take_admitted(remote *r, int member, const Bel__Admitted *m)
 {
-    int shard = shard_of(r, member);
+    int shard = bel_remote_shard_of(r, member);
     if (shard < 0 || m->worker < 0 || m->worker >= r->seats) return;
     admission *a = &r->admissions[m->worker];
     int worker = bel_remote_worker(r, m->worker);
@@ -468,7 +460,7 @@ static void ask_again(remote *r, int shard)
 static void take_join(remote *r, int member)
 {
     const bel_member_view *m = bel_members_get(r->config.members, member);
-    int shard = shard_of(r, member);
+    int shard = bel_remote_shard_of(r, member);
     bool holds = m->generation == r->backend.generation;
     if (!r->started) return; // the next start looks at all members
     if (m->role == BEL_ROLE_EVALUATOR) {
@@ -481,7 +473,7 @@ static void take_join(remote *r, int member)
     } else if (shard >= 0) {
         ask_again(r, shard);
     } else if (r->replicas[m->index] == 0) {
-        bel_remote_take_newcomer(r, m->index);
+        bel_remote_take_idle(r, m->index);
     } else if (!holds) {
         bel_remote_admit(r, m->index);
     }
@@ -537,6 +529,7 @@ void bel_remote_pump(remote *r, double secs)
     if (!bel_task_recovers(r->config.task)) bel_members_give_up_recovery(r->config.members);
     bel_status *lost = bel_members_check(r->config.members);
     if (lost != NULL) bel_remote_fail(r, lost);
+    bel_remote_check_leaving(r);
     bel_remote_check_assignment(r);
 }
 

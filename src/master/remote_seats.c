@@ -5,6 +5,13 @@
 // again when it has come back.
 #include "master/remote_inner.h"
 
+int bel_remote_shard_of(const remote *r, int member)
+{
+    for (int k = 0; k < r->backend.shard_count; k++)
+        if (r->shard_members[k] == member) return k;
+    return -1;
+}
+
 void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind)
 {
     bel_members_send(r->config.members, r->shard_members[shard], r->backend.generation, kind);

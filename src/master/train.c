@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -17,6 +18,7 @@
 #include "base/linux_lock.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/requests.h"
 #include "base/str.h"
 #include "launch/folder_lock.h"
 #include "launch/job_trace.h"
@@ -407,11 +409,17 @@ static bel_status *finish(bel_job *job)
     return NULL;
 }
 
-// Training goes on from here with another assignment.
+// Training goes on from here: with another assignment, or other processes. If this one was told to
+// go the next master goes on, and finds the members where they are.
 static bel_status *save_pause(bel_job *job)
 {
     BEL_TRY(job->backend->ops->snapshot_now(job->backend));
-    return job->saved_step != job->state.step ? bel_job_save(job, job->state.step) : NULL;
+    if (job->saved_step != job->state.step) BEL_TRY(bel_job_save(job, job->state.step));
+    if (!bel_leave_requested()) return NULL;
+    bel_status *leaves =
+        BEL_ERR(BEL_CANCELLED, "the master has left the job at step %lld, as it was told to",
+                (long long)job->state.step);
+    return bel_job_end_loop(job, leaves);
 }
 
 // True when the checkpoint alone says that training is over, so no member is waited for: those that
@@ -468,6 +476,8 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
 static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     bel_status *status = train(job, evals, eval_count);
+    // Told to go before the end: members wait for the next master.
+    bool leaves = bel_leave_requested() && bel_status_code(status) == BEL_CANCELLED;
     bel_watchdog_stop(job->watchdog);
     bel_status *closing = bel_run_log_close(job->log);
     if (status == NULL) {
@@ -475,13 +485,17 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     } else {
         bel_status_ignore(closing); // the first error is reported
     }
-    if (job->backend != NULL) {
+    if (leaves) {
+        bel_log_event(BEL_LOG_DEBUG, "leaves", (long long)getpid(), "the master leaves");
+    } else if (job->backend != NULL) {
         job->backend->ops->dismiss(job->backend, status);
-        job->backend->ops->destroy(job->backend);
     } else if (job->members != NULL) {
         bel_members_dismiss(job->members, bel_status_code(status), bel_status_message(status), 1);
     }
-    if (job->members != NULL) bel_remote_unlisten(&job->estimator->config, job->members);
+    if (job->backend != NULL) job->backend->ops->destroy(job->backend);
+    if (job->members != NULL && !leaves) {
+        bel_remote_unlisten(&job->estimator->config, job->members);
+    }
     bel_members_destroy(job->members);
     bel_reporter_destroy(job->reporter);
     bel_job_free_evals(job);

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/requests.h"
 #include "base/str.h"
 #include "base/trace.h"
 #include "launch/job_trace.h"
@@ -308,7 +309,8 @@ static bel_status *take_message(member *m, const Bel__Message *message)
     if (message->kind_case == BEL__MESSAGE__KIND_END) {
         const Bel__End *end = message->end;
         m->over = true;
-        if (end->code != BEL_OK)
+        m->leaves = m->told_leave && end->code == BEL_CANCELLED;
+        if (end->code != BEL_OK && !m->leaves)
             m->end = BEL_ERR(BEL_CANCELLED, "the job has ended: %s", end->text);
     } else if (m->evaluates && message->kind_case == BEL__MESSAGE__KIND_FINISH) {
         m->evaluates = false;
@@ -333,7 +335,7 @@ static bool is_final(const bel_status *why)
 // What this master has not heard, since it is another one or did not let this member in.
 static void tell_again(member *m)
 {
-    m->worker.told = m->told_stop = false;
+    m->worker.told = m->told_stop = m->told_leave = false;
     m->status_ns = 0;
     bel_member_shard_tell_again(m);
 }
@@ -349,7 +351,10 @@ static bel_status *find_master_again(member *m, bel_status *why)
         return NULL;
     }
     if (!bel_task_recovers(m->task) || is_final(why)) return lost_master(m, why);
-    bel_log_write(BEL_LOG_INFO, "lost the master at %s: calling it again", m->task->master_address);
+    if (m->program->master_over == NULL) { // one in this process has ended, as it says itself
+        bel_log_write(BEL_LOG_INFO, "lost the master at %s: calling it again",
+                      m->task->master_address);
+    }
     bel_status_ignore(why); // said
     bel_mailbox_close(m->mailbox, 0);
     m->mailbox = NULL;
@@ -377,6 +382,22 @@ static void send_stop(member *m)
     bel_free(stop.why);
 }
 
+// What this process was asked for goes to the master, once for each. A worker in the master's own
+// process leaves with that.
+static void pass_requests_on(member *m)
+{
+    if (bel_stop_requested() && !m->told_stop) {
+        m->told_stop = true;
+        send_stop(m);
+    }
+    if (!bel_leave_requested() || m->told_leave || m->program->master_over != NULL) return;
+    m->told_leave = true;
+    if (m->leave_ns == 0) m->leave_ns = bel_clock_ns();
+    Bel__Leave leave;
+    bel__leave__init(&leave);
+    bel_member_send(m, &leave.base);
+}
+
 // The main thread's loop, until the master says that the job is over. The naps bound how late
 // anything is noticed that does not ring.
 static bel_status *obey(member *m)
@@ -400,10 +421,7 @@ static bel_status *obey(member *m)
         bel_member_shard_progress(m);
         bel_member_help_send(m);
         bel_member_send_status(m, false);
-        if (bel_control_stop_requested() && !m->told_stop) {
-            m->told_stop = true;
-            send_stop(m);
-        }
+        pass_requests_on(m);
         int64_t nap = m->shard.here ? SHARD_NAP_NS : m->evaluates ? SECOND_NS : NAP_NS;
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + nap);
     }
@@ -442,6 +460,10 @@ static bel_status *run(member *m)
     if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m->program));
     BEL_TRY(bel_member_join(m));
     bel_status *status = obey(m);
+    if (m->leaves) {
+        bel_member_worker_leave(m);
+        return bel_member_leave(m);
+    }
     bool mine = status != NULL && bel_status_code(status) != BEL_CANCELLED && m->mailbox != NULL &&
                 !bel_mailbox_is_over(m->mailbox);
     if (mine) tell_failure(m, status);

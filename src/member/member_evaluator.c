@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/requests.h"
 #include "base/str.h"
 #include "base/trace.h"
 #include "estimator/input_fn.h"
@@ -159,7 +160,7 @@ static bel_status *follow(const bel_member_program *program, presence *job, bel_
     const char *model_dir = program->estimator->config.model_dir;
     int64_t last_step = program->train->max_steps, step = -1, evaluated = -1, looked = -1;
     bel_evaluator_pace pace = {.begun_ns = bel_clock_ns()};
-    while (!bel_control_stop_requested() && (last_step == 0 || evaluated < last_step)) {
+    while (!bel_stop_requested() && (last_step == 0 || evaluated < last_step)) {
         bool over = is_over(job); // before looking for what it may have left
         BEL_TRY(newest_step(model_dir, &step));
         bool last = over || (last_step > 0 && step >= last_step);
@@ -193,7 +194,7 @@ bel_status *bel_member_follow(const bel_member_program *program, double patience
     results[0].global_step = -1;
     bel_status *status = follow(program, &job, results);
     bel_free(job.token);
-    results[0].interrupted = bel_control_stop_requested();
+    results[0].interrupted = bel_stop_requested();
     if (status == NULL && out_result != NULL) *out_result = results[0];
     bel_free(results);
     return status;

@@ -79,6 +79,7 @@ typedef struct member_worker {
     pthread_t thread;
     bool has_thread;
     atomic_bool cancelled, ended;
+    atomic_bool leaves; // it ends behind its step
     bel_status *status; // of bel_worker_run, once it has ended
     bool told;          // the master knows
 } member_worker;
@@ -113,7 +114,10 @@ typedef struct member {
     int64_t status_ns; // when it was last sent
     bel_status *end;   // what the master said; CANCELLED or NULL once it has
     bool over, told_stop, told_failure;
-    bool traces;            // it has begun this process's part of the trace
+    int64_t leave_ns; // when the master was first told that this process is to go; 0: it was not
+    bool told_leave;  // this master
+    bool leaves;      // the master has let it go
+    bool traces;      // it has begun this process's part of the trace
     bel_result *evaluated;  // evaluator: by evaluation, of the newest checkpoint that it has seen
     int64_t evaluated_step; // its step, -1: none
     int64_t looked_step;    // the newest then, which may be damaged and passed over; -1: none
@@ -133,6 +137,7 @@ void bel_member_send_status(member *m, bool at_once);
 // member_join.c. Calls the master until it answers, as it may not be there yet, or be started
 // again, and joins. UNAVAILABLE: it cannot be reached within the join timeout.
 bel_status *bel_member_join(member *m) BEL_MUST_USE;
+bel_status *bel_member_leave(member *m) BEL_MUST_USE; // CANCELLED, and says so in the log
 // What it has joined with may have been an old token: it joins with the new one, for a while.
 // True when it has: all is to be told again.
 bool bel_member_join_with_new_token(member *m);
@@ -191,7 +196,8 @@ bel_status *bel_member_worker_run(member *m) BEL_MUST_USE; // starts its thread
 // Why a lane of its worker is cut for good; OK: none is.
 bel_status *bel_member_worker_check_lanes(const member *m) BEL_MUST_USE;
 void bel_member_worker_check(member *m); // tells the master when the worker has ended
-void bel_member_worker_end(member *m, double patience_secs); // its thread, after its step
+void bel_member_worker_leave(member *m); // ends its thread behind its step, for which others wait
+void bel_member_worker_end(member *m, double patience_secs); // its thread, at its next wait
 void bel_member_worker_stop(member *m); // then its lanes, and what a shard here has read
 void bel_member_worker_free(member *m); // once the endpoint is gone
 // Joins a thread that rings m->bell when it has `ended`. What does not end in that time, in a

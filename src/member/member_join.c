@@ -13,7 +13,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/linux_host.h"
+#include "base/log.h"
 #include "base/number.h"
+#include "base/requests.h"
 #include "base/str.h"
 #include "member/member_inner.h"
 
@@ -116,6 +118,25 @@ static bool call_master(member *m, int64_t deadline, bel_status **out_why)
     return false;
 }
 
+bel_status *bel_member_leave(member *m)
+{
+    char name[32];
+    const char *role = bel_role_text(m->task->role, m->task->index, name);
+    bel_log_event(BEL_LOG_DEBUG, "leaves", (long long)getpid(), "%s leaves", role);
+    return BEL_ERR(BEL_CANCELLED, "%s has left the job, as it was told to", role);
+}
+
+// Told to go, and no master is there whom it could tell. A shard's state is saved by the next
+// master, if that comes soon; others have nothing to lose.
+static bool may_go_unheard(member *m)
+{
+    const int64_t patience_ns = 15 * (int64_t)SECOND_NS;
+    if (!bel_leave_requested()) return false;
+    if (m->leave_ns == 0) m->leave_ns = bel_clock_ns();
+    bool holds_state = m->shard.here && m->generation > 0;
+    return !holds_state || bel_clock_ns() - m->leave_ns > patience_ns;
+}
+
 // The end of all calls; takes `why`, NULL where no call was told a reason.
 static bel_status *no_master(const member *m, bel_status *why)
 {
@@ -143,11 +164,16 @@ bel_status *bel_member_join(member *m)
     enum { RETRY_NS = 20000000 };
     int64_t deadline = bel_clock_ns() + (int64_t)(m->task->join_timeout_secs * 1e9);
     bel_status *why = NULL;
+    if (may_go_unheard(m)) return bel_member_leave(m);
     while (!call_master(m, deadline, &why)) {
         bool gone = why == NULL || bel_status_code(why) == BEL_UNAVAILABLE;
         const atomic_bool *over = m->program->master_over;
-        bool again = gone && bel_clock_ns() < deadline && !bel_control_stop_requested() &&
+        bool again = gone && bel_clock_ns() < deadline && !bel_stop_requested() &&
                      (over == NULL || !atomic_load(over));
+        if (may_go_unheard(m)) {
+            bel_status_ignore(why); // it makes no difference any more
+            return bel_member_leave(m);
+        }
         if (!again) return no_master(m, why);
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + RETRY_NS);
     }

@@ -91,6 +91,7 @@ static bel_status *create_worker(member *m, const Bel__Setup *setup)
     config.client = w->client;
     config.ranges = w->ranges;
     config.ledger = bel_member_has_ledger(m); // as the master says
+    config.leaves = &w->leaves;
     config.first_step = setup->step;
     config.segment = (bel_input_segment){.first_step = segment->first_step,
                                          .first_block = segment->first_block,
@@ -120,6 +121,7 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
     w->told = false;
     atomic_store(&w->cancelled, false);
     atomic_store(&w->ended, false);
+    atomic_store(&w->leaves, false);
     bel_client_config config = {.worker = m->task->index,
                                 .generation = m->generation,
                                 .incarnation = m->task->incarnation,
@@ -219,6 +221,18 @@ void bel_member_join_thread(const member *m, pthread_t thread, const atomic_bool
                   "the job goes on or is over, but %s does not end: leaving without it", what);
     if (m->program->leave != NULL) m->program->leave(m->program->leave_context);
     _exit(code);
+}
+
+// The master has let it go. A step of its own that is reported is answered before it ends, so that
+// whoever replaces it repeats nothing; that may take as long as the others' steps.
+void bel_member_worker_leave(member *m)
+{
+    enum { PATIENCE_SECS = 30, LEFT = 143 };
+    member_worker *w = &m->worker;
+    if (!w->here || !w->has_thread) return;
+    atomic_store(&w->leaves, true);
+    bel_member_join_thread(m, w->thread, &w->ended, PATIENCE_SECS, "a step", LEFT);
+    w->has_thread = false;
 }
 
 // The worker sees `cancelled` at its next wait at the latest.

@@ -456,7 +456,8 @@ bel_status *bel_worker_run(bel_worker *worker)
         show_times(worker, now - begun);
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, false);
-        if ((worker->decision & BEL_DECIDE_STOP) != 0) break;
+        bool leaves = worker->config.leaves != NULL && atomic_load(worker->config.leaves);
+        if ((worker->decision & BEL_DECIDE_STOP) != 0 || leaves) break;
         BEL_TRY(choose_function(worker));
         bel_crash_set_step(worker->step);
         BEL_TRY(run_step(worker));

@@ -8,6 +8,8 @@
 #ifndef BELFRY_WORKER_WORKER_H
 #define BELFRY_WORKER_WORKER_H
 
+#include <stdatomic.h>
+
 #include "base/input_segment.h"
 #include "belfry/model.h"
 #include "graph/graph.h"
@@ -85,6 +87,7 @@ typedef struct bel_worker_config {
     bel_input_segment segment; // which blocks the steps from first_step on read …
     bool ledger;               // … or those that are leased: not everybody counts in a step
     const char *audit_dir;     // a model_dir: which records were read is noted there; NULL: nowhere
+    const atomic_bool *leaves; // true: it ends behind the step that it is in; NULL: it does not
     // What a tower that has computed does while others compute, a little of it with each call;
     // false: nothing was there to do. NULL: it waits.
     bool (*meanwhile)(void *context);
@@ -115,7 +118,7 @@ bel_status *bel_worker_create(const bel_worker_config *config,
                               bel_worker **out_worker) BEL_MUST_USE;
 void bel_worker_destroy(bel_worker *worker);
 
-// Runs steps until a version says stop. Errors: those of input, programs and client, with the
+// Runs steps until a version says stop, or it leaves. Errors: those of input, programs and client, with the
 // worker's number, step and replica in front.
 bel_status *bel_worker_run(bel_worker *worker) BEL_MUST_USE;
 

@@ -16,15 +16,11 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/requests.h"
 #include "base/thread.h"
-#include "belfry/estimator.h"
 #include "ps/layout/step_stats.h"
 
 enum { FEWEST_POINTS = 1024 };
-
-// Set by signal handlers and by any thread, so lock-free.
-static atomic_bool stop_requested;
-_Static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "a signal handler must not take a lock");
 
 // A point without its series, which few jobs have.
 typedef struct step_point {
@@ -59,21 +55,6 @@ struct bel_control {
     int64_t point_first; // those before it are gone
     int64_t point_ns, point_examples, point_step;
 };
-
-void bel_request_stop(void)
-{
-    atomic_store(&stop_requested, true);
-}
-
-bool bel_control_stop_requested(void)
-{
-    return atomic_load(&stop_requested);
-}
-
-void bel_control_reset_stop_request(void)
-{
-    atomic_store(&stop_requested, false);
-}
 
 static size_t series_size(const bel_control *control)
 {
@@ -226,7 +207,7 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bel_steps_l
     if (control->error != NULL || control->cancelled) return BEL_DECIDE_STOP;
     control->over = left == BEL_STEPS_OVER;
     if (control->over || version >= control->config.last_step) return BEL_DECIDE_STOP;
-    control->interrupted = atomic_load(&stop_requested) || control->stop_wanted;
+    control->interrupted = bel_stop_requested() || control->stop_wanted;
     control->paused = control->pause_wanted && !control->interrupted;
     if (control->interrupted || control->paused) return BEL_DECIDE_STOP;
     if (left == BEL_STEPS_UNASKED) return BEL_DECIDE_LATER; // the input is looked at again first

@@ -113,10 +113,4 @@ bool bel_control_was_paused(bel_control *control);
 // True when training ended because the input has nothing left (bel_shard_events.decide).
 bool bel_control_is_over(bel_control *control);
 
-// True when somebody has asked (bel_request_stop) and the request is not forgotten.
-bool bel_control_stop_requested(void);
-
-// Forgets a request when the job that it ended is over.
-void bel_control_reset_stop_request(void);
-
 #endif

@@ -1,0 +1,146 @@
+// A mutex guards only whether the thread is to end; whoever ends it waits no longer than it takes to
+// kill a command. A notice is given once: what follows is the job's business.
+#include "driver/notice.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/linux_process.h"
+#include "base/log.h"
+#include "base/thread.h"
+
+enum { SECOND_NS = 1000000000, LOOK_SECS = 1, COMMAND_SECS = 5 };
+
+struct bel_notice {
+    const char *file, *command; // NULL: none
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    bool over;         // guarded by the mutex
+    bool told_command; // that it cannot be run
+};
+
+// True when the thread is to end; waits for that up to `secs`.
+static bool is_over(bel_notice *n, int secs)
+{
+    int64_t deadline = bel_clock_ns() + secs * (int64_t)SECOND_NS;
+    pthread_mutex_lock(&n->mutex);
+    while (!n->over && bel_cond_wait_until(&n->cond, &n->mutex, deadline)) {
+    }
+    bool over = n->over;
+    pthread_mutex_unlock(&n->mutex);
+    return over;
+}
+
+// What keeps the command from being run is said once, and it is tried again: the shell says it by
+// these codes.
+static void check_command(bel_notice *n, int code)
+{
+    enum { NOT_RUN = 126, NOT_FOUND = 127 };
+    if (n->told_command || (code != NOT_RUN && code != NOT_FOUND)) return;
+    n->told_command = true;
+    bel_log_write(BEL_LOG_WARN, "BELFRY_NOTICE_COMMAND ended with exit code %d: it %s", code,
+                  code == NOT_FOUND ? "was not found" : "cannot be run");
+}
+
+// True when the command has succeeded in time.
+static bool run_command(bel_notice *n)
+{
+    enum { NAP_MS = 50 };
+    char shell[] = "/bin/sh", option[] = "-c", *text = bel_xstrdup(n->command);
+    char *const arguments[] = {shell, option, text, NULL};
+    const bel_linux_spawn spawn = {
+        .program = shell, .arguments = arguments, .standard = {-1, -1, -1}};
+    bel_linux_process process;
+    bel_linux_end end = {.code = 1};
+    bel_status *status = bel_linux_process_spawn(&spawn, &process);
+    bel_free(text);
+    if (status != NULL) {
+        bel_status_ignore(status); // no processes or memory at this moment: it is tried again
+        return false;
+    }
+    int64_t deadline = bel_clock_ns() + COMMAND_SECS * (int64_t)SECOND_NS;
+    bool ended = false;
+    while (!(ended = bel_linux_process_wait(&process, NAP_MS, &end)) && bel_clock_ns() < deadline &&
+           !is_over(n, 0)) {
+    }
+    if (!ended) {
+        bel_linux_process_signal(&process, SIGKILL, true);
+        (void)bel_linux_process_wait(&process, -1, &end);
+        return false;
+    }
+    check_command(n, end.code);
+    return end.code == 0;
+}
+
+// True when there is a notice, of which the process is told.
+static bool look(bel_notice *n, bool at_command)
+{
+    const char *from = NULL;
+    if (n->file != NULL && bel_file_exists(n->file)) from = n->file;
+    if (from == NULL && at_command && n->command != NULL && run_command(n)) from = n->command;
+    if (from == NULL) return false;
+    bel_log_write(BEL_LOG_WARN, "notice that this machine is to go (%s)", from);
+    kill(getpid(), SIGTERM);
+    return true;
+}
+
+static void *watch(void *argument)
+{
+    bel_notice *n = argument;
+    for (int secs = LOOK_SECS; !is_over(n, LOOK_SECS); secs += LOOK_SECS)
+        if (look(n, secs % COMMAND_SECS == 0)) break;
+    return NULL;
+}
+
+static const char *setting(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static void destroy(bel_notice *n)
+{
+    pthread_cond_destroy(&n->cond);
+    pthread_mutex_destroy(&n->mutex);
+    bel_free(n);
+}
+
+bel_status *bel_notice_begin(bel_notice **out_notice)
+{
+    const char *file = setting("BELFRY_NOTICE_FILE"), *command = setting("BELFRY_NOTICE_COMMAND");
+    *out_notice = NULL;
+    if (file == NULL && command == NULL) return NULL;
+    bel_notice *n = bel_xcalloc(1, sizeof *n);
+    n->file = file;
+    n->command = command;
+    pthread_mutex_init(&n->mutex, NULL);
+    bel_cond_init(&n->cond);
+    if (look(n, true)) {
+        destroy(n);
+        return NULL;
+    }
+    bel_status *status = bel_thread_start(&n->thread, watch, n);
+    if (status != NULL) {
+        destroy(n);
+        return status;
+    }
+    *out_notice = n;
+    return NULL;
+}
+
+void bel_notice_end(bel_notice *notice)
+{
+    if (notice == NULL) return;
+    pthread_mutex_lock(&notice->mutex);
+    notice->over = true;
+    pthread_cond_signal(&notice->cond);
+    pthread_mutex_unlock(&notice->mutex);
+    pthread_join(notice->thread, NULL);
+    destroy(notice);
+}

@@ -1,0 +1,106 @@
+// Processes that are told to go while the job runs: a machine is about to be taken away. Nothing is
+// lost with them. A worker goes behind its step, and the others wait for the next process in its
+// place; where the job may go on with fewer, it is left out of the next assignment instead. Of a
+// shard, of a worker that holds one, and of the master there is state to save first: training pauses
+// as for another assignment, and they go when that version is saved.
+//
+// Whoever asks for the end of a whole job may do it by telling all processes at once, and they do
+// not hear it at the same moment. So nobody goes before a notice has passed, while training goes on;
+// if by then all are told to go, the job stops. Under a supervisor, which would have said so, the
+// notice is short.
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/requests.h"
+#include "master/remote_inner.h"
+
+static bool is_due(const remote *r, int64_t leave_ns)
+{
+    const int64_t supervised_ns = 500000000, notice_ns = 5000000000;
+    int64_t notice = r->config.task->supervisor > 0 ? supervised_ns : notice_ns;
+    return leave_ns > 0 && bel_clock_ns() - leave_ns >= notice;
+}
+
+static bool leaves(const remote *r, int member)
+{
+    const bel_member_view *m = bel_members_get(r->config.members, member);
+    return m->here && !m->vacant && is_due(r, m->leave_ns);
+}
+
+// The worker of a master that trains goes with it.
+static bool is_told(const remote *r, const bel_member_view *m)
+{
+    bool trainer = m->role == BEL_ROLE_WORKER && m->index == 0 && r->config.task->master_trains;
+    return trainer ? r->leave_ns > 0 : m->leave_ns > 0;
+}
+
+static bool all_are_told(const remote *r)
+{
+    bool all = r->leave_ns > 0;
+    for (int i = 0; i < bel_members_count(r->config.members); i++) {
+        const bel_member_view *m = bel_members_get(r->config.members, i);
+        all = all && (!m->here || m->vacant || is_told(r, m));
+    }
+    return all;
+}
+
+// Enough others: `min_workers` that nobody has told to go, where the job says how many that is.
+bool bel_remote_is_spared(const remote *r, int worker)
+{
+    int least = r->config.task->min_workers, others = 0;
+    if (least == 0 || !bel_remote_is_elastic(r) || !leaves(r, bel_remote_worker(r, worker)))
+        return false;
+    for (int w = 0; w < r->wanted; w++) {
+        const bel_member_view *m = bel_members_get(r->config.members, bel_remote_worker(r, w));
+        others += m->here && !m->vacant && m->leave_ns == 0;
+    }
+    return others >= least;
+}
+
+static void let_go(remote *r, int member)
+{
+    const bel_member_view *m = bel_members_get(r->config.members, member);
+    char name[32];
+    bel_log_write(BEL_LOG_INFO, "%s leaves, as it was told to",
+                  bel_role_text(m->role, m->index, name));
+    bel_members_let_go(r->config.members, member);
+}
+
+// Spared workers are dealt with by the next assignment.
+static bool is_spared(const remote *r, int member)
+{
+    const bel_member_view *m = bel_members_get(r->config.members, member);
+    return m->role == BEL_ROLE_WORKER && bel_remote_is_spared(r, m->index);
+}
+
+void bel_remote_let_go(remote *r)
+{
+    for (int i = 0; i < bel_members_count(r->config.members); i++)
+        if (leaves(r, i) && !is_spared(r, i)) let_go(r, i);
+}
+
+// Not while training ends, or pauses: then all that is needed is under way.
+void bel_remote_check_leaving(remote *r)
+{
+    if (bel_leave_requested() && r->leave_ns == 0) r->leave_ns = bel_clock_ns();
+    bool ends = r->stop_sent || r->pause_sent || r->finishing || r->ended_workers > 0;
+    if (!r->started || bel_remote_is_broken(r) || ends) return;
+    bool pauses = is_due(r, r->leave_ns), due = pauses;
+    for (int i = 0; i < bel_members_count(r->config.members); i++)
+        due = due || leaves(r, i);
+    if (due && all_are_told(r)) {
+        bel_remote_ask_to_stop(r, "all processes were told to go");
+        return;
+    }
+    for (int i = 0; i < bel_members_count(r->config.members); i++) {
+        if (!leaves(r, i) || is_spared(r, i)) continue;
+        if (bel_remote_shard_of(r, i) >= 0) {
+            pauses = true;
+        } else {
+            let_go(r, i);
+        }
+    }
+    if (!pauses) return;
+    r->pause_sent = true;
+    bel_log_write(BEL_LOG_DEBUG, "asking for a pause: state is saved for those that go");
+    bel_remote_send_pause(r);
+}
