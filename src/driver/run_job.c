@@ -1,17 +1,18 @@
 // bel_run_job: what a program's main does around bel_train_and_evaluate. The command is such a
 // program, so that one of a user's own ends, saves and reports as it does.
 //
-// A request to stop (SIGINT) is no error: it ends with 128 plus the signal's number and a checkpoint
-// that the same command goes on from. Neither is one to leave (SIGTERM, or a notice that the machine
-// is to go): then the job goes on without this process. Where there was nothing to save yet, the status that says so
-// becomes a line of the log and the same code. In a cluster only the master speaks for the job; of
-// a member the exit code counts, and its error is logged.
+// A request to stop (SIGINT) is no error: it ends with 128 plus the signal's number and a
+// checkpoint that the same command goes on from. Neither is one to leave (SIGTERM, or a notice that
+// the machine is to go): then the job goes on without this process. Where there was nothing to save
+// yet, the status that says so becomes a line of the log and the same code. In a cluster only the
+// master speaks for the job; of a member the exit code counts, and its error is logged.
 //
-// The handler only sets a flag and calls bel_request_stop or bel_request_leave, which are safe there;
-// the rest happens in the training loop. A second signal ends the process with _exit, without saving, and so without
-// waiting for any thread; it is ignored under a supervisor, which may pass on what everybody got,
-// and which ends with SIGKILL. SIGHUP counts as SIGTERM, and stays ignored under nohup. SIGPIPE is
-// ignored, so that a reader who goes away is an error of writing and does not end a training.
+// The handler only sets a flag and calls bel_request_stop or bel_request_leave, which are safe
+// there; the rest happens in the training loop. A second signal ends the process with _exit,
+// without saving, and so without waiting for any thread; it is ignored under a supervisor, which
+// may pass on what everybody got, and which ends with SIGKILL. SIGHUP counts as SIGTERM, and stays
+// ignored under nohup. SIGPIPE is ignored, so that a reader who goes away is an error of writing
+// and does not end a training.
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>

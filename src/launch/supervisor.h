@@ -57,11 +57,11 @@ typedef struct bel_supervisor_result {
     char *output;  // what the master wrote to standard output. Free with bel_free.
 } bel_supervisor_result;
 
-// Runs the job to its end. SIGINT and SIGTERM are passed on once, as SIGINT (the job saves and ends),
-// a second one kills; SIGHUP counts as SIGTERM unless it was ignored. When a process has failed, or the
-// master has ended, and others do not end within grace_secs, they are killed; when the master has
-// failed they are asked to by SIGINT. Errors are those of starting: NOT_FOUND or PERMISSION_DENIED
-// for the program, files. One at a time in a process, called by its first thread.
+// Runs the job to its end. SIGINT and SIGTERM are passed on once, as SIGINT (the job saves and
+// ends), a second one kills; SIGHUP counts as SIGTERM unless it was ignored. When a process has
+// failed, or the master has ended, and others do not end within grace_secs, they are killed; when
+// the master has failed they are asked to by SIGINT. Errors are those of starting: NOT_FOUND or
+// PERMISSION_DENIED for the program, files. One at a time in a process, called by its first thread.
 bel_status *bel_supervise(const bel_supervisor_config *config,
                           bel_supervisor_result *out_result) BEL_MUST_USE;
 

@@ -1,7 +1,8 @@
 // The inside of the master's side of a cluster: remote.c (the backend), remote_members.c (messages
 // and members that come back), remote_assignment.c (who plays which replicas), remote_seats.c (who
-// is who), remote_leave.c (processes that are told to go), remote_show.c (what members have counted),
-// remote_help.c (workers that help with evaluations), remote_values.c (values of a snapshot).
+// is who), remote_leave.c (processes that are told to go), remote_show.c (what members have
+// counted), remote_help.c (workers that help with evaluations), remote_values.c (values of a
+// snapshot).
 #ifndef BELFRY_MASTER_REMOTE_INNER_H
 #define BELFRY_MASTER_REMOTE_INNER_H
 

@@ -1,13 +1,13 @@
 // Processes that are told to go while the job runs: a machine is about to be taken away. Nothing is
 // lost with them. A worker goes behind its step, and the others wait for the next process in its
 // place; where the job may go on with fewer, it is left out of the next assignment instead. Of a
-// shard, of a worker that holds one, and of the master there is state to save first: training pauses
-// as for another assignment, and they go when that version is saved.
+// shard, of a worker that holds one, and of the master there is state to save first: training
+// pauses as for another assignment, and they go when that version is saved.
 //
 // Whoever asks for the end of a whole job may do it by telling all processes at once, and they do
-// not hear it at the same moment. So nobody goes before a notice has passed, while training goes on;
-// if by then all are told to go, the job stops. Under a supervisor, which would have said so, the
-// notice is short.
+// not hear it at the same moment. So nobody goes before a notice has passed, while training goes
+// on; if by then all are told to go, the job stops. Under a supervisor, which would have said so,
+// the notice is short.
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/requests.h"

@@ -118,8 +118,8 @@ bel_status *bel_worker_create(const bel_worker_config *config,
                               bel_worker **out_worker) BEL_MUST_USE;
 void bel_worker_destroy(bel_worker *worker);
 
-// Runs steps until a version says stop, or it leaves. Errors: those of input, programs and client, with the
-// worker's number, step and replica in front.
+// Runs steps until a version says stop, or it leaves. Errors: those of input, programs and client,
+// with the worker's number, step and replica in front.
 bel_status *bel_worker_run(bel_worker *worker) BEL_MUST_USE;
 
 bel_worker_times bel_worker_time(const bel_worker *worker);

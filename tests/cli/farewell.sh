@@ -51,7 +51,7 @@ for victim in "worker 1" "ps 0" "ps 1" "master 0"; do
     check "$named is started again" wait_for said "$named has left, as it was told to: it is started again"
     if [ "$role" = worker ]; then
         check "$named is back" wait_for said "$named is back"
-        kill -TERM "$(roles "$role" "$index")"
+        kill -HUP "$(roles "$role" "$index")" # counts as SIGTERM
     fi
     ends_well "the farewell of $named" "by-$role$index"
     equal "digest after the farewell of $named" "$(digest "by-$role$index")" "$whole"

@@ -12,6 +12,7 @@
 // is lost
 //   gone=FILE        waits until there is no process of the pid there
 //   scale=N FOLDER   asks for so many workers, as `belfry jobs scale` does
+//   leave=CODE       says that it leaves, and exits with CODE
 //   exit=CODE        kill=SIGNAL                hang=         waits, deaf to SIGTERM and SIGINT
 //   stop=CODE        waits for SIGTERM or SIGINT, names it, exits with CODE; 0: 128 + its number
 //   catch=           waits for SIGTERM or SIGINT, and goes on; the next one is another
@@ -159,6 +160,12 @@ static void say_lost(const char *path)
     bel_log_event(BEL_LOG_WARN, "lost", read_pid(path), "lost worker 0 on this host");
 }
 
+static void leave(int code)
+{
+    bel_log_event(BEL_LOG_DEBUG, "leaves", (long long)getpid(), "it leaves");
+    exit(code);
+}
+
 static void wait_for_end(const char *path)
 {
     pid_t pid = read_pid(path);
@@ -199,6 +206,7 @@ static void act(const char *program, const char *action, const char *value)
     if (strcmp(action, "gone") == 0) wait_for_end(value);
     if (strcmp(action, "scale") == 0) scale(value);
     if (strcmp(action, "await") == 0) wait_for_file(value);
+    if (strcmp(action, "leave") == 0) leave((int)strtol(value, NULL, 10));
     if (strcmp(action, "exit") == 0) exit((int)strtol(value, NULL, 10));
     if (strcmp(action, "crash") == 0) crash(strtol(value, NULL, 10));
     if (strcmp(action, "kill") == 0) raise((int)strtol(value, NULL, 10));

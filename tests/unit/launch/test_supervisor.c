@@ -231,6 +231,32 @@ static void test_restarts(void **state)
     end_run(&r);
 }
 
+// Whoever leaves, the master too, is started again more often than whoever dies.
+static void test_leaves(void **state)
+{
+    (void)state;
+    run r = make_run(1, 0);
+    r.cluster->restarts = 1;
+    for (int life = 0; life < 3; life++) {
+        char *leave = bel_strf("worker 0.%d:leave=143", life);
+        tell(&r, leave);
+        bel_free(leave);
+    }
+    tell(&r, "worker 0.3:kill=9");
+    tell_path(&r, "worker 0.4:touch=", "back");
+    tell(&r, "master.0:leave=143");
+    tell_path(&r, "master.1:await=", "back");
+    tell(&r, "master.1:print=done");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_null(r.result.message);
+    assert_string_equal(r.result.output, "done\n");
+    assert_holds(r.shown, "worker 0 has left, as it was told to: it is started again");
+    assert_holds(r.shown, "master has left");
+    assert_holds(r.shown, "it is started again (1 of 1 times)");
+    end_run(&r);
+}
+
 static void test_too_many_restarts(void **state)
 {
     (void)state;
@@ -325,7 +351,7 @@ static void test_master_fails(void **state)
     supervise(&r);
     assert_int_equal(r.result.exit_code, 1);
     assert_string_equal(r.result.message, "the loss is not finite"); // as in one process
-    assert_holds(r.shown, "stopped by signal 15");
+    assert_holds(r.shown, "stopped by signal 2");
     end_run(&r);
 }
 
@@ -421,11 +447,10 @@ static void check_signal(int number)
     r.signal = number;
     r.signal_when = "begun";
     supervise(&r);
-    int passed_on = number == SIGHUP ? SIGTERM : number;
-    assert_int_equal(r.result.exit_code, 128 + passed_on);
+    assert_int_equal(r.result.exit_code, 128 + (number == SIGHUP ? SIGTERM : number));
     assert_true(r.result.stopped);
     assert_null(r.result.message);
-    char *text = bel_strf("stopped by signal %d", passed_on);
+    char *text = bel_strf("stopped by signal %d", SIGINT); // SIGTERM would tell them to leave
     assert_holds(r.shown, text);
     bel_free(text);
     end_run(&r);
@@ -546,7 +571,7 @@ static void test_master_is_stopped(void **state)
     end_run(&r);
 }
 
-// Whoever needs long behind the master's end is asked by SIGTERM, whatever the job was asked by.
+// Whoever needs long behind the master's end is asked once more.
 static void test_slow_end(void **state)
 {
     (void)state;
@@ -563,7 +588,7 @@ static void test_slow_end(void **state)
     assert_int_equal(r.result.exit_code, 130);
     assert_true(r.result.stopped);
     assert_null(r.result.message);
-    assert_holds(r.shown, "stopped by signal 15");
+    assert_holds(r.shown, "stopped by signal 2");
     end_run(&r);
 }
 
@@ -673,6 +698,7 @@ int main(void)
         cmocka_unit_test(test_many_files),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_restarts),
+        cmocka_unit_test(test_leaves),
         cmocka_unit_test(test_too_many_restarts),
         cmocka_unit_test(test_same_crashes),
         cmocka_unit_test(test_lost),

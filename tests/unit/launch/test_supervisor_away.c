@@ -133,7 +133,7 @@ static void test_away_stopped(void **state)
     assert_true(r.result.stopped);
     char *log;
     read_log(&r, "worker-1.0.log", &log);
-    assert_holds(log, "stopped by signal 15");
+    assert_holds(log, "stopped by signal 2");
     bel_free(log);
     end_run(&r);
 }
