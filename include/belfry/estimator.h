@@ -288,16 +288,16 @@ BEL_API bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_t
                                            const bel_eval_spec *evals, int eval_count,
                                            bel_result *out_result) BEL_MUST_USE;
 
-/// bel_train_and_evaluate as the whole of a program's work: what main returns. SIGINT asks
-/// for a stop (bel_request_stop), SIGTERM and, unless it is ignored, SIGHUP ask to leave
+/// bel_train_and_evaluate as the whole of a program's work: what main returns. SIGINT asks for a
+/// stop (bel_request_stop), SIGTERM and, unless it is ignored, SIGHUP ask to leave
 /// (bel_request_leave), and so does a notice that this machine is to go (docs/operations.md); a
-/// second signal ends the process at once, unless a supervisor has started it. An error is one line on stderr, or with
-/// BELFRY_LOG_FORMAT=json an object, so that a supervisor's message has it. A crash is named, with
-/// the step. The result is the exit code: 0; bel_status_exit_code of the error; 128 + the signal's
-/// number for a run that was stopped and saved, and for a process that has left. *out_result is as bel_train_and_evaluate sets it in
-/// the process that speaks for the job, and zero, with an empty digest, in others and after errors
-/// (NULL: not wanted).
-/// Call it on the first thread, before others are started.
+/// second signal ends the process at once, unless a supervisor has started it. An error is one line
+/// on stderr, or with BELFRY_LOG_FORMAT=json an object, so that a supervisor's message has it. A
+/// crash is named, with the step. The result is the exit code: 0; bel_status_exit_code of the
+/// error; 128 + the signal's number for a run that was stopped and saved, and for a process that
+/// has left. *out_result is as bel_train_and_evaluate sets it in the process that speaks for the
+/// job, and zero, with an empty digest, in others and after errors (NULL: not wanted). Call it on
+/// the first thread, before others are started.
 ///
 /// ```c
 /// int code = bel_run_job(estimator, &train, &eval, 1, &result);

@@ -1,5 +1,5 @@
-// A mutex guards only whether the thread is to end; whoever ends it waits no longer than it takes to
-// kill a command. A notice is given once: what follows is the job's business.
+// A mutex guards only whether the thread is to end; whoever ends it waits no longer than it takes
+// to kill a command. A notice is given once: what follows is the job's business.
 #include "driver/notice.h"
 
 #include <pthread.h>

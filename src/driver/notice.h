@@ -9,10 +9,10 @@
 
 typedef struct bel_notice bel_notice;
 
-// Looks once, so that a process that begins on such a machine leaves at once, and goes on looking on
-// a thread of its own: for the file about once a second; the command runs every five seconds, with
-// /bin/sh, and is killed after five. Handlers of signals are in place. *out_notice is NULL where the
-// environment names neither. RESOURCE_EXHAUSTED: no thread. End with bel_notice_end.
+// Looks once, so that a process that begins on such a machine leaves at once, and goes on looking
+// on a thread of its own: for the file about once a second; the command runs every five seconds,
+// with /bin/sh, and is killed after five. Handlers of signals are in place. *out_notice is NULL
+// where the environment names neither. RESOURCE_EXHAUSTED: no thread. End with bel_notice_end.
 bel_status *bel_notice_begin(bel_notice **out_notice) BEL_MUST_USE;
 void bel_notice_end(bel_notice *notice); // NULL is fine; a command that runs is killed
 
