@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/number.h"
 #include "base/str.h"
@@ -144,16 +145,35 @@ static size_t read_small(const char *path, char *text, size_t capacity)
     return (size_t)size;
 }
 
+// Field 3 and those behind it, of "pid (name) state …": the name may hold anything, also ')'. NULL:
+// there is no such process.
+static const char *read_state(int64_t pid, char text[1024])
+{
+    char path[64];
+    bel_snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    read_small(path, text, 1024);
+    const char *field = strrchr(text, ')');
+    return field == NULL || strlen(field) < 3 ? NULL : field + 2;
+}
+
+bool bel_linux_process_stands_still(const bel_linux_process *process, double secs,
+                                    int64_t *since_ns)
+{
+    char text[1024];
+    const char *state = read_state(process->pid, text);
+    if (state == NULL || *state != 'T') {
+        *since_ns = 0;
+        return false;
+    }
+    if (*since_ns == 0) *since_ns = bel_clock_ns();
+    return (double)(bel_clock_ns() - *since_ns) * 1e-9 >= secs;
+}
+
 int64_t bel_linux_start_ticks(int64_t pid)
 {
-    char path[64], text[1024];
-    bel_snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    read_small(path, text, sizeof text);
-    // "pid (name) state …": the name may hold anything, also ')'. State is field 3.
-    const char *field = strrchr(text, ')');
-    if (field == NULL || strlen(field) < 3) return 0;
-    field += 2;
-    if (*field == 'Z' || *field == 'X') return 0;
+    char text[1024];
+    const char *field = read_state(pid, text);
+    if (field == NULL || *field == 'Z' || *field == 'X') return 0;
     for (int number = 3; number < 22 && field != NULL; number++) {
         field = strchr(field, ' ');
         if (field != NULL) field++;

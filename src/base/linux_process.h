@@ -47,6 +47,11 @@ bool bel_linux_process_wait(bel_linux_process *process, int timeout_ms, bel_linu
 // group. Before it is reaped its number cannot belong to another.
 void bel_linux_process_signal(const bel_linux_process *process, int number, bool group);
 
+// True when the process stands still (SIGSTOP; a debugger does not count) since `secs` or longer.
+// To be asked now and then; *since_ns, 0 at first, is when it was first seen to.
+bool bel_linux_process_stands_still(const bel_linux_process *process, double secs,
+                                    int64_t *since_ns);
+
 // When the thread of `parent` that started this process ends, this process gets the signal; at once
 // when the parent is another one already. Called by a child, at its start.
 void bel_linux_signal_at_parents_end(int64_t parent, int number);

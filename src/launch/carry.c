@@ -28,6 +28,7 @@ enum {
     MOST_ITEMS = 65536,     // arguments, or variables
     PARCEL_SECS = 60,       // until it has come
     GRACE_SECS = 300,       // to end without a supervisor, by itself
+    LOOK_MS = 1000,         // how often it is looked whether it stands still
 };
 
 // --- The parcel ----------------------------------------------------------------------------------
@@ -80,7 +81,7 @@ static void free_list(char **items)
 }
 
 // The task again, with this process as the one without which it does not live.
-static bel_status *set_task(const char *text)
+static bel_status *set_task(const char *text, double *out_silence_secs)
 {
     bel_task *task;
     bel_str out = {0};
@@ -88,6 +89,7 @@ static bel_status *set_task(const char *text)
     if (task == NULL) return BEL_ERR(BEL_INVALID_ARGUMENT, "a parcel without a task");
     task->supervisor = (int64_t)getpid();
     task->carried = true;
+    *out_silence_secs = task->silence_timeout_secs;
     bel_task_write(task, &out);
     setenv("BELFRY_TASK", out.text, 1);
     bel_str_deinit(&out);
@@ -103,7 +105,8 @@ static char *find_program(const char *program)
     return bel_path_join(home, program + 2);
 }
 
-static bel_status *start(const char *text, size_t length, bel_linux_process *out_process)
+static bel_status *start(const char *text, size_t length, bel_linux_process *out_process,
+                         double *out_silence_secs)
 {
     bel_json *json;
     const char *program = NULL, *folder = NULL, *task = NULL;
@@ -122,7 +125,7 @@ static bel_status *start(const char *text, size_t length, bel_linux_process *out
         *equals = '\0';
         setenv(environment[i], equals + 1, 1);
     }
-    if (status == NULL) status = set_task(task);
+    if (status == NULL) status = set_task(task, out_silence_secs);
     if (status == NULL) {
         char *own = find_program(program);
         bel_linux_spawn spawn = {
@@ -194,18 +197,20 @@ static void obey(const char *line, const bel_linux_process *process)
 
 // Until the process has ended. Signals to this process are passed on, as a batch system sends them
 // to all processes that it has started.
-static void watch(bel_linux_process *process, bel_str *text, int signals, int *out_exit_code)
+static void watch(bel_linux_process *process, double silence_secs, bel_str *text, int signals,
+                  int *out_exit_code)
 {
     bool heard = true; // by a supervisor
-    int64_t kill_ns = INT64_MAX;
+    int64_t kill_ns = INT64_MAX, still_ns = 0;
     bel_linux_end end;
     while (!bel_linux_process_wait(process, 0, &end)) {
         struct pollfd waiting[] = {{.fd = heard ? STDIN_FILENO : -1, .events = POLLIN},
                                    {.fd = process->descriptor, .events = POLLIN},
                                    {.fd = signals, .events = POLLIN}};
-        int64_t left_ns = kill_ns == INT64_MAX ? -1 : kill_ns - bel_clock_ns();
-        int left_ms = kill_ns == INT64_MAX ? -1 : left_ns < 0 ? 0 : (int)(left_ns / 1000000) + 1;
-        (void)poll(waiting, 3, left_ms); // an interrupted one is called again
+        (void)poll(waiting, 3, LOOK_MS); // an interrupted one is called again
+        // As a supervisor does on its own host: whoever would miss it may be no more.
+        if (bel_linux_process_stands_still(process, 2 * silence_secs, &still_ns))
+            bel_linux_process_signal(process, SIGKILL, true);
         for (int number; (number = bel_stop_signals_read(signals)) != 0;)
             bel_linux_process_signal(process, number, false);
         if (heard && waiting[0].revents != 0) {
@@ -237,16 +242,17 @@ bel_status *bel_carry(int *out_exit_code)
     char *parcel = NULL;
     int signals;
     bel_linux_process process;
+    double silence_secs = 0;
     setenv("BELFRY_LOG_FORMAT", "json", 1); // for a supervisor, also what goes wrong from here on
     BEL_TRY(bel_stop_signals_open(&signals));
     bel_status *status = read_parcel(&text, &parcel);
     char host[256] = "";
     (void)gethostname(host, sizeof host - 1); // "" then
     bel_log_event(BEL_LOG_DEBUG, "carries", (long long)getpid(), "%s", host);
-    if (status == NULL) status = start(parcel, strlen(parcel), &process);
+    if (status == NULL) status = start(parcel, strlen(parcel), &process, &silence_secs);
     if (status == NULL) {
         bel_log_event(BEL_LOG_DEBUG, "carried", (long long)process.pid, "a process");
-        watch(&process, &text, signals, out_exit_code);
+        watch(&process, silence_secs, &text, signals, out_exit_code);
     }
     bel_stop_signals_close(signals);
     bel_free(parcel);

@@ -401,10 +401,27 @@ static void give_up_ways(bel_supervisor *s)
     }
 }
 
+// One that stands still is most often told by its master; not the master itself, nor one that no
+// master has met, as it was replaced meanwhile.
+static void end_still(bel_supervisor *s)
+{
+    for (int i = 0; i < s->child_count; i++) {
+        bel_child *child = &s->children[i];
+        double patience = 2 * child->task->silence_timeout_secs;
+        if (!is_running(child) || child->away || s->killing) continue;
+        if (!bel_linux_process_stands_still(&child->process, patience, &child->still_ns)) continue;
+        bel_log_write(BEL_LOG_WARN, "%s (pid %lld) stands still since %g s: it is killed",
+                      child->name, (long long)child->process.pid, patience);
+        child->still_ns = 0;
+        bel_child_signal(child, SIGKILL, true);
+    }
+}
+
 // Kills those that did not end in time. False: not even that helped.
 static bool check_deadline(bel_supervisor *s)
 {
     give_up_ways(s);
+    end_still(s);
     if (s->ask_ns != 0 && bel_clock_ns() >= s->ask_ns && !s->killing) {
         s->ask_ns = INT64_MAX; // once
         signal_all(s, SIGINT);

@@ -29,6 +29,7 @@ typedef struct bel_child {
     char *host;                // the name of that host; NULL: not known yet
     int attempts;              // to reach it, one after the other, that have failed
     char *why_unreached;       // the last of them; NULL: it was never so
+    int64_t still_ns;          // since when it stands still; 0: it does not
     int64_t kill_ns;           // when the way is killed, as the process was; 0: it is not
     int error_fd;              // the reading end of its stderr; -1: closed
     int log_fd;                // -1: closed, or given up after a failed write

@@ -116,21 +116,40 @@ YAML
 settings=(--train_steps 300 --save_checkpoints_steps 50 --train_batch_size 8)
 run_ok train long "${settings[@]}" --num_workers 2
 export BELFRY_FAULT=slow:tower_step#8 # long enough to be in the middle when something happens
-belfry local train --config silent.yaml --job_dir silent -- "${digits[@]}" "${settings[@]}" \
-    >silent.txt 2>&1 &
-supervisor=$!
-until [ -f silent/ckpt-00000050/manifest.json ]; do
-    kill -0 "$supervisor" || break
-    sleep 0.02
-done
+start_silent() { # MODEL_DIR: in its middle
+    belfry local train --config silent.yaml --job_dir "$1" -- "${digits[@]}" "${settings[@]}" \
+        >silent.txt 2>&1 &
+    supervisor=$!
+    until [ -f "$1/ckpt-00000050/manifest.json" ]; do
+        kill -0 "$supervisor" || break
+        sleep 0.02
+    done
+}
+end_silent() {
+    code=0
+    { wait "$supervisor" || code=$?; } 2>/dev/null
+    cp silent.txt err.txt
+}
+start_silent silent
 kill -STOP "$(roles worker 1)"
-code=0
-{ wait "$supervisor" || code=$?; } 2>/dev/null
-cp silent.txt err.txt
+end_silent
 equal "exit code with a silent member" "$code" 0
 check "a silent member is named" grep -q "lost worker 1 .* nothing heard of it for" silent.txt
 check "it is replaced" grep -q "worker 1 is back" silent.txt
 equal "digest with a silent member" "$(digest silent)" "$(digest long)"
+start_silent master # no other process tells the supervisor of a master, or of whom its next one never met
+kill -STOP "$(roles master 0)"
+end_silent
+equal "exit code with a silent master" "$code" 0
+check "a silent master is named" grep -q "master (pid [0-9]*) stands still since 6 s: it is killed" silent.txt
+equal "digest with a silent master" "$(digest master)" "$(digest long)"
+start_silent both
+kill -STOP "$(roles ps 1)"
+kill -KILL "$(roles master 0)"
+end_silent
+equal "exit code with a silent member and another master" "$code" 0
+check "a member that was never met is named" grep -q "ps 1 (pid [0-9]*) stands still since 6 s: it is killed" silent.txt
+equal "digest with a silent member and another master" "$(digest both)" "$(digest long)"
 
 # Roles on their own, as another launcher would start them: nobody kills the one that is stopped.
 role() { # ROLE INDEX INCARNATION

@@ -60,6 +60,27 @@ static void test_ends(void **state)
     BEL_ASSERT_FAILS(bel_linux_process_spawn(&spawn, &process), BEL_PERMISSION_DENIED, "run /");
 }
 
+static void test_stands_still(void **state)
+{
+    (void)state;
+    bel_linux_process process = start("while :; do sleep 0.01; done", -1);
+    int64_t since = 0;
+    assert_false(bel_linux_process_stands_still(&process, 0, &since));
+    assert_int_equal(since, 0);
+    bel_linux_process_signal(&process, SIGSTOP, false);
+    while (!bel_linux_process_stands_still(&process, 0.05, &since))
+        poll(NULL, 0, 5);
+    assert_int_not_equal(since, 0);
+    assert_false(bel_linux_process_stands_still(&process, 1000, &since));
+    bel_linux_process_signal(&process, SIGCONT, false);
+    while (bel_linux_process_stands_still(&process, 0, &since))
+        poll(NULL, 0, 5);
+    assert_int_equal(since, 0);
+    bel_linux_process_signal(&process, SIGKILL, false);
+    assert_int_equal(wait_for(&process).signal, SIGKILL);
+    assert_false(bel_linux_process_stands_still(&process, 0, &since));
+}
+
 // Reads until the other end is closed.
 static char *read_all(int descriptor)
 {
@@ -237,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_stands_still),
         cmocka_unit_test(test_what_a_child_gets),
         cmocka_unit_test(test_signals_to_groups),
         cmocka_unit_test(test_identity),
