@@ -12,6 +12,10 @@
 // A status for errno value `error` after trying to `action` ("open", "write") a path.
 bel_status *bel_file_error(int error, const char *action, const char *path) BEL_MUST_USE;
 
+// Names of data that do not begin with / are looked for in this folder, where the environment has
+// it: hosts of a job need not have their data in one place.
+#define BEL_DATA_DIR_VARIABLE "BELFRY_DATA_DIR"
+
 // The whole file in memory, with one zero byte behind it. Content that begins with gzip's magic is
 // unpacked; a truncated or corrupt stream is DATA_LOSS. Free with bel_free.
 bel_status *bel_file_read(const char *path, char **out_data, size_t *out_size) BEL_MUST_USE;

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/disk_file.h"
+#include "checkpoint/files.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/shard.h"
@@ -25,7 +26,7 @@ enum { VERIFY_BLOCK_GRAINS = 16, LOOKS = 100, NONE = -1 };
 // --- Opening ------------------------------------------------------------------------------------
 
 // Parsed texts and lists lie in the reader's arena, the manifest's own text is gone afterwards.
-static bel_status *load_manifest(bel_ckpt_reader *reader)
+bel_status *bel_ckpt_load_manifest(bel_ckpt_reader *reader)
 {
     char *path = bel_path_join(reader->folder, BEL_MANIFEST_NAME);
     char *text = NULL;
@@ -55,7 +56,10 @@ static bel_status *open_file(const bel_ckpt_reader *reader, const bel_manifest_f
     char *path = bel_path_join(reader->folder, expected->name);
     bel_status *status = bel_disk_file_open(path, &file->disk);
     bel_free(path);
-    return status;
+    file->missing = reader->part && bel_status_code(status) == BEL_NOT_FOUND;
+    if (!file->missing) return status;
+    bel_status_destroy(status); // nobody may need it
+    return NULL;
 }
 
 // Size, checksum, header: what is right afterwards is read without further looks.
@@ -81,6 +85,8 @@ static bel_status *locate_piece(const bel_ckpt_reader *reader, const bel_manifes
                                 const bel_manifest_piece *piece, uint64_t *out_offset)
 {
     bel_reader_file *file = &reader->files[piece->file_index];
+    *out_offset = 0;
+    if (file->missing) return NULL;
     bool whole = tensor->piece_count == 1;
     bel_shape shape = whole ? tensor->shape : BEL_SHAPE(piece->count);
     char *name = bel_ckpt_stored_name(tensor->name, whole, piece->first);
@@ -106,7 +112,7 @@ static bel_status *locate_pieces(bel_ckpt_reader *reader)
     BEL_TRY(bel_ckpt_locate_tables(reader));
     for (int i = 0; i < manifest->file_count; i++) {
         const bel_reader_file *file = &reader->files[i];
-        if (file->list.count == file->pieces_used) continue;
+        if (file->missing || file->list.count == file->pieces_used) continue;
         return BEL_ERR(BEL_DATA_LOSS, "%s: expected %d tensors, got %d", file->disk.path,
                        file->pieces_used, file->list.count);
     }
@@ -122,17 +128,21 @@ static bel_status *open_files(bel_ckpt_reader *reader)
         bel_arena_alloc(reader->arena, (size_t)manifest->file_count * sizeof *reader->files);
     for (int i = 0; i < manifest->file_count; i++)
         BEL_TRY(open_file(reader, &manifest->files[i], &reader->files[i]));
-    for (int i = 0; i < manifest->file_count; i++)
+    for (int i = 0; i < manifest->file_count; i++) {
+        if (reader->files[i].missing) continue;
         BEL_TRY(check_file(reader, &manifest->files[i], &reader->files[i]));
+    }
     return locate_pieces(reader);
 }
 
-bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader)
+// Takes the folder's path.
+static bel_status *open_reader(char *folder, bool part, bel_ckpt_reader **out_reader)
 {
     bel_ckpt_reader *reader = bel_xcalloc(1, sizeof *reader);
     reader->arena = bel_arena_create();
-    reader->folder = bel_xstrdup(folder);
-    bel_status *status = load_manifest(reader);
+    reader->folder = folder;
+    reader->part = part;
+    bel_status *status = bel_ckpt_load_manifest(reader);
     if (status == NULL) status = open_files(reader);
     if (status != NULL) {
         bel_ckpt_close(reader);
@@ -140,6 +150,25 @@ bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader)
     }
     *out_reader = reader;
     return NULL;
+}
+
+bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader)
+{
+    return open_reader(bel_xstrdup(folder), false, out_reader);
+}
+
+bel_status *bel_ckpt_open_part(const char *folder, int64_t step, bel_ckpt_reader **out_reader)
+{
+    return open_reader(bel_ckpt_folder_path(folder, step), true, out_reader);
+}
+
+bel_status *bel_ckpt_read_here(const bel_ckpt_reader *reader, int file, uint64_t offset, void *out,
+                               size_t bytes)
+{
+    const bel_reader_file *from = &reader->files[file];
+    if (!from->missing) return bel_disk_file_read(&from->disk, offset, out, bytes);
+    return BEL_ERR(BEL_NOT_FOUND, "%s/%s is not here", reader->folder,
+                   reader->manifest.files[file].name);
 }
 
 void bel_ckpt_close(bel_ckpt_reader *reader)
@@ -271,7 +300,7 @@ static bel_status *read_setting(const char *folder, void *context)
 {
     setting *wanted = context;
     bel_ckpt_reader reader = {.arena = bel_arena_create(), .folder = bel_xstrdup(folder)};
-    bel_status *status = load_manifest(&reader);
+    bel_status *status = bel_ckpt_load_manifest(&reader);
     const char *text = status == NULL ? bel_ckpt_setting(&reader, wanted->name) : NULL;
     wanted->value = text != NULL ? bel_xstrdup(text) : NULL;
     bel_free(reader.folder);
@@ -400,8 +429,7 @@ static bel_status *read_elements(const bel_ckpt_reader *reader, int index, int64
         int64_t take = piece->count - skip < count ? piece->count - skip : count;
         uint64_t offset = reader->piece_offset[index][i] + (uint64_t)skip * element_bytes;
         size_t take_bytes = (size_t)take * element_bytes;
-        BEL_TRY(
-            bel_disk_file_read(&reader->files[piece->file_index].disk, offset, bytes, take_bytes));
+        BEL_TRY(bel_ckpt_read_here(reader, piece->file_index, offset, bytes, take_bytes));
         bytes += take_bytes;
         first += take;
         count -= take;

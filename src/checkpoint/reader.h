@@ -10,16 +10,25 @@ typedef struct bel_reader_file {
     bel_disk_file disk;
     bel_safetensors_list list;
     int pieces_used; // entries of `list` that the manifest knows
+    bool missing;    // as it may be in a part of a checkpoint
 } bel_reader_file;
 
 struct bel_ckpt_reader {
     bel_arena *arena;
     char *folder;
+    bool part; // files may be missing
     bel_manifest manifest;
     bel_reader_file *files;   // as in the manifest
     uint64_t **piece_offset;  // [tensor][piece]: where its elements begin in its file
     uint64_t ***table_offset; // [table][file][1 + column]: the same; 0 for the keys
 };
+
+// Of a reader with arena and folder: parsed texts and lists lie in the arena.
+bel_status *bel_ckpt_load_manifest(bel_ckpt_reader *reader) BEL_MUST_USE;
+
+// Bytes of a file, by its number in the manifest. NOT_FOUND: it is missing.
+bel_status *bel_ckpt_read_here(const bel_ckpt_reader *reader, int file, uint64_t offset, void *out,
+                               size_t bytes) BEL_MUST_USE;
 
 // Finds an entry of a file that the manifest names, and counts it.
 bel_status *bel_ckpt_locate(bel_reader_file *file, const char *name, bel_dtype dtype,

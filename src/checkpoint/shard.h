@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/digest.h"
+#include "checkpoint/files.h"
 
 // Immutable once made.
 struct bel_ckpt_shard {
@@ -20,9 +21,6 @@ struct bel_ckpt_shard {
     uint64_t file_size_bytes;
     uint32_t file_crc32c;
 };
-
-// "shard-00000-of-00002.safetensors"; free with bel_free.
-char *bel_ckpt_shard_file_name(int shard_index, int shard_count);
 
 // The name under which a piece stands in its file: the tensor's own when the piece is all of it,
 // "<name>#<first>" when it is cut. Free with bel_free.

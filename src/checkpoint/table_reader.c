@@ -51,6 +51,7 @@ bel_status *bel_ckpt_locate_tables(bel_ckpt_reader *reader)
         for (size_t f = 0; f < files; f++) {
             size_t columns = 1 + (size_t)table->table.column_count;
             offsets[f] = bel_arena_alloc(arena, columns * sizeof **offsets);
+            if (reader->files[f].missing) continue;
             BEL_TRY(locate_in_file(reader, table, (int)f, offsets[f]));
         }
         reader->table_offset[i] = offsets;
@@ -109,8 +110,8 @@ static bel_status *read_at(const block_reader *block, int column, int64_t first,
 {
     const bel_ckpt_reader *reader = block->reader;
     uint64_t offset = reader->table_offset[block->table][block->file][1 + column];
-    return bel_disk_file_read(&reader->files[block->file].disk,
-                              offset + (uint64_t)first * row_bytes, out, (size_t)n * row_bytes);
+    return bel_ckpt_read_here(reader, block->file, offset + (uint64_t)first * row_bytes, out,
+                              (size_t)n * row_bytes);
 }
 
 // The keys of the next block; none at the end of the file.

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/isa.h"
 #include "base/linux_sched.h"
 #include "base/log.h"
@@ -292,11 +293,20 @@ static bel_status *place_in_job(bel_estimator *estimator, const bel_task *task)
     return bel_estimator_place(estimator, task->worker_count, task->towers, shards, threads);
 }
 
-static bool is_same_folder(const char *a, const char *b)
+// By name, as on a host that does not share it neither may be there yet, or by what is there.
+static bool is_same_folder(const char *named, const char *own)
 {
     struct stat x, y;
-    if (strcmp(a, b) == 0) return true;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    char here[PATH_MAX];
+    if (strcmp(named, own) == 0) return true;
+    if (own[0] != '/' && getcwd(here, sizeof here) != NULL) {
+        char *whole = bel_path_join(here, own);
+        bool same = strcmp(named, whole) == 0;
+        bel_free(whole);
+        if (same) return true;
+    }
+    return stat(named, &x) == 0 && stat(own, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
 }
 
 // A supervisor locks the folder that it names, and looks there for wishes: training elsewhere would

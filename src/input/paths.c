@@ -38,6 +38,24 @@ static bel_status *match(const char *pattern, glob_t *matches)
     return NULL;
 }
 
+// Where a relative name lies on this host; hosts of a job need not have their data in one place.
+static bel_status *find_place(bel_arena *arena, const char *path, const char **out_path)
+{
+    const char *folder = getenv(BEL_DATA_DIR_VARIABLE);
+    *out_path = path;
+    if (folder == NULL || folder[0] == '\0' || path[0] == '/') return NULL;
+    if (folder[0] != '/') { // or a name that was found once would be looked for below it again
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "environment variable " BEL_DATA_DIR_VARIABLE
+                       ": expected a path from the root, got %s",
+                       folder);
+    }
+    char *whole = bel_path_join(folder, path);
+    *out_path = bel_arena_strdup(arena, whole);
+    bel_free(whole);
+    return NULL;
+}
+
 bel_status *bel_paths_expand(bel_arena *arena, const char *const *paths, int count,
                              const char *const **out_paths, int *out_count)
 {
@@ -45,13 +63,16 @@ bel_status *bel_paths_expand(bel_arena *arena, const char *const *paths, int cou
     size_t capacity = 0, used = 0;
     bel_status *status = NULL;
     for (int i = 0; i < count && status == NULL; i++) {
-        if (!is_pattern(paths[i])) {
+        const char *path;
+        status = find_place(arena, paths[i], &path);
+        if (status != NULL) break;
+        if (!is_pattern(path)) {
             list = bel_xgrow(list, &capacity, used + 1, sizeof *list);
-            list[used++] = bel_arena_strdup(arena, paths[i]);
+            list[used++] = bel_arena_strdup(arena, path);
             continue;
         }
         glob_t matches = {0};
-        status = match(paths[i], &matches);
+        status = match(path, &matches);
         for (size_t m = 0; status == NULL && m < matches.gl_pathc; m++) {
             list = bel_xgrow(list, &capacity, used + 1, sizeof *list);
             list[used++] = bel_arena_strdup(arena, matches.gl_pathv[m]);

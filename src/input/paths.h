@@ -5,7 +5,8 @@
 #include "base/arena.h"
 #include "belfry/status.h"
 
-// Each path in its turn: as it is, or, if it holds a * ? or [ and is not the name of a file, the
+// Each path in its turn, below the folder of BEL_DATA_DIR_VARIABLE where it is a relative one and
+// that is set: as it is, or, if it holds a * ? or [ and is not the name of a file, the
 // files that match it as in a shell, sorted by their bytes. Memory comes from `arena`. NOT_FOUND: a
 // pattern that no file matches; errors of folders that cannot be read.
 bel_status *bel_paths_expand(bel_arena *arena, const char *const *paths, int count,

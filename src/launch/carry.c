@@ -118,6 +118,7 @@ static bel_status *start(const char *text, size_t length, bel_linux_process *out
                  arguments != NULL && arguments[0] != NULL && environment != NULL;
     bel_status *status = NULL;
     if (!whole) status = BEL_ERR(BEL_INVALID_ARGUMENT, "standard input: expected a parcel");
+    if (status == NULL) status = bel_dir_create(folder); // hosts may share none
     if (status == NULL && chdir(folder) != 0) status = bel_file_error(errno, "enter", folder);
     for (size_t i = 0; status == NULL && environment[i] != NULL; i++) {
         char *equals = strchr(environment[i], '=');

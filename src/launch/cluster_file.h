@@ -16,6 +16,8 @@
 //            min_workers: 2}
 //   security: {secret_file: FILE, tls: {ca: FILE, certificate: FILE, key: FILE}}
 //   slurm: {partition: P, account: A, minutes: 60, gpus: true, options: [--qos=high]}
+//   data: {a: /ssd, b: /mnt/data}  # where relative names of data lie, by host
+//   notice: {file: FILE, command: COMMAND}  # that a machine is to go
 //   kubernetes: {image: I, namespace: N, kind: jobset, volume_claim: C, mount: /models,
 //                user: 10001, gpus: true, secret: S, service_account: A}
 #ifndef BELFRY_LAUNCH_CLUSTER_FILE_H
@@ -42,6 +44,11 @@ typedef struct bel_cluster_role {
     char **hosts; // processes are assigned to them in turn; none: the local host
     size_t host_count;
 } bel_cluster_role;
+
+// Where relative names of data lie on a host.
+typedef struct bel_cluster_data {
+    char *host, *folder;
+} bel_cluster_data;
 
 // What Slurm is told of a job.
 typedef struct bel_cluster_slurm {
@@ -71,7 +78,9 @@ typedef struct bel_cluster {
     bool from_ai_platform;
     const char *scale_tier; // of AI Platform's keys, static; NULL: there is none
     char **environment;     // "NAME=value"
-    size_t environment_count;
+    size_t environment_count, environment_capacity;
+    bel_cluster_data *data;
+    size_t data_count;
     double join_timeout_secs, silence_timeout_secs;
     double stall_timeout_secs; // 0: not said, the program's settings do
     int restarts;              // of each process; 0: a process that dies ends the job
@@ -110,6 +119,9 @@ typedef struct bel_cluster_changes {
 // INVALID_ARGUMENT: a rule between counts that holds no more.
 bel_status *bel_cluster_change(bel_cluster *cluster,
                                const bel_cluster_changes *changes) BEL_MUST_USE;
+
+// The folder of data of a host; NULL: none is said.
+const char *bel_cluster_data_folder(const bel_cluster *cluster, const char *host);
 
 void bel_cluster_destroy(bel_cluster *cluster);
 

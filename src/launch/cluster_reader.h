@@ -1,5 +1,6 @@
-// Reading mappings of cluster.yaml by table, for cluster_file.c and ai_platform.c: a row says what
-// a key is called, what kind of value it has and where the value goes.
+// Reading mappings of cluster.yaml by table, for cluster_file.c, cluster_engines.c and
+// ai_platform.c: a row says what a key is called, what kind of value it has and where the value
+// goes.
 #ifndef BELFRY_LAUNCH_CLUSTER_READER_H
 #define BELFRY_LAUNCH_CLUSTER_READER_H
 
@@ -49,6 +50,12 @@ const bel_yaml_node *bel_cluster_place(const bel_yaml_node *mapping, const char 
 // The first key of a mapping that is in a table; NULL: none is.
 const bel_yaml_node *bel_cluster_first_key(const bel_yaml_node *mapping,
                                            const bel_cluster_key *keys, size_t key_count);
+
+// cluster_engines.c: their sections, into bel_cluster_slurm and bel_cluster_kubernetes.
+bel_status *bel_cluster_read_slurm(const bel_yaml *yaml, const bel_yaml_node *node,
+                                   void *place) BEL_MUST_USE;
+bel_status *bel_cluster_read_kubernetes(const bel_yaml *yaml, const bel_yaml_node *node,
+                                        void *place) BEL_MUST_USE;
 
 // ai_platform.c: its keys; the first of them in a file (or trainingInput), NULL when there is none;
 // and reading such a file.

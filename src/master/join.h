@@ -6,7 +6,8 @@
 
 typedef struct bel_join_rules {
     const int *counts;                  // seats of each role
-    const char *token;                  // what a member must have read in the model folder
+    const char *token;                  // of who sees the model folder
+    bool may_be_blind;                  // others may join as well
     char *const *names, *const *values; // settings of a worker
     int setting_count;
 } bel_join_rules;
@@ -14,7 +15,7 @@ typedef struct bel_join_rules {
 // `seat` is the one that the member asks for, NULL when there is none; `connected`: its process has
 // a mailbox. FAILED_PRECONDITION: another version, no seat or a taken one, another folder, another
 // setting (named, with both values). ALREADY_EXISTS: the process was replaced by a later one.
-// *out_blind: the folder is why, which the member may see later than it was written.
+// *out_blind: it does not see the folder, at least not yet, which is why where all must.
 bel_status *bel_join_check(const bel_join_rules *rules, const Bel__Join *join,
                            const bel_member_view *seat, bool connected,
                            bool *out_blind) BEL_MUST_USE;

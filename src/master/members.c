@@ -95,6 +95,14 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     s->member.here = true;
     s->member.ended = s->member.vacant = s->let_go = false;
     s->member.leave_ns = 0;
+    s->member.blind = *out_blind;
+    if (s->member.blind) {
+        char text[32];
+        bel_log_write(
+            BEL_LOG_INFO, "%s on %s does not see the model folder%s", name_of(&s->member, text),
+            join->host,
+            s->member.role == BEL_ROLE_PS ? ": its checkpoints come and go by this process" : "");
+    }
     members->restarts +=
         s->member.pid != 0 && !planned && join->incarnation > s->member.incarnation;
     s->member.incarnation = join->incarnation;
@@ -140,7 +148,9 @@ bel_status *bel_members_create(const bel_members_config *config, bel_members **o
     members->config = *config;
     members->token = bel_xstrdup(config->token);
     members->patient_until_ns = INT64_MAX;
-    members->rules = (bel_join_rules){.counts = members->config.counts, .token = members->token};
+    members->rules = (bel_join_rules){.counts = members->config.counts,
+                                      .token = members->token,
+                                      .may_be_blind = config->may_be_blind};
     members->bell = bel_doorbell_create();
     members->callers = bel_callers_create(seat_caller, members);
     const int *counts = config->counts;
@@ -382,7 +392,7 @@ static void take_numbers(seat *s, double **numbers, size_t *count)
 }
 
 // True when a message is only noted here; false: it is for the caller as well.
-static bool note(seat *s, Bel__Message *message)
+static bool note(const bel_members *members, seat *s, Bel__Message *message)
 {
     if (message->kind_case == BEL__MESSAGE__KIND_STATUS) {
         Bel__Status *status = message->status;
@@ -401,11 +411,14 @@ static bool note(seat *s, Bel__Message *message)
         s->member.step = ended->step;
         take_numbers(s, &ended->numbers, &ended->n_numbers);
     }
-    return message->kind_case == BEL__MESSAGE__KIND_JOIN; // it sits already
+    if (message->kind_case != BEL__MESSAGE__KIND_JOIN) return false;
+    // It sits already; and may have come to see the folder, which a network shows late.
+    if (strcmp(message->join->token, members->token) == 0) s->member.blind = false;
+    return true;
 }
 
 // News of one seat: that it was taken anew comes before any message of its new mailbox.
-static bool take_from(seat *s, Bel__Message **out_message)
+static bool take_from(const bel_members *members, seat *s, Bel__Message **out_message)
 {
     *out_message = NULL;
     if (s->came_back) {
@@ -413,7 +426,7 @@ static bool take_from(seat *s, Bel__Message **out_message)
         return true;
     }
     while (s->mailbox != NULL && (*out_message = bel_mailbox_take(s->mailbox)) != NULL) {
-        if (!note(s, *out_message)) return true;
+        if (!note(members, s, *out_message)) return true;
         bel_message_destroy(*out_message);
     }
     return false;
@@ -429,7 +442,7 @@ bool bel_members_take(bel_members *members, double secs, int *out_member,
         bel_status_ignore(hear_callers(members, false)); // refused already
         for (int i = 0; i < members->seat_count; i++) {
             int index = (members->next_seat + i) % members->seat_count;
-            if (!take_from(&members->seats[index], out_message)) continue;
+            if (!take_from(members, &members->seats[index], out_message)) continue;
             members->next_seat = index + 1;
             *out_member = index;
             return true;

@@ -30,7 +30,8 @@ typedef struct bel_members_config {
     int counts[BEL_ROLE_COUNT];  // seats of each role; the master's is passed over
     int wanted_workers;          // those below this index
     int min_workers;             // it goes on without a lost worker while so many remain; 0: never
-    const char *token;           // what a member must have read in the model folder
+    const char *token;           // what a member must have read in the model folder …
+    bool may_be_blind;           // … unless it may be on a host that does not see it
     double folder_patience_secs; // one that has read something else may join again within that
     double join_timeout_secs, silence_timeout_secs;
     bool recovers; // a lost member may come back within the join timeout
@@ -58,6 +59,7 @@ typedef struct bel_member_view {
     bel_role role;
     int index;
     bool here, vacant;
+    bool blind; // does not see the model folder
     uint32_t incarnation;
     uint32_t generation; // of the state that it holds; 0: none
     char *host, *address;

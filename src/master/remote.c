@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/linux_host.h"
 #include "base/log.h"
 #include "base/requests.h"
 #include "base/str.h"
@@ -67,6 +68,7 @@ bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimat
             .wanted_workers = task->worker_count,
             .min_workers = task->min_workers,
             .token = token,
+            .may_be_blind = !bel_linux_address_is_loopback(task->master_address),
             .folder_patience_secs = BEL_TOKEN_PATIENCE_SECS,
             .join_timeout_secs = task->join_timeout_secs,
             .silence_timeout_secs = task->silence_timeout_secs,
@@ -394,6 +396,7 @@ static bel_status *write_shards(bel_backend *backend, const char *folder,
     int64_t begun = bel_clock_ns();
     while (r->saved_shards < backend->shard_count && !bel_remote_is_broken(r))
         bel_remote_await_answer(r, 1, begun, "shard of a checkpoint");
+    bel_remote_end_pulls(r);
     r->saved = NULL;
     r->asked.what = BEL_ASKED_NOTHING;
     bel_free(text);
@@ -486,6 +489,7 @@ static void destroy(bel_backend *backend)
     bel_free(r->ended);
     bel_free(r->snapshots);
     bel_free(r->lanes);
+    bel_free(r->pulls);
     bel_free(r->shard_members);
     pthread_mutex_destroy(&r->ask_mutex);
     bel_free(r->checkpoint);
@@ -537,6 +541,7 @@ bel_status *bel_remote_create(const bel_remote_config *config, bel_backend **out
         r->admissions[w].answered = bel_xcalloc(shards, sizeof(bool));
     r->snapshots = bel_xcalloc(shards, sizeof *r->snapshots);
     r->lanes = bel_xcalloc(shards, sizeof *r->lanes);
+    r->pulls = bel_xcalloc(shards, sizeof(bel_fetch *));
     r->shard_members = bel_xcalloc(shards, sizeof *r->shard_members);
     bel_role role = config->task->ps_count > 0 ? BEL_ROLE_PS : BEL_ROLE_WORKER;
     for (int k = 0; k < r->backend.shard_count; k++)

@@ -1,6 +1,7 @@
 // The inside of the master's side of a cluster: remote.c (the backend), remote_members.c (messages
 // and members that come back), remote_assignment.c (who plays which replicas), remote_seats.c (who
-// is who), remote_leave.c (processes that are told to go), remote_show.c (what members have
+// is who), remote_leave.c (processes that are told to go), remote_files.c
+// (checkpoints of shards that do not see the model's folder), remote_show.c (what members have
 // counted), remote_help.c (workers that help with evaluations), remote_values.c (values of a
 // snapshot).
 #ifndef BELFRY_MASTER_REMOTE_INNER_H
@@ -8,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "fetch/fetch.h"
 #include "master/remote.h"
 
 // A worker that comes anew while the job runs: the shards are told, and say where they stand.
@@ -82,6 +84,8 @@ typedef struct remote {
     bel_doorbell *bell;
     int saved_shards;
     bel_ckpt_shard **saved; // by shard, while a checkpoint is written
+    bel_fetch **pulls;      // by shard: its file, which comes from a folder of its own; NULL: none
+    int64_t news_ns;        // when a piece of one came last
     bool finishing;         // the evaluator was told that training is over
 
     // Steps that a loop of the program's own has asked for, by version modulo the size; its thread
@@ -172,6 +176,16 @@ const bel_evaluation_helpers *bel_remote_begin_help(bel_backend *backend, int ev
                                                     const char *checkpoint, int64_t step);
 void bel_remote_end_help(bel_backend *backend);
 void bel_remote_take_batch(remote *r, int member, const Bel__Batch *m);
+
+// --- remote_files.c ------------------------------------------------------------------------------
+
+// Asks a shard that has saved its part in a folder of its own for the file; asks once more over
+// another connection for what has not come; gives that up.
+void bel_remote_pull(remote *r, int shard);
+void bel_remote_pull_again(remote *r, int shard);
+void bel_remote_end_pulls(remote *r);
+void bel_remote_take_piece(remote *r, int member, const Bel__Piece *piece);
+void bel_remote_answer_fetch(remote *r, int member, Bel__Fetch *request);
 
 // --- remote_show.c -------------------------------------------------------------------------------
 

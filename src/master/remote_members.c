@@ -189,6 +189,7 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
     s.message.checkpoint = r->checkpoint;
     s.message.step = step;
     s.message.clock_lead = view->clock_lead_ns;
+    s.message.fetches = view->blind && bel_remote_shard_of(r, member) >= 0;
     describe_schedule(r, &s);
     describe_members(r, &s.message);
     describe_variables(r->config.trainable->layout, &s);
@@ -312,6 +313,8 @@ static void take_saved(remote *r, int member, const Bel__Saved *m)
     bel_status *status = bel_ckpt_shard_unpack(m->part.data, m->part.len, &r->saved[shard]);
     if (status != NULL) {
         bel_remote_fail(r, status);
+    } else if (bel_members_get(r->config.members, member)->blind) {
+        bel_remote_pull(r, shard);
     } else {
         r->saved_shards++;
     }
@@ -423,7 +426,9 @@ static void send_asked(remote *r, int shard)
     Bel__Finish finish;
     bel__finish__init(&finish);
     save.step = values.step = finish.step = r->asked.step;
-    save.folder = r->asked.folder;
+    bool blind = bel_members_get(r->config.members, r->shard_members[shard])->blind;
+    char empty[] = "";
+    save.folder = blind ? empty : r->asked.folder;
     values.lane = r->reading;
     switch (r->asked.what) {
     case BEL_ASKED_NOTHING: break;
@@ -447,6 +452,7 @@ static void ask_all_again(remote *r)
 static void ask_again(remote *r, int shard)
 {
     bool has_saved = r->saved != NULL && r->saved[shard] != NULL;
+    if (has_saved) bel_remote_pull_again(r, shard);
     if (!has_saved) send_asked(r, shard);
     if (shard == 0 && r->stop_sent) bel_remote_send_stop(r);
     if (shard == 0 && r->pause_sent) bel_remote_send_pause(r);
@@ -484,13 +490,16 @@ static void take_message(remote *r, int member, const Bel__Message *m)
 {
     bool of_now = m->generation == r->backend.generation;
     bool stops = m->kind_case == BEL__MESSAGE__KIND_STOP;
+    bool asks = m->kind_case == BEL__MESSAGE__KIND_FETCH; // before it holds a state
     bool early = m->kind_case == BEL__MESSAGE__KIND_ENDED && m->generation == 0; // could not begin
-    if (!of_now && !early && !stops) return; // of a state that is void
+    if (!of_now && !early && !stops && !asks) return; // of a state that is void
     switch (m->kind_case) {
     case BEL__MESSAGE__KIND_PROGRESS: take_progress(r, member, m->progress); break;
     case BEL__MESSAGE__KIND_SNAPSHOT: take_snapshot(r, member, m->snapshot); break;
     case BEL__MESSAGE__KIND_SAVED: take_saved(r, member, m->saved); break;
     case BEL__MESSAGE__KIND_ENDED: take_ended(r, member, m->ended); break;
+    case BEL__MESSAGE__KIND_FETCH: bel_remote_answer_fetch(r, member, m->fetch); break;
+    case BEL__MESSAGE__KIND_PIECE: bel_remote_take_piece(r, member, m->piece); break;
     case BEL__MESSAGE__KIND_BATCH: bel_remote_take_batch(r, member, m->batch); break;
     case BEL__MESSAGE__KIND_EVALUATED: take_evaluation(r, m->evaluated); break;
     case BEL__MESSAGE__KIND_STOP: bel_remote_ask_to_stop(r, m->stop->why); break;
@@ -547,7 +556,8 @@ void bel_remote_stalled(remote *r, double secs, const char *what)
 void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const char *what)
 {
     bel_remote_pump(r, secs);
-    double waited = (double)(bel_clock_ns() - begun_ns) * 1e-9;
+    int64_t since_ns = r->news_ns > begun_ns ? r->news_ns : begun_ns;
+    double waited = (double)(bel_clock_ns() - since_ns) * 1e-9;
     if (waited >= r->config.trainable->estimator->config.stall_timeout_secs)
         bel_remote_stalled(r, waited, what);
 }

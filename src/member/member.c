@@ -282,6 +282,19 @@ static bel_status *start_parts(member *m, uint32_t generation, const Bel__Setup 
     return m->worker.here ? bel_member_worker_run(m) : NULL;
 }
 
+bel_status *bel_member_begin(member *m, const Bel__Message *message)
+{
+    return start_parts(m, message->generation, message->setup);
+}
+
+// A setup whose checkpoint is not seen here: what runs ends, and begins anew when files have come.
+static bel_status *fetch_and_begin(member *m, Bel__Message *message)
+{
+    stop_parts(m, m->estimator->config.stall_timeout_secs);
+    m->generation = 0;
+    return bel_member_files_ask(m, message);
+}
+
 // --- The loop ------------------------------------------------------------------------------------
 
 // Once: a failure ends this member, and the master ends the job or goes on without it.
@@ -304,8 +317,10 @@ static void tell_failure(member *m, const bel_status *status)
 static bel_status *take_message(member *m, const Bel__Message *message)
 {
     m->answered = true;
-    if (message->kind_case == BEL__MESSAGE__KIND_SETUP)
-        return start_parts(m, message->generation, message->setup);
+    if (message->kind_case == BEL__MESSAGE__KIND_SETUP) return bel_member_begin(m, message);
+    if (message->kind_case == BEL__MESSAGE__KIND_PIECE) {
+        return bel_member_files_take(m, message->piece);
+    }
     if (message->kind_case == BEL__MESSAGE__KIND_END) {
         const Bel__End *end = message->end;
         m->over = true;
@@ -358,6 +373,7 @@ static bel_status *find_master_again(member *m, bel_status *why)
     bel_status_ignore(why); // said
     bel_mailbox_close(m->mailbox, 0);
     m->mailbox = NULL;
+    bel_member_files_drop(m); // another setup comes
     BEL_TRY(bel_member_join(m));
     tell_again(m);
     return NULL;
@@ -406,6 +422,14 @@ static bel_status *obey(member *m)
         Bel__Message *message;
         bel_status *status = NULL;
         while (status == NULL && !m->over && (message = bel_mailbox_take(m->mailbox)) != NULL) {
+            bool is_setup = message->kind_case == BEL__MESSAGE__KIND_SETUP;
+            if (is_setup) bel_member_files_drop(m); // of an earlier one
+            m->fetches = is_setup ? message->setup->fetches : m->fetches;
+            if (is_setup && m->fetches) {
+                m->answered = true;
+                status = fetch_and_begin(m, message);
+                continue; // it is kept
+            }
             status = take_message(m, message);
             bel_message_destroy(message);
         }
@@ -480,6 +504,7 @@ static void release(member *m)
     bel_mailbox_close(m->mailbox, LINGER_MS);
     bel_shm_hub_destroy(m->hub);
     bel_endpoint_destroy(m->endpoint);
+    bel_member_files_free(m);
     bel_member_shard_free(m); // first: a worker's model is the shard's layout, too
     bel_member_free_memory(m);
     bel_member_worker_free(m);

@@ -90,6 +90,7 @@ typedef struct bel_evaluator_pace {
 } bel_evaluator_pace;
 
 typedef struct bel_member_help bel_member_help;
+typedef struct bel_member_files bel_member_files;
 
 typedef struct member {
     const bel_task *task;
@@ -122,8 +123,10 @@ typedef struct member {
     int64_t evaluated_step; // its step, -1: none
     int64_t looked_step;    // the newest then, which may be damaged and passed over; -1: none
     bel_evaluator_pace pace;
-    bel_member_help *help; // worker: with evaluations; NULL: it was not asked yet
-    bool evaluates;        // evaluator: the master has said that the job runs
+    bel_member_files *files; // of a shard that does not see the model folder; NULL: not so far
+    bool fetches;            // the same, as the setup says
+    bel_member_help *help;   // worker: with evaluations; NULL: it was not asked yet
+    bool evaluates;          // evaluator: the master has said that the job runs
 } member;
 
 // member_say.c. Sends a message of this kind (wire/message.h) to the master, with the generation of
@@ -188,6 +191,22 @@ void bel_member_shard_progress(member *m);   // tells the master about steps and
 void bel_member_shard_tell_again(member *m); // to another master, or over another connection
 // The error that stopped the shard or, at shard 0, the training (a loss that is not finite).
 bel_status *bel_member_shard_check(member *m) BEL_MUST_USE;
+
+// member.c: begins what a setup says; its files are here.
+bel_status *bel_member_begin(member *m, const Bel__Message *message) BEL_MUST_USE;
+
+// member_files.c. Takes a setup, and begins it when the files have come for which it asks the
+// master; takes a piece of one; gives it up, but for what has come.
+bel_status *bel_member_files_ask(member *m, Bel__Message *setup) BEL_MUST_USE;
+bel_status *bel_member_files_take(member *m, const Bel__Piece *piece) BEL_MUST_USE;
+void bel_member_files_drop(member *m);
+// The checkpoint of a step in this process's own folder; a folder for one, free the path with
+// bel_free; a piece of what is there.
+bel_status *bel_member_files_open(member *m, int64_t step,
+                                  bel_ckpt_reader **out_reader) BEL_MUST_USE;
+bel_status *bel_member_files_make(member *m, int64_t step, char **out_folder) BEL_MUST_USE;
+void bel_member_files_answer(member *m, Bel__Fetch *request);
+void bel_member_files_free(member *m);
 
 // member_worker.c. Builds the model; before joining, since its settings are shown then.
 bel_status *bel_member_worker_build(member *m) BEL_MUST_USE;

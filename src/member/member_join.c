@@ -191,7 +191,8 @@ bool bel_member_join_with_new_token(member *m)
     enum { PAUSE_NS = 100000000 };
     const int64_t patience_ns = BEL_TOKEN_PATIENCE_SECS * (int64_t)SECOND_NS;
     int64_t now = bel_clock_ns();
-    if (m->answered || now - m->joined_ns > patience_ns || now - m->token_ns < PAUSE_NS)
+    if ((m->answered && !m->fetches) || now - m->joined_ns > patience_ns ||
+        now - m->token_ns < PAUSE_NS)
         return false;
     if (!read_token(m)) return false;
     send_join(m);

@@ -218,10 +218,12 @@ static bel_status *make_shard(member *m)
     return NULL;
 }
 
-static bel_status *load_checkpoint(member_shard *s, const char *folder)
+static bel_status *load_checkpoint(member *m, const Bel__Setup *setup)
 {
+    member_shard *s = &m->shard;
     bel_ckpt_reader *reader;
-    BEL_TRY(bel_ckpt_open(folder, &reader));
+    BEL_TRY(setup->fetches ? bel_member_files_open(m, setup->schedule->first_step, &reader)
+                           : bel_ckpt_open(setup->checkpoint, &reader));
     bel_fault_point("shard_loads");
     bel_status *status = bel_shard_load(s->shard, reader);
     bel_ckpt_close(reader);
@@ -262,7 +264,7 @@ bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
     member_shard *s = &m->shard;
     if (s->shard == NULL) BEL_TRY(make_shard(m));
     bel_shard_restart(s->shard, m->generation);
-    BEL_TRY_CTX(load_checkpoint(s, setup->checkpoint), "shard %d", s->index);
+    BEL_TRY_CTX(load_checkpoint(m, setup), "shard %d", s->index);
     bel_member_make_lanes(m, setup);
     forget_made(s);
     if (s->index == 0) s->control = make_control(m, setup->schedule);
@@ -281,13 +283,24 @@ bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
 
 // --- What the master asks ------------------------------------------------------------------------
 
+// Where the master says, or where it asks for the file.
+static bel_status *write_part(member *m, const Bel__Save *save, bel_ckpt_shard **out_shard)
+{
+    char *own = NULL;
+    if (save->folder[0] != '\0') return bel_shard_write(m->shard.shard, save->folder, out_shard);
+    BEL_TRY(bel_member_files_make(m, save->step, &own));
+    bel_status *status = bel_shard_write(m->shard.shard, own, out_shard);
+    bel_free(own);
+    return status;
+}
+
 // On the main thread, from the snapshot; the engine goes on with steps. An error is the master's to
 // handle.
 static void save_and_answer(member *m, const Bel__Save *save)
 {
     bel_ckpt_shard *shard = NULL;
     bel_member_send_status(m, true); // behind the last checkpoint the job's numbers are told
-    bel_status *status = bel_shard_write(m->shard.shard, save->folder, &shard);
+    bel_status *status = write_part(m, save, &shard);
     Bel__Saved saved;
     bel__saved__init(&saved);
     saved.step = save->step;
@@ -428,6 +441,7 @@ bel_status *bel_member_shard_message(member *m, const Bel__Message *message)
     member_shard *s = &m->shard;
     switch (message->kind_case) {
     case BEL__MESSAGE__KIND_SAVE: save_and_answer(m, message->save); break;
+    case BEL__MESSAGE__KIND_FETCH: bel_member_files_answer(m, message->fetch); break;
     case BEL__MESSAGE__KIND_FINISH: return finish_and_answer(m, message->finish);
     case BEL__MESSAGE__KIND_VALUES: send_values(m, message->values); break;
     case BEL__MESSAGE__KIND_ADMIT: return admit_and_answer(m, message->admit);

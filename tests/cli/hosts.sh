@@ -7,13 +7,15 @@
 source "$(dirname "$0")/lib.sh" "$1"
 engines=$SOURCE/tests/engines
 net=$work/net
-"$engines/hosts-up" "$net" 4 "$BUILD/tools" || {
+mkdir apart
+"$engines/hosts-up" "$net" 4 "$BUILD/tools" "$work/apart" || {
     [ $? -eq 77 ] && exit 77
     exit 1
 }
 trap '"$engines/hosts-up" --down "$net"; rm -rf "$work"' EXIT
 export XDG_STATE_HOME=$work/state BELFRY_SSH=$net/ssh
-on0() { timeout -k 5 150 "$net/on" h0 "$BUILD/tools/belfry" "$@"; }
+on0() { timeout -k 5 150 "$net/on" h0 env BELFRY_DATA_DIR="$data_dir" "$BUILD/tools/belfry" "$@"; }
+data_dir=
 cat >hosts.yaml <<YAML
 workers: {count: 3, hosts: [h1, h2, h3]}
 parameter_servers: {count: 2, hosts: [h1, h2]}
@@ -90,6 +92,11 @@ cut_off() { # HOST SECONDS
 }
 link() { ip netns exec "$("$net/name-of" h0)" tc qdisc "$1" dev "to-$2" root "${@:3}"; } # WORD HOST tc's words
 kill_one() { kill -9 "$(process "$@")"; }
+leave_one() { kill -TERM "$(process "$@")"; }
+missing_data() {
+    rm data-h3/digits-train.csv
+    submit missing --job_dir apart/missing --wait
+}
 stop_one() { kill -STOP "$(process "$@")"; }
 trouble killed-worker kill_one worker 1 h2
 log killed-worker >err.txt
@@ -113,6 +120,48 @@ if link add h1 netem delay 20ms 5ms loss 1% 2>/dev/null; then
 else
     echo "delay and loss are left out: this kernel has no netem"
 fi
+
+# --- Hosts that do not see the model's folder, and have their data in other places
+cp hosts.yaml shared.yaml
+for i in 0 1 2 3; do
+    mkdir "data-h$i"
+    cp "$TRAIN_CSV" "$EVAL_CSV" "data-h$i"
+done
+echo "data: {h1: $work/data-h1, h2: $work/data-h2, h3: $work/data-h3}" >>hosts.yaml
+data_dir=$work/data-h0
+there=("${digits[@]}")
+digits=("${digits[@]/"$TRAIN_CSV"/digits-train.csv}")
+digits=("${digits[@]/"$EVAL_CSV"/digits-eval.csv}")
+apart() { # NAME COMMAND…
+    local name=$1
+    shift
+    run_ok submit "$name" --job_dir "apart/$name"
+    check "$name: it trains" reaches "$name" 200
+    "$@"
+    check "$name: it ends" ended "$name"
+    check "$name: well" grep -q '^state SUCCEEDED' out.txt
+    equal "digest of $name" "$(digest "apart/$name")" "$long"
+}
+apart unseen true
+log unseen >err.txt
+check "who does not see the folder is named" grep -q 'ps 1 on .* does not see the model folder: its checkpoints' err.txt
+apart unseen-killed kill_one ps 1 h2
+log unseen-killed >err.txt
+check "all go back" grep -q 'going back from step' err.txt
+apart unseen-master kill_one master 0 h0
+apart unseen-cut cut_off h2 4
+apart unseen-left leave_one ps 1 h2
+log unseen-left >err.txt
+check "who leaves is named" grep -q 'ps 1 leaves, as it was told to' err.txt
+check "nothing is done again for one that leaves" sh -c "! grep -E 'going back|lost ps' err.txt"
+run_fails 3 "data-h3|digits-train" missing_data
+make_clicks # rows of tables: which shard holds one is decided anew, so each needs all files
+run_ok belfry train_and_evaluate --model_dir clicks "${clicks[@]}" --train_steps 2000 --num_workers 3
+cp clicks-*.csv data-h0; cp clicks-*.csv data-h1; cp clicks-*.csv data-h2; mv clicks-*.csv data-h3
+digits=("${clicks[@]}") settings=(--train_steps 2000 --save_checkpoints_steps 250) long=$(digest clicks)
+apart unseen-tables kill_one ps 1 h2
+digits=("${there[@]}") data_dir=
+mv shared.yaml hosts.yaml
 
 # --- The end of a job that is asked for, and one whose host cannot be reached
 settings=(--train_steps 1000000 --save_checkpoints_steps 100000)

@@ -1,0 +1,118 @@
+// What is read is checked as by any reader: the manifest by its own checksum, a file that is here
+// already by size and CRC-32C before it counts as whole.
+#include "checkpoint/files.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/shard.h"
+
+static bool is_whole(const char *folder, const bel_manifest_file *expected)
+{
+    char *path = bel_path_join(folder, expected->name);
+    bel_disk_file file = {0};
+    uint32_t crc = 0;
+    bel_status *status = bel_disk_file_open(path, &file);
+    bool same = status == NULL && file.size_bytes == expected->size_bytes;
+    if (same) status = bel_disk_file_crc32c(&file, &crc);
+    bool whole = same && status == NULL && crc == expected->crc32c;
+    bel_status_ignore(status); // then it is not
+    bel_disk_file_close(&file);
+    bel_free(path);
+    return whole;
+}
+
+bel_status *bel_ckpt_files_needed(const char *folder, int64_t step, int shard, int shard_count,
+                                  bool least, bel_ckpt_file **out_files, int *out_count)
+{
+    bel_ckpt_reader reader = {.arena = bel_arena_create(),
+                              .folder = bel_ckpt_folder_path(folder, step)};
+    bel_status *status = bel_ckpt_load_manifest(&reader);
+    const bel_manifest *manifest = &reader.manifest;
+    char *own = bel_ckpt_shard_file_name(shard, shard_count);
+    bool own_alone = least && manifest->table_count == 0 && manifest->file_count == shard_count;
+    int count = 0;
+    if (status == NULL) {
+        *out_files = bel_xcalloc((size_t)manifest->file_count + 1, sizeof **out_files);
+        for (int i = 0; i < manifest->file_count; i++) {
+            const bel_manifest_file *file = &manifest->files[i];
+            if (own_alone && strcmp(file->name, own) != 0) continue;
+            (*out_files)[count++] = (bel_ckpt_file){.name = bel_xstrdup(file->name),
+                                                    .size = (int64_t)file->size_bytes,
+                                                    .crc32c = file->crc32c,
+                                                    .whole = is_whole(reader.folder, file)};
+        }
+    }
+    *out_count = count;
+    bel_free(own);
+    bel_free(reader.folder);
+    bel_arena_destroy(reader.arena);
+    return status;
+}
+
+void bel_ckpt_files_free(bel_ckpt_file *files, int count)
+{
+    for (int i = 0; i < count; i++)
+        bel_free(files[i].name);
+    bel_free(files);
+}
+
+bel_status *bel_ckpt_read_file(const char *folder, int64_t step, const char *name, int64_t offset,
+                               size_t most, void *out, size_t *out_bytes, int64_t *out_size)
+{
+    char *checkpoint = bel_ckpt_find_folder(folder, step), *path = bel_path_join(checkpoint, name);
+    bel_disk_file file = {0};
+    bel_status *status = bel_disk_file_open(path, &file);
+    int64_t size = (int64_t)file.size_bytes, left = size - offset;
+    if (status == NULL && (offset < 0 || left < 0)) {
+        status = BEL_ERR(BEL_OUT_OF_RANGE, "%s has %lld bytes, asked for some from %lld", path,
+                         (long long)size, (long long)offset);
+    }
+    if (status == NULL) {
+        *out_size = size;
+        *out_bytes = left < (int64_t)most ? (size_t)left : most;
+        status = bel_disk_file_read(&file, (uint64_t)offset, out, *out_bytes);
+    }
+    bel_disk_file_close(&file);
+    bel_free(path);
+    bel_free(checkpoint);
+    return status;
+}
+
+void bel_ckpt_shard_file(const bel_ckpt_shard *shard, int64_t *out_size, uint32_t *out_crc32c)
+{
+    *out_size = (int64_t)shard->file_size_bytes;
+    *out_crc32c = shard->file_crc32c;
+}
+
+static bel_status *tidy(const char *folder, int64_t step)
+{
+    int64_t *steps = NULL;
+    size_t count = 0;
+    bel_status *status = bel_ckpt_list(folder, &steps, &count);
+    int64_t before = -1;
+    for (size_t i = 0; i < count; i++)
+        if (steps[i] < step) before = steps[i];
+    for (size_t i = 0; i < count && status == NULL; i++) {
+        if (steps[i] == before || steps[i] == step) continue;
+        char *path = bel_ckpt_folder_path(folder, steps[i]);
+        status = bel_dir_remove(path);
+        bel_free(path);
+    }
+    bel_free(steps);
+    return status;
+}
+
+bel_status *bel_ckpt_make_folder(const char *folder, int64_t step, char **out_path)
+{
+    BEL_TRY(bel_dir_create(folder));
+    BEL_TRY(tidy(folder, step));
+    *out_path = bel_ckpt_folder_path(folder, step);
+    bel_status *status = bel_dir_create(*out_path);
+    if (status == NULL) return NULL;
+    bel_free(*out_path);
+    return status;
+}

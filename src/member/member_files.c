@@ -1,0 +1,174 @@
+// A shard that does not see the master's model folder. It has a folder of its own below the model
+// folder's name on its own host, MODEL_DIR/copies/ROLE-INDEX, with checkpoints as far as it needs
+// them: what it has saved itself, and what it has asked the master for. A checkpoint that it is to
+// load is loaded when its files have come, and until then it holds no state; files that are here
+// already, from an earlier life on this host too, are checked and not asked for again.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "checkpoint/files.h"
+#include "fetch/fetch.h"
+#include "member/member_inner.h"
+
+struct bel_member_files {
+    char *folder;          // of its own
+    Bel__Message *setup;   // what begins when all files are here; NULL: nothing is asked for
+    bel_fetch *fetch;      // the file that is under way, also while no master is there
+    bel_ckpt_file *needed; // NULL: the manifest has not come yet
+    int count, next;
+    bool all; // not only those that a shard needs most often
+};
+
+static struct bel_member_files *files_of(member *m)
+{
+    if (m->files != NULL) return m->files;
+    m->files = bel_xcalloc(1, sizeof *m->files);
+    char *copies = bel_path_join(m->estimator->config.model_dir, "copies");
+    char *name = bel_strf("%s-%d", bel_role_name(m->task->role), m->task->index);
+    m->files->folder = bel_path_join(copies, name);
+    bel_free(name);
+    bel_free(copies);
+    return m->files;
+}
+
+static int64_t step_of(const struct bel_member_files *f)
+{
+    return f->setup->setup->schedule->first_step;
+}
+
+static void forget_needed(struct bel_member_files *f)
+{
+    bel_ckpt_files_free(f->needed, f->count);
+    f->needed = NULL;
+    f->count = f->next = 0;
+}
+
+static void send_requests(member *m)
+{
+    Bel__Fetch request;
+    while (bel_fetch_next(m->files->fetch, &request))
+        bel_member_send(m, &request.base);
+}
+
+// Asks for a file, or goes on with it where it has come in part.
+static bel_status *ask_for(member *m, const char *name)
+{
+    struct bel_member_files *f = m->files;
+    int64_t step = step_of(f);
+    if (bel_fetch_is_of(f->fetch, step, name)) {
+        bel_fetch_again(f->fetch);
+    } else {
+        char *folder;
+        bel_fetch_destroy(f->fetch);
+        f->fetch = NULL;
+        BEL_TRY(bel_ckpt_make_folder(f->folder, step, &folder));
+        bel_status *status = bel_fetch_begin(folder, step, name, &f->fetch);
+        bel_free(folder);
+        BEL_TRY(status);
+    }
+    send_requests(m);
+    return NULL;
+}
+
+// The next file that is not here, or the beginning of what waits for them.
+static bel_status *go_on(member *m)
+{
+    struct bel_member_files *f = m->files;
+    while (f->next < f->count && f->needed[f->next].whole)
+        f->next++;
+    if (f->next < f->count) return ask_for(m, f->needed[f->next].name);
+    bel_status *status = bel_member_begin(m, f->setup);
+    // It needs more: what has been saved is of another model, perhaps.
+    if (bel_status_code(status) == BEL_NOT_FOUND && !f->all) {
+        bel_status_destroy(status);
+        f->all = true;
+        forget_needed(f);
+        m->generation = 0;
+        return ask_for(m, BEL_CKPT_MANIFEST);
+    }
+    bel_member_files_drop(m);
+    return status;
+}
+
+bel_status *bel_member_files_ask(member *m, Bel__Message *setup)
+{
+    struct bel_member_files *f = files_of(m);
+    bel_member_files_drop(m);
+    f->setup = setup;
+    f->all = false;
+    if (setup->setup->schedule == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: no schedule");
+    }
+    return ask_for(m, BEL_CKPT_MANIFEST);
+}
+
+void bel_member_files_drop(member *m)
+{
+    struct bel_member_files *f = m->files;
+    if (f == NULL) return;
+    bel_message_destroy(f->setup);
+    f->setup = NULL;
+    forget_needed(f);
+}
+
+static bel_status *take_whole(member *m)
+{
+    struct bel_member_files *f = m->files;
+    const bel_ckpt_file *file = f->needed != NULL ? &f->needed[f->next] : NULL;
+    bel_fetch *fetch = f->fetch;
+    f->fetch = NULL;
+    bel_status *status =
+        bel_fetch_end(fetch, file != NULL ? file->size : -1, file != NULL ? file->crc32c : 0);
+    bel_fetch_destroy(fetch);
+    BEL_TRY(status);
+    if (file != NULL) {
+        f->next++;
+    } else {
+        BEL_TRY(bel_ckpt_files_needed(f->folder, step_of(f), m->shard.index,
+                                      (int)f->setup->setup->n_shards, !f->all, &f->needed,
+                                      &f->count));
+    }
+    return go_on(m);
+}
+
+bel_status *bel_member_files_take(member *m, const Bel__Piece *piece)
+{
+    struct bel_member_files *f = m->files;
+    bool wanted = f != NULL && f->setup != NULL && f->fetch != NULL &&
+                  bel_fetch_is_of(f->fetch, piece->step, piece->file);
+    if (!wanted) return NULL; // of what was given up
+    BEL_TRY(bel_fetch_take(f->fetch, piece));
+    if (bel_fetch_is_whole(f->fetch)) return take_whole(m);
+    send_requests(m);
+    return NULL;
+}
+
+bel_status *bel_member_files_open(member *m, int64_t step, bel_ckpt_reader **out_reader)
+{
+    return bel_ckpt_open_part(files_of(m)->folder, step, out_reader);
+}
+
+bel_status *bel_member_files_make(member *m, int64_t step, char **out_folder)
+{
+    return bel_ckpt_make_folder(files_of(m)->folder, step, out_folder);
+}
+
+void bel_member_files_answer(member *m, Bel__Fetch *request)
+{
+    Bel__Piece piece;
+    bel_fetch_answer(files_of(m)->folder, request, &piece);
+    bel_member_send(m, &piece.base);
+    bel_fetch_free_answer(&piece);
+}
+
+void bel_member_files_free(member *m)
+{
+    if (m->files == NULL) return;
+    bel_member_files_drop(m);
+    bel_fetch_destroy(m->files->fetch);
+    bel_free(m->files->folder);
+    bel_free(m->files);
+}

@@ -1,0 +1,131 @@
+// The files of a checkpoint as such: which a shard needs, which are here, and reading a part.
+#include "checkpoint/files.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "unit/checkpoint/test_fixture.h"
+
+static char *file_of(const char *folder, int shard, int count)
+{
+    return bel_strf("%s/ckpt-00000005/shard-%05d-of-%05d.safetensors", folder, shard, count);
+}
+
+static int count_whole(const char *folder, int shard, int shard_count, bool least, int *out_count)
+{
+    bel_ckpt_file *files;
+    int whole = 0;
+    BEL_ASSERT_OK(bel_ckpt_files_needed(folder, 5, shard, shard_count, least, &files, out_count));
+    for (int i = 0; i < *out_count; i++)
+        whole += files[i].whole;
+    bel_ckpt_files_free(files, *out_count);
+    return whole;
+}
+
+static void test_needed(void **state)
+{
+    (void)state;
+    const char *folder = bel_test_own_folder();
+    model saved;
+    bel_hash128 digest;
+    int count;
+    model_init(&saved, 1);
+    BEL_ASSERT_OK(model_save(&saved, folder, 5, 3, &digest));
+    assert_int_equal(count_whole(folder, 1, 3, true, &count), 1);
+    assert_int_equal(count, 1);
+    assert_int_equal(count_whole(folder, 1, 3, false, &count), 3);
+    assert_int_equal(count, 3);
+    assert_int_equal(count_whole(folder, 1, 2, true, &count), 3); // it was cut otherwise
+    assert_int_equal(count, 3);
+
+    char *first = file_of(folder, 0, 3), *last = file_of(folder, 2, 3), *bytes;
+    size_t size;
+    BEL_ASSERT_OK(bel_file_read(last, &bytes, &size));
+    bytes[size - 1] ^= 1;
+    BEL_ASSERT_OK(bel_file_write_atomic(last, bytes, size));
+    assert_int_equal(remove(first), 0);
+    assert_int_equal(count_whole(folder, 1, 3, false, &count), 1);
+    bel_free(bytes);
+    bel_free(first);
+    bel_free(last);
+
+    bel_ckpt_file *files;
+    BEL_ASSERT_FAILS(bel_ckpt_files_needed(folder, 6, 0, 3, true, &files, &count), BEL_NOT_FOUND,
+                     "ckpt-00000006");
+    model_deinit(&saved);
+}
+
+// What lies in the file that is here is read, the rest is refused, and no other reader is content.
+static void test_part(void **state)
+{
+    (void)state;
+    const char *folder = bel_test_own_folder();
+    model saved;
+    bel_hash128 digest;
+    bel_ckpt_reader *reader;
+    model_init(&saved, 1);
+    BEL_ASSERT_OK(model_save(&saved, folder, 5, 3, &digest));
+    for (int shard = 0; shard < 3; shard += 2) {
+        char *path = file_of(folder, shard, 3);
+        assert_int_equal(remove(path), 0);
+        bel_free(path);
+    }
+    bel_ckpt_piece pieces[16];
+    BEL_ASSERT_FAILS(bel_ckpt_open_latest(folder, &reader), BEL_DATA_LOSS, "shard-00000-of-00003");
+    BEL_ASSERT_OK(bel_ckpt_open_part(folder, 5, &reader));
+    for (int shard = 0; shard < 3; shard++) {
+        int count = model_cut(&saved, shard, 3, pieces);
+        assert_true(count > 0);
+        for (int i = 0; i < count; i++) {
+            const bel_ckpt_piece *p = &pieces[i];
+            char *got = bel_xmalloc((size_t)p->count * 8 + 1);
+            bel_status *status =
+                bel_ckpt_read(reader, p->name, p->dtype, &p->shape, p->first, p->count, got);
+            if (shard == 1 || p->count == 0) {
+                BEL_ASSERT_OK(status);
+                assert_memory_equal(got, p->data, (size_t)p->count * bel_dtype_size(p->dtype));
+            } else {
+                BEL_ASSERT_FAILS(status, BEL_NOT_FOUND, "is not here");
+            }
+            bel_free(got);
+        }
+    }
+    bel_ckpt_close(reader);
+    model_deinit(&saved);
+}
+
+static void test_make_folder(void **state)
+{
+    (void)state;
+    const char *folder = bel_test_own_folder();
+    static const int steps[] = {1, 3, 5, 9};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        char *path = bel_strf("%s/ckpt-%08d", folder, steps[i]);
+        BEL_ASSERT_OK(bel_dir_create(path));
+        bel_free(path);
+    }
+    char *made;
+    BEL_ASSERT_OK(bel_ckpt_make_folder(folder, 6, &made));
+    assert_true(bel_dir_exists(made));
+    bel_free(made);
+    int64_t *left;
+    size_t count;
+    BEL_ASSERT_OK(bel_ckpt_list(folder, &left, &count));
+    assert_int_equal(count, 2); // of a later run none, of this one the newest
+    assert_int_equal(left[0], 5);
+    assert_int_equal(left[1], 6);
+    bel_free(left);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BEL_TEST_IN_FOLDER(test_needed),
+        BEL_TEST_IN_FOLDER(test_part),
+        BEL_TEST_IN_FOLDER(test_make_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
