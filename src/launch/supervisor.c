@@ -86,10 +86,12 @@ static bool has_stopped(const bel_supervisor *s, const bel_child *child)
            !child->leaves;
 }
 
-// Was told to go, and went when the job could do without it: that is no death.
+// Was told to go, and went when the job could do without it: that is no death. One that had only
+// just begun, and has no handlers yet, goes by the signal itself.
 static bool has_left(const bel_child *child)
 {
-    return child->leaves && child->end.signal == 0;
+    int signal = child->end.signal;
+    return signal == 0 ? child->leaves : signal == SIGTERM || signal == SIGHUP;
 }
 
 // The job has ended well, and this one ended so late that nothing depends on it: it was asked to

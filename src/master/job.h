@@ -77,6 +77,7 @@ typedef struct bel_job {
     bool hook_stop;          // an end was asked for, soon
     bool hooks_begun;        // `begin` was called
     bool went_back;          // and no step was reported since
+    bool leaves;             // this process goes, and members wait for the next master
     int64_t reported_ns;     // when report.html was written, or training began
     int64_t report_cost_ns;  // what that took; 0: it was not yet written
     bool report_told;        // the user was told that it cannot be written

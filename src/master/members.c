@@ -29,6 +29,8 @@ typedef struct seat { // a member, joined or not
     int64_t lost_ns;      // when it was lost, or when the job began to wait for it
     bool came_back;       // and the caller has not been told
     bool let_go;          // it was; its mailbox stays until it has ended it
+    Bel__Message **kept;  // that came while others were waited for
+    size_t kept_count, kept_capacity, kept_taken;
 } seat;
 
 struct bel_members {
@@ -57,10 +59,11 @@ static const char *name_of(const bel_member_view *member, char text[32])
     return bel_role_text(member->role, member->index, text);
 }
 
-static void tell_end(bel_mailbox *mailbox, bel_code code, const char *text)
+static void tell_end(bel_mailbox *mailbox, bel_code code, const char *text, bool leaves)
 {
     Bel__End end;
     bel__end__init(&end);
+    end.leaves = leaves;
     end.code = (int32_t)code;
     end.text = bel_xstrdup(text);
     bel_mailbox_send(mailbox, 0, &end.base);
@@ -71,6 +74,13 @@ static void set_text(char **text, const char *value)
 {
     bel_free(*text);
     *text = bel_xstrdup(value);
+}
+
+static void forget_kept(seat *s)
+{
+    for (size_t i = s->kept_taken; i < s->kept_count; i++)
+        bel_message_destroy(s->kept[i]);
+    s->kept_count = s->kept_taken = 0;
 }
 
 // Gives a caller its seat, or says why not; for callers.c, on the master's thread. *out_blind:
@@ -94,7 +104,8 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     s->came_back = true;
     s->member.here = true;
     s->member.ended = s->member.vacant = s->let_go = false;
-    s->member.leave_ns = 0;
+    s->member.leave_ns = join->leaves ? -1 : 0;
+    forget_kept(s);
     s->member.blind = *out_blind;
     if (s->member.blind) {
         char text[32];
@@ -113,7 +124,7 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     set_text(&s->member.host, join->host);
     set_text(&s->member.address, join->address);
     set_text(&s->member.doing, "has joined");
-    if (members->dismissed) tell_end(mailbox, members->end_code, members->end_text);
+    if (members->dismissed) tell_end(mailbox, members->end_code, members->end_text, false);
     return NULL;
 }
 
@@ -189,6 +200,8 @@ void bel_members_destroy(bel_members *members)
         bel_free(members->seats[i].member.doing);
         bel_free(members->seats[i].member.numbers);
         bel_free(members->seats[i].loss);
+        forget_kept(&members->seats[i]);
+        bel_free(members->seats[i].kept);
     }
     bel_endpoint_destroy(members->endpoint);
     bel_callers_destroy(members->callers);
@@ -226,6 +239,64 @@ int bel_members_find(const bel_members *members, bel_role role, int index)
         if (m->role == role && m->index == index) return i;
     }
     return -1;
+}
+
+// --- What is noted here ---------------------------------------------------------------------------
+
+// The list becomes the seat's.
+static void take_numbers(seat *s, double **numbers, size_t *count)
+{
+    if (*count == 0) return;
+    bel_free(s->member.numbers);
+    s->member.numbers = *numbers;
+    s->member.number_count = *count;
+    s->member.numbers_ns = bel_clock_ns();
+    *numbers = NULL;
+    *count = 0;
+}
+
+// True when a message is only noted here; false: it is for the caller as well.
+static bool note(const bel_members *members, seat *s, Bel__Message *message)
+{
+    if (message->kind_case == BEL__MESSAGE__KIND_STATUS) {
+        Bel__Status *status = message->status;
+        s->member.step = status->step;
+        set_text(&s->member.doing, status->doing);
+        take_numbers(s, &status->numbers, &status->n_numbers);
+        return true;
+    }
+    if (message->kind_case == BEL__MESSAGE__KIND_LEAVE) {
+        if (s->member.leave_ns == 0) s->member.leave_ns = bel_clock_ns();
+        return true;
+    }
+    if (message->kind_case == BEL__MESSAGE__KIND_ENDED) {
+        Bel__Ended *ended = message->ended;
+        s->member.ended = true;
+        s->member.step = ended->step;
+        take_numbers(s, &ended->numbers, &ended->n_numbers);
+    }
+    if (message->kind_case != BEL__MESSAGE__KIND_JOIN) return false;
+    // It sits already; and may have come to see the folder, which a network shows late.
+    if (strcmp(message->join->token, members->token) == 0) s->member.blind = false;
+    return true;
+}
+
+// While others are waited for nobody takes messages: what is noted here counts all the same, and the
+// rest is kept in its order.
+static void note_all(bel_members *members)
+{
+    for (int i = 0; i < members->seat_count; i++) {
+        seat *s = &members->seats[i];
+        Bel__Message *message;
+        while (s->mailbox != NULL && (message = bel_mailbox_take(s->mailbox)) != NULL) {
+            if (note(members, s, message)) {
+                bel_message_destroy(message);
+                continue;
+            }
+            s->kept = bel_xgrow(s->kept, &s->kept_capacity, s->kept_count + 1, sizeof *s->kept);
+            s->kept[s->kept_count++] = message;
+        }
+    }
 }
 
 // --- Joining -------------------------------------------------------------------------------------
@@ -306,9 +377,9 @@ void bel_members_set_vacant(bel_members *members, int member, bool vacant)
     members->seats[member].member.vacant = vacant;
 }
 
-static void send_away(seat *s, bel_code code, const char *text)
+static void send_away(seat *s, bool leaves)
 {
-    tell_end(s->mailbox, code, text);
+    tell_end(s->mailbox, BEL_OK, "", leaves);
     s->came_back = s->member.here = false;
     s->let_go = true;
     s->member.generation = 0;
@@ -316,19 +387,19 @@ static void send_away(seat *s, bel_code code, const char *text)
 
 void bel_members_retire(bel_members *members, int member)
 {
-    send_away(&members->seats[member], BEL_OK, "");
+    send_away(&members->seats[member], false);
     members->seats[member].member.vacant = true;
 }
 
 void bel_members_let_go(bel_members *members, int member)
 {
-    send_away(&members->seats[member], BEL_CANCELLED, "it was told to go");
+    send_away(&members->seats[member], true);
 }
 
 // Ends when no seat is missing, on an error, on a stop, or at the deadline if a member is missing
 // that the job needs. The nap bounds how late a stop is noticed.
 bel_status *bel_members_gather(bel_members *members, char *const *names, char *const *values,
-                               int count, bool (*stop)(void))
+                               int count, bool (*stop)(void *context), void *context)
 {
     enum { NAP_NS = 100000000 };
     members->rules.names = names;
@@ -341,10 +412,11 @@ bel_status *bel_members_gather(bel_members *members, char *const *names, char *c
     for (;;) {
         missing.length = 0;
         status = hear_callers(members, true);
+        note_all(members);
         if (status == NULL) status = bel_members_check(members);
         if (status != NULL || !is_missing(members, &missing)) break;
         int64_t now = bel_clock_ns();
-        if (stop()) status = BEL_ERR(BEL_CANCELLED, "stopped before all members had joined");
+        if (stop(context)) status = BEL_ERR(BEL_CANCELLED, "stopped before all members had joined");
         if (now >= deadline && status == NULL && !give_up_missing(members)) {
             status = hear_callers(members, true); // one that is blind is the reason
             if (status == NULL) status = late(members, missing.text);
@@ -379,50 +451,16 @@ void bel_members_send(bel_members *members, int member, uint32_t generation,
         bel_mailbox_send(members->seats[member].mailbox, generation, kind);
 }
 
-// The list becomes the seat's.
-static void take_numbers(seat *s, double **numbers, size_t *count)
-{
-    if (*count == 0) return;
-    bel_free(s->member.numbers);
-    s->member.numbers = *numbers;
-    s->member.number_count = *count;
-    s->member.numbers_ns = bel_clock_ns();
-    *numbers = NULL;
-    *count = 0;
-}
-
-// True when a message is only noted here; false: it is for the caller as well.
-static bool note(const bel_members *members, seat *s, Bel__Message *message)
-{
-    if (message->kind_case == BEL__MESSAGE__KIND_STATUS) {
-        Bel__Status *status = message->status;
-        s->member.step = status->step;
-        set_text(&s->member.doing, status->doing);
-        take_numbers(s, &status->numbers, &status->n_numbers);
-        return true;
-    }
-    if (message->kind_case == BEL__MESSAGE__KIND_LEAVE) {
-        if (s->member.leave_ns == 0) s->member.leave_ns = bel_clock_ns();
-        return true;
-    }
-    if (message->kind_case == BEL__MESSAGE__KIND_ENDED) {
-        Bel__Ended *ended = message->ended;
-        s->member.ended = true;
-        s->member.step = ended->step;
-        take_numbers(s, &ended->numbers, &ended->n_numbers);
-    }
-    if (message->kind_case != BEL__MESSAGE__KIND_JOIN) return false;
-    // It sits already; and may have come to see the folder, which a network shows late.
-    if (strcmp(message->join->token, members->token) == 0) s->member.blind = false;
-    return true;
-}
-
 // News of one seat: that it was taken anew comes before any message of its new mailbox.
 static bool take_from(const bel_members *members, seat *s, Bel__Message **out_message)
 {
     *out_message = NULL;
     if (s->came_back) {
         s->came_back = false;
+        return true;
+    }
+    if (s->kept_taken < s->kept_count) {
+        *out_message = s->kept[s->kept_taken++];
         return true;
     }
     while (s->mailbox != NULL && (*out_message = bel_mailbox_take(s->mailbox)) != NULL) {
@@ -483,6 +521,7 @@ static void lose(bel_members *members, seat *s, const char *why, bool planned)
     int64_t step = member->step > members->step ? member->step : members->step;
     bel_mailbox_close(s->mailbox, 0);
     s->mailbox = NULL;
+    forget_kept(s);
     member->here = false;
     s->lost_ns = bel_clock_ns();
     bel_free(s->loss);
@@ -558,7 +597,7 @@ void bel_members_dismiss(bel_members *members, bel_code code, const char *text, 
     members->dismissed = true;
     for (int i = 0; i < members->seat_count; i++)
         if (members->seats[i].mailbox != NULL)
-            tell_end(members->seats[i].mailbox, code, members->end_text);
+            tell_end(members->seats[i].mailbox, code, members->end_text, false);
     int64_t deadline = bel_clock_ns() + (int64_t)(wait_secs * 1e9);
     for (;;) {
         int member, here = 0;

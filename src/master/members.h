@@ -48,9 +48,10 @@ const char *bel_members_token(const bel_members *members);
 // Waits until all members have joined. A member that runs another version, sees another model
 // folder, or whose settings differ from these (name by name) is refused, and that is the error:
 // FAILED_PRECONDITION names member, setting and both values. DEADLINE_EXCEEDED names who is
-// missing, unless the job may do without them. CANCELLED: `stop` says so.
+// missing, unless the job may do without them. CANCELLED: `stop` says so, which is asked about ten
+// times a second, with what members have said noted.
 bel_status *bel_members_gather(bel_members *members, char *const *names, char *const *values,
-                               int count, bool (*stop)(void)) BEL_MUST_USE;
+                               int count, bool (*stop)(void *context), void *context) BEL_MUST_USE;
 
 // Lets members join until all are there, but no longer than `secs`; nobody is missed.
 void bel_members_hear(bel_members *members, double secs);
@@ -67,7 +68,7 @@ typedef struct bel_member_view {
     int64_t step;     // of its newest status
     char *doing;      // the same: "computes", "waits for version 7 of shard 1"
     bool ended;       // it has said that it is done
-    int64_t leave_ns; // when it has said that it is told to go; 0: it has not
+    int64_t leave_ns; // when it has said that it is told to go; 0: it has not, -1: as it joined
     double *numbers;  // that it has sent last
     size_t number_count;
     int64_t numbers_ns;    // when

@@ -126,7 +126,7 @@ static bel_status *gather_members(remote *r)
     const bel_settings *settings = &r->config.trainable->settings;
     bel_watchdog_feed(r->config.watchdog, true); // the join timeout counts here
     return bel_members_gather(r->config.members, settings->names, settings->values, settings->count,
-                              bel_end_requested);
+                              bel_remote_ends_early, r);
 }
 
 // True when all shards hold the state of one generation: nothing has to be loaded.
@@ -210,6 +210,7 @@ static bel_status *gather(bel_backend *backend)
 {
     remote *r = (remote *)backend;
     forget(r);
+    if (!r->gathered && bel_leave_requested()) r->leave_ns = -1; // told before it began
     bel_fault_point("master_gather");
     bel_remote_expect(r);
     bel_remote_let_go(r);

@@ -64,7 +64,8 @@ typedef struct remote {
     int refused;   // the last wish, where it cannot be met and that was said; else 0
     bool gathered; // members have been waited for once
     bool pause_sent, stop_at_sent;
-    int64_t leave_ns; // when this process was told to go; 0: it was not
+    int64_t leave_ns; // when this process was told to go; 0: it was not, -1: before it began
+    int64_t all_ns;   // since when all processes are told; 0: they are not
     int64_t stop_at;  // what was sent
     int64_t scale_ns; // when job.scale was last read for the number of workers that is wanted
 
@@ -147,6 +148,9 @@ bool bel_remote_is_elastic(const remote *r);
 // While it runs: lets those go that were told to, and are not needed for more than they have done;
 // asks for a pause for the others, and for this process; for a stop where all are told to go.
 void bel_remote_check_leaving(remote *r);
+// While members are waited for: true when that is to end, as the job is to stop, or, with
+// backend.all_leave or without, as this process is told to go.
+bool bel_remote_ends_early(void *remote);
 // Between generations, when all state is saved: lets the others go, too.
 void bel_remote_let_go(remote *r);
 // A worker that was told to go, where enough others remain: it has no part in the next assignment.

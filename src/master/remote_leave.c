@@ -7,17 +7,23 @@
 // Whoever asks for the end of a whole job may do it by telling all processes at once, and they do
 // not hear it at the same moment. So nobody goes before a notice has passed, while training goes
 // on; if by then all are told to go, the job stops. Under a supervisor, which would have said so,
-// the notice is short.
+// the notice is short. Whoever was told before it joined was started again in a place that it is to
+// leave: where the job can do without it, it is sent away, and else it works for as long as it is
+// left.
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/requests.h"
 #include "master/remote_inner.h"
 
+static int64_t notice_ns(const remote *r)
+{
+    const int64_t supervised_ns = 500000000, alone_ns = 5000000000;
+    return r->config.task->supervisor > 0 ? supervised_ns : alone_ns;
+}
+
 static bool is_due(const remote *r, int64_t leave_ns)
 {
-    const int64_t supervised_ns = 500000000, notice_ns = 5000000000;
-    int64_t notice = r->config.task->supervisor > 0 ? supervised_ns : notice_ns;
-    return leave_ns > 0 && bel_clock_ns() - leave_ns >= notice;
+    return leave_ns > 0 && bel_clock_ns() - leave_ns >= notice_ns(r);
 }
 
 static bool leaves(const remote *r, int member)
@@ -30,25 +36,39 @@ static bool leaves(const remote *r, int member)
 static bool is_told(const remote *r, const bel_member_view *m)
 {
     bool trainer = m->role == BEL_ROLE_WORKER && m->index == 0 && r->config.task->master_trains;
-    return trainer ? r->leave_ns > 0 : m->leave_ns > 0;
+    return trainer ? r->leave_ns != 0 : m->leave_ns != 0;
 }
 
-static bool all_are_told(const remote *r)
+static void note_own(remote *r)
 {
-    bool all = r->leave_ns > 0;
+    if (bel_leave_requested() && r->leave_ns == 0) r->leave_ns = bel_clock_ns();
+}
+
+// All that are here are told to go, and this process: then nobody goes alone. *out_due: it has
+// stayed so for as long as a notice is.
+static bool all_are_told(remote *r, bool *out_due)
+{
+    bool all = r->leave_ns != 0;
     for (int i = 0; i < bel_members_count(r->config.members); i++) {
         const bel_member_view *m = bel_members_get(r->config.members, i);
         all = all && (!m->here || m->vacant || is_told(r, m));
     }
+    if (!all) {
+        r->all_ns = 0;
+    } else if (r->all_ns == 0) {
+        r->all_ns = bel_clock_ns();
+    }
+    *out_due = is_due(r, r->all_ns);
     return all;
 }
 
 // Enough others: `min_workers` that nobody has told to go, where the job says how many that is.
 bool bel_remote_is_spared(const remote *r, int worker)
 {
+    const bel_member_view *own = bel_members_get(r->config.members, bel_remote_worker(r, worker));
     int least = r->config.task->min_workers, others = 0;
-    if (least == 0 || !bel_remote_is_elastic(r) || !leaves(r, bel_remote_worker(r, worker)))
-        return false;
+    bool goes = own->here && !own->vacant && (own->leave_ns < 0 || is_due(r, own->leave_ns));
+    if (least == 0 || !goes || !bel_remote_is_elastic(r)) return false;
     for (int w = 0; w < r->wanted; w++) {
         const bel_member_view *m = bel_members_get(r->config.members, bel_remote_worker(r, w));
         others += m->here && !m->vacant && m->leave_ns == 0;
@@ -78,28 +98,49 @@ void bel_remote_let_go(remote *r)
         if (leaves(r, i) && !is_spared(r, i)) let_go(r, i);
 }
 
-// Not while training ends, or pauses: then all that is needed is under way.
-void bel_remote_check_leaving(remote *r)
+bool bel_remote_ends_early(void *remote_)
 {
-    if (bel_leave_requested() && r->leave_ns == 0) r->leave_ns = bel_clock_ns();
-    bool ends = r->stop_sent || r->pause_sent || r->finishing || r->ended_workers > 0;
-    if (!r->started || bel_remote_is_broken(r) || ends) return;
-    bool pauses = is_due(r, r->leave_ns), due = pauses;
-    for (int i = 0; i < bel_members_count(r->config.members); i++)
-        due = due || leaves(r, i);
-    if (due && all_are_told(r)) {
-        bel_remote_ask_to_stop(r, "all processes were told to go");
-        return;
-    }
+    remote *r = remote_;
+    note_own(r);
+    bool all = all_are_told(r, &r->backend.all_leave);
+    return bel_stop_requested() || (all ? r->backend.all_leave : is_due(r, r->leave_ns));
+}
+
+// Members that can go at once do; true when others hold state.
+static bool let_some_go(remote *r)
+{
+    bool holds_state = false;
     for (int i = 0; i < bel_members_count(r->config.members); i++) {
         if (!leaves(r, i) || is_spared(r, i)) continue;
         if (bel_remote_shard_of(r, i) >= 0) {
-            pauses = true;
+            holds_state = true;
         } else {
             let_go(r, i);
         }
     }
-    if (!pauses) return;
+    return holds_state;
+}
+
+// Not while training ends, or pauses: then all that is needed is under way. Where a ledger leaves
+// the blocks to the workers a pause leaves out what they have not used: the master goes without one,
+// as training goes on meanwhile.
+void bel_remote_check_leaving(remote *r)
+{
+    bool ends = r->stop_sent || r->pause_sent || r->finishing || r->ended_workers > 0;
+    note_own(r);
+    if (!r->started || bel_remote_is_broken(r) || ends) return;
+    bool due;
+    if (all_are_told(r, &due)) {
+        if (due) bel_remote_ask_to_stop(r, "all processes were told to go");
+        return;
+    }
+    bool goes = is_due(r, r->leave_ns), pauses = let_some_go(r);
+    if (goes && bel_counting_has_ledger(&r->config.trainable->counting)) {
+        bel_remote_fail(r,
+                        BEL_ERR(BEL_CANCELLED, "the master has left the job, as it was told to"));
+        return;
+    }
+    if (!pauses && !goes) return;
     r->pause_sent = true;
     bel_log_write(BEL_LOG_DEBUG, "asking for a pause: state is saved for those that go");
     bel_remote_send_pause(r);

@@ -477,7 +477,8 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
 {
     bel_status *status = train(job, evals, eval_count);
     // Told to go before the end: members wait for the next master.
-    bool leaves = bel_leave_requested() && bel_status_code(status) == BEL_CANCELLED;
+    job->leaves = bel_leave_requested() && bel_status_code(status) == BEL_CANCELLED &&
+                  (job->backend == NULL || !job->backend->all_leave);
     bel_watchdog_stop(job->watchdog);
     bel_status *closing = bel_run_log_close(job->log);
     if (status == NULL) {
@@ -485,7 +486,7 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     } else {
         bel_status_ignore(closing); // the first error is reported
     }
-    if (leaves) {
+    if (job->leaves) {
         bel_log_event(BEL_LOG_DEBUG, "leaves", (long long)getpid(), "the master leaves");
     } else if (job->backend != NULL) {
         job->backend->ops->dismiss(job->backend, status);
@@ -493,7 +494,7 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
         bel_members_dismiss(job->members, bel_status_code(status), bel_status_message(status), 1);
     }
     if (job->backend != NULL) job->backend->ops->destroy(job->backend);
-    if (job->members != NULL && !leaves) {
+    if (job->members != NULL && !job->leaves) {
         bel_remote_unlisten(&job->estimator->config, job->members);
     }
     bel_members_destroy(job->members);
@@ -522,7 +523,7 @@ bel_status *bel_master_run(const bel_master_config *config, bel_result *out_resu
     const bel_run_config *settings = &config->estimator->config;
     BEL_TRY(bel_job_trace_start(settings->trace_file, settings->model_dir, config->task));
     bel_status *status = run_job(&job, config->evals, config->eval_count);
-    bel_job_trace_finish(settings->trace_file, settings->model_dir);
+    if (!job.leaves) bel_job_trace_finish(settings->trace_file, settings->model_dir);
     if (status == NULL && out_result != NULL) *out_result = job.result;
     return status;
 }

@@ -324,8 +324,8 @@ static bel_status *take_message(member *m, const Bel__Message *message)
     if (message->kind_case == BEL__MESSAGE__KIND_END) {
         const Bel__End *end = message->end;
         m->over = true;
-        m->leaves = m->told_leave && end->code == BEL_CANCELLED;
-        if (end->code != BEL_OK && !m->leaves)
+        m->leaves = end->leaves;
+        if (end->code != BEL_OK)
             m->end = BEL_ERR(BEL_CANCELLED, "the job has ended: %s", end->text);
     } else if (m->evaluates && message->kind_case == BEL__MESSAGE__KIND_FINISH) {
         m->evaluates = false;

@@ -90,6 +90,7 @@ static void send_join(member *m)
     join.settings = pointers;
     join.n_settings = count;
     join.clock = bel_clock_ns();
+    join.leaves = m->told_leave = bel_leave_requested() && m->program->master_over == NULL;
     bel_member_send(m, &join.base);
     bel_free(version);
     bel_free(address);
@@ -127,14 +128,15 @@ bel_status *bel_member_leave(member *m)
 }
 
 // Told to go, and no master is there whom it could tell. A shard's state is saved by the next
-// master, if that comes soon; others have nothing to lose.
+// master, if that comes soon, and one that has never met a master waits for it; others have nothing
+// to lose.
 static bool may_go_unheard(member *m)
 {
     const int64_t patience_ns = 15 * (int64_t)SECOND_NS;
     if (!bel_leave_requested()) return false;
     if (m->leave_ns == 0) m->leave_ns = bel_clock_ns();
-    bool holds_state = m->shard.here && m->generation > 0;
-    return !holds_state || bel_clock_ns() - m->leave_ns > patience_ns;
+    bool waits = m->generation > 0 ? m->shard.here : !m->answered;
+    return !waits || bel_clock_ns() - m->leave_ns > patience_ns;
 }
 
 // The end of all calls; takes `why`, NULL where no call was told a reason.
@@ -164,9 +166,10 @@ bel_status *bel_member_join(member *m)
     enum { RETRY_NS = 20000000 };
     int64_t deadline = bel_clock_ns() + (int64_t)(m->task->join_timeout_secs * 1e9);
     bel_status *why = NULL;
-    if (may_go_unheard(m)) return bel_member_leave(m);
     while (!call_master(m, deadline, &why)) {
-        bool gone = why == NULL || bel_status_code(why) == BEL_UNAVAILABLE;
+        // One that ends, and one that has just ended, may answer a call before its host does.
+        bel_code code = bel_status_code(why);
+        bool gone = why == NULL || code == BEL_UNAVAILABLE || code == BEL_CANCELLED;
         const atomic_bool *over = m->program->master_over;
         bool again = gone && bel_clock_ns() < deadline && !bel_stop_requested() &&
                      (over == NULL || !atomic_load(over));

@@ -29,13 +29,15 @@ static bel_status *accept_nothing(void *context, const char *path, bel_stream *s
     return BEL_ERR(BEL_UNIMPLEMENTED, "%s", path);
 }
 
-static bool go_on(void)
+static bool go_on(void *context)
 {
+    (void)context;
     return false;
 }
 
-static bool stop_now(void)
+static bool stop_now(void *context)
 {
+    (void)context;
     return true;
 }
 
@@ -118,7 +120,7 @@ static void call_all(fixture *f)
                                     good_join(BEL_ROLE_WORKER, 1)};
     for (int i = 0; i < PEERS; i++)
         call(f, &joins[i]);
-    BEL_ASSERT_OK(bel_members_gather(f->members, names, values, 2, go_on));
+    BEL_ASSERT_OK(bel_members_gather(f->members, names, values, 2, go_on, NULL));
 }
 
 static void test_gather(void **state)
@@ -141,7 +143,7 @@ static void refuse_with(Bel__Join join, bel_code code, const char *part)
 {
     fixture f = set_up(SOON_SECONDS);
     bel_mailbox *peer = call(&f, &join);
-    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on), code, part);
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on, NULL), code, part);
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
     while (!bel_mailbox_is_over(peer) && bel_clock_ns() < deadline)
         (void)bel_doorbell_wait(f.bell, bel_clock_ns() + 1000000);
@@ -200,7 +202,7 @@ static void test_late_folder(void **state)
     call(&f, &join);
     join.index = 1;
     call(&f, &join);
-    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on));
+    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on, NULL));
     join = good_join(BEL_ROLE_PS, 0);
     bel_mailbox_send(peer, 0, &join.base);
     bel_mailbox_send(peer, 0, BEL_TEST_KIND(Progress, progress, .step = 1));
@@ -223,7 +225,7 @@ static void test_another_folder(void **state)
         Bel__Join join = good_join(BEL_ROLE_WORKER, 1);
         join.token = old;
         call(&f, &join);
-        BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on),
+        BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on, NULL),
                          BEL_FAILED_PRECONDITION, "worker 1 on host-a does not see");
         tear_down(&f);
     }
@@ -237,7 +239,7 @@ static void test_twice(void **state)
     call(&f, &join);
     join.pid++;
     call(&f, &join);
-    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on),
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on, NULL),
                      BEL_FAILED_PRECONDITION, "it is there already");
     tear_down(&f);
 }
@@ -248,11 +250,11 @@ static void test_missing(void **state)
     fixture f = set_up(0.2);
     Bel__Join join = good_join(BEL_ROLE_WORKER, 0);
     call(&f, &join);
-    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on), BEL_DEADLINE_EXCEEDED,
-                     "no word from ps 0, worker 1");
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on, NULL),
+                     BEL_DEADLINE_EXCEEDED, "no word from ps 0, worker 1");
     tear_down(&f);
     f = set_up(SOON_SECONDS);
-    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, stop_now), BEL_CANCELLED,
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, stop_now, NULL), BEL_CANCELLED,
                      "stopped");
     tear_down(&f);
 }
@@ -401,7 +403,7 @@ static void test_late_word(void **state)
     const Bel__Join others[] = {good_join(BEL_ROLE_PS, 0), good_join(BEL_ROLE_WORKER, 1)};
     for (int i = 0; i < 2; i++)
         call(&f, &others[i]);
-    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on));
+    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on, NULL));
     int worker = bel_members_find(f.members, BEL_ROLE_WORKER, 0);
     assert_int_equal(bel_members_get(f.members, worker)->incarnation, 1);
     tear_down(&f);
@@ -493,13 +495,13 @@ static void test_never_came(void **state)
     const Bel__Join joins[] = {good_join(BEL_ROLE_PS, 0), good_join(BEL_ROLE_WORKER, 1)};
     for (int i = 0; i < 2; i++)
         call(&f, &joins[i]);
-    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on));
+    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on, NULL));
     assert_true(worker_of(&f, 0)->vacant && !worker_of(&f, 1)->vacant);
     tear_down(&f);
     f = set_up_elastic(0.3);
     call(&f, &joins[0]);
-    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on), BEL_DEADLINE_EXCEEDED,
-                     "no word from worker");
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on, NULL),
+                     BEL_DEADLINE_EXCEEDED, "no word from worker");
     tear_down(&f);
 }
 
