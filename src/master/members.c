@@ -281,8 +281,8 @@ static bool note(const bel_members *members, seat *s, Bel__Message *message)
     return true;
 }
 
-// While others are waited for nobody takes messages: what is noted here counts all the same, and the
-// rest is kept in its order.
+// While others are waited for nobody takes messages: what is noted here counts all the same, and
+// the rest is kept in its order.
 static void note_all(bel_members *members)
 {
     for (int i = 0; i < members->seat_count; i++) {

@@ -122,8 +122,8 @@ static bool let_some_go(remote *r)
 }
 
 // Not while training ends, or pauses: then all that is needed is under way. Where a ledger leaves
-// the blocks to the workers a pause leaves out what they have not used: the master goes without one,
-// as training goes on meanwhile.
+// the blocks to the workers a pause leaves out what they have not used: the master goes without
+// one, as training goes on meanwhile.
 void bel_remote_check_leaving(remote *r)
 {
     bool ends = r->stop_sent || r->pause_sent || r->finishing || r->ended_workers > 0;
