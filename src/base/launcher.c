@@ -26,7 +26,7 @@ typedef struct launcher {
     bel_status *(*address)(bel_launch *out); // NULL: it does not say where rank 0 is
 } launcher;
 
-static bel_status *read_number(const char *name, int low, int high, int *out)
+bel_status *bel_launch_number(const char *name, int low, int high, int *out)
 {
     const char *text = getenv(name);
     int64_t value;
@@ -58,10 +58,11 @@ static int tasks_of_node(const char *list, int node, int most)
 
 static bel_status *read_local_size(const char *name, int size, int *out)
 {
-    if (strcmp(name, "SLURM_STEP_TASKS_PER_NODE") != 0) return read_number(name, 1, size, out);
+    if (strcmp(name, "SLURM_STEP_TASKS_PER_NODE") != 0)
+        return bel_launch_number(name, 1, size, out);
     const char *text = getenv(name);
     int node = 0;
-    BEL_TRY(read_number("SLURM_NODEID", 0, INT_MAX, &node));
+    BEL_TRY(bel_launch_number("SLURM_NODEID", 0, INT_MAX, &node));
     *out = text == NULL ? -1 : tasks_of_node(text, node, size);
     if (*out > 0 && *out <= size) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -71,13 +72,13 @@ static bel_status *read_local_size(const char *name, int size, int *out)
 
 static bel_status *read_place(const launcher *l, int most, bel_launch *out)
 {
-    BEL_TRY(read_number(l->size, 1, most, &out->size));
-    BEL_TRY(read_number(l->rank, 0, out->size - 1, &out->rank));
+    BEL_TRY(bel_launch_number(l->size, 1, most, &out->size));
+    BEL_TRY(bel_launch_number(l->rank, 0, out->size - 1, &out->rank));
     out->local_rank = out->rank;
     out->local_size = out->size;
     if (getenv(l->local_rank) == NULL && getenv(l->local_size) == NULL) return NULL;
     BEL_TRY(read_local_size(l->local_size, out->size, &out->local_size));
-    return read_number(l->local_rank, 0, out->local_size - 1, &out->local_rank);
+    return bel_launch_number(l->local_rank, 0, out->local_size - 1, &out->local_rank);
 }
 
 // Where a launcher has no word for a job, ranks of one host know it by the process that has started
@@ -141,7 +142,7 @@ static bel_status *read_torchrun_address(bel_launch *out)
     const char *host = getenv("MASTER_ADDR");
     int port = 0;
     if (host == NULL) return NULL;
-    BEL_TRY(read_number("MASTER_PORT", 1, 65534, &port));
+    BEL_TRY(bel_launch_number("MASTER_PORT", 1, 65534, &port));
     return set_address("MASTER_ADDR", host, strlen(host), port + 1, out);
 }
 

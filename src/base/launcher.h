@@ -24,6 +24,9 @@ typedef struct bel_launch {
 // rank or no address, named.
 bel_status *bel_launch_find(int most, bel_launch *out_launch) BEL_MUST_USE;
 
+// A variable that a launcher sets. INVALID_ARGUMENT: it is not set, or not within these bounds.
+bel_status *bel_launch_number(const char *name, int low, int high, int *out) BEL_MUST_USE;
+
 // The ranks of this process's launcher call each other by themselves (belfry/ddl.h), so no job is
 // to be made of them.
 void bel_launch_claim(void);

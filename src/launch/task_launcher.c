@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "base/linux_host.h"
-#include "base/number.h"
 #include "launch/sockets.h"
 
 enum { MOST_RANKS = 1024 }; // workers of a job, as in cluster files
@@ -57,20 +56,6 @@ static bel_status *be_rank(const bel_launch *launch, bool chief_trains, bel_task
 
 // --- ps-lite -------------------------------------------------------------------------------------
 
-static bel_status *read_number(const char *name, int low, int high, int *out)
-{
-    const char *text = getenv(name);
-    int64_t value;
-    if (text != NULL && bel_parse_i64(text, strlen(text), &value) && value >= low &&
-        value <= high) {
-        *out = (int)value;
-        return NULL;
-    }
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "environment variable %s: expected a whole number from %d to %d, got %s", name,
-                   low, high, text == NULL ? "nothing" : text);
-}
-
 static bel_status *read_dmlc_role(bel_task *task)
 {
     static const char *const names[] = {"scheduler", "worker", "server"};
@@ -92,10 +77,10 @@ static bel_status *read_dmlc_index(bel_task *task)
     bool worker = task->role == BEL_ROLE_WORKER;
     const char *own = worker ? "DMLC_WORKER_ID" : "DMLC_SERVER_ID";
     int count = worker ? task->worker_count : task->ps_count;
-    if (getenv(own) != NULL) return read_number(own, 0, count - 1, &task->index);
+    if (getenv(own) != NULL) return bel_launch_number(own, 0, count - 1, &task->index);
     if (getenv("DMLC_TASK_ID") != NULL) {
         int first = worker ? 0 : task->worker_count; // dmlc_tracker counts servers behind workers
-        BEL_TRY(read_number("DMLC_TASK_ID", first, first + count - 1, &task->index));
+        BEL_TRY(bel_launch_number("DMLC_TASK_ID", first, first + count - 1, &task->index));
         task->index -= first;
         return NULL;
     }
@@ -114,9 +99,9 @@ static bel_status *be_dmlc(bel_task *task)
     int port = 0;
     const char *host = getenv("DMLC_PS_ROOT_URI"), *own = getenv("DMLC_NODE_HOST");
     BEL_TRY(read_dmlc_role(task));
-    BEL_TRY(read_number("DMLC_NUM_WORKER", 1, MOST_RANKS, &task->worker_count));
-    BEL_TRY(read_number("DMLC_NUM_SERVER", 0, MOST_RANKS, &task->ps_count));
-    BEL_TRY(read_number("DMLC_PS_ROOT_PORT", 1, UINT16_MAX, &port));
+    BEL_TRY(bel_launch_number("DMLC_NUM_WORKER", 1, MOST_RANKS, &task->worker_count));
+    BEL_TRY(bel_launch_number("DMLC_NUM_SERVER", 0, MOST_RANKS, &task->ps_count));
+    BEL_TRY(bel_launch_number("DMLC_PS_ROOT_PORT", 1, UINT16_MAX, &port));
     if (host == NULL || host[0] == '\0') {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "environment variable DMLC_PS_ROOT_URI: expected the "
                                              "host of the scheduler, got nothing");

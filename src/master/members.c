@@ -241,7 +241,7 @@ int bel_members_find(const bel_members *members, bel_role role, int index)
     return -1;
 }
 
-// --- What is noted here ---------------------------------------------------------------------------
+// --- What is noted here -------------------------------------------------------------------------
 
 // The list becomes the seat's.
 static void take_numbers(seat *s, double **numbers, size_t *count)

@@ -29,18 +29,6 @@ submit() { # NAME [flags of the submission]
         "${settings[@]}"
 }
 log() { cat "$XDG_STATE_HOME/belfry/jobs/$1/logs/supervisor.log"; }
-step() { # NAME: the newest that its record knows
-    sed -n 's/.*"step": *\([0-9]*\).*/\1/p' "$XDG_STATE_HOME/belfry/jobs/$1/status.json" | head -n 1
-}
-reaches() { # NAME STEP
-    local now
-    for _ in $(seq 600); do
-        now=$(step "$1")
-        [ "${now:-0}" -ge "$2" ] && return 0
-        sleep 0.05
-    done
-    return 1
-}
 ended() { # NAME
     for _ in $(seq 1200); do
         on0 jobs describe "$1" >out.txt 2>err.txt
@@ -79,7 +67,7 @@ trouble() { # NAME COMMAND…: the job ends with the same bits
     local name=$1
     shift
     run_ok submit "$name"
-    check "$name: it trains" reaches "$name" 200
+    check "$name: it trains" job_reaches "$name" 200
     "$@"
     check "$name: it ends" ended "$name"
     check "$name: well" grep -q '^state SUCCEEDED' out.txt
@@ -118,7 +106,39 @@ if link add h1 netem delay 20ms 5ms loss 1% 2>/dev/null; then
     trouble bad-link true
     link del h1
 else
-    echo "delay and loss are left out: this kernel has no netem"
+    echo "delay is left out: this kernel has no netem"
+fi
+lossy() { # HOST PERCENT: of the packets that reach it
+    "$net/on" "$1" nft add table inet loss
+    "$net/on" "$1" nft add chain inet loss in '{ type filter hook input priority 0; }'
+    "$net/on" "$1" nft add rule inet loss in numgen random mod 100 "<" "$2" drop
+}
+if lossy h2 3 2>why.txt; then
+    trouble loss true
+    "$net/on" h2 nft delete table inet loss
+else
+    echo "loss is left out: $(head -n 1 why.txt)"
+fi
+# Clocks that are hours apart: nothing but what is shown goes by them
+faketime=$(find /usr/lib -name libfaketime.so.1 | head -n 1)
+if [ -n "$faketime" ]; then
+    cat >skewing-ssh <<SH
+#!/usr/bin/env bash
+last=\${*: -1} by=
+case " \$* " in
+*" h2 "*) by=+7200 ;;
+*" h3 "*) by=-86400 ;;
+esac
+[ -z "\$by" ] || last="export LD_PRELOAD=$faketime FAKETIME=\$by FAKETIME_DONT_FAKE_MONOTONIC=1; \$last"
+exec $net/ssh "\${@:1:\$# - 1}" "\$last"
+SH
+    chmod +x skewing-ssh
+    BELFRY_SSH=$work/skewing-ssh trouble skewed kill_one ps 1 h2
+    seen=$(tr '\0' '\n' <"/proc/$$/environ" | grep -c FAKETIME || true)
+    check "this test has the right time" test "$seen" -eq 0
+    check "a log has the time of its host" test "$(sed -n 's/^{"time":\([0-9]*\).*/\1/p' "$XDG_STATE_HOME/belfry/jobs/skewed/logs/worker-2.0.log" | head -n 1)" -lt "$(($(date +%s) - 80000))"
+else
+    echo "clocks that are apart are left out: there is no libfaketime (Debian: faketime)"
 fi
 
 # --- Hosts that do not see the model's folder, and have their data in other places
@@ -136,7 +156,7 @@ apart() { # NAME COMMAND…
     local name=$1
     shift
     run_ok submit "$name" --job_dir "apart/$name"
-    check "$name: it trains" reaches "$name" 200
+    check "$name: it trains" job_reaches "$name" 200
     "$@"
     check "$name: it ends" ended "$name"
     check "$name: well" grep -q '^state SUCCEEDED' out.txt
@@ -166,7 +186,7 @@ mv shared.yaml hosts.yaml
 # --- The end of a job that is asked for, and one whose host cannot be reached
 settings=(--train_steps 1000000 --save_checkpoints_steps 100000)
 run_ok submit cancelled
-check "it trains" reaches cancelled 100
+check "it trains" job_reaches cancelled 100
 run_ok on0 jobs cancel cancelled
 check "it ends" ended cancelled
 check "as asked" grep -q '^state CANCELLED' out.txt

@@ -164,9 +164,9 @@ run_fails 2 '--num_workers is for one process, and the environment' env RANK=0 W
     "${alone[@]}" --num_workers 2
 psl=(env DMLC_ROLE=worker DMLC_NUM_WORKER=2 DMLC_NUM_SERVER=1 DMLC_PS_ROOT_URI=a DMLC_PS_ROOT_PORT=9)
 run_fails 2 'DMLC_WORKER_ID: expected which of the 2 workers this is' "${psl[@]}" "${alone[@]}"
-run_fails 2 'DMLC_WORKER_ID: expected a whole number from 0 to 1, got 2' "${psl[@]}" DMLC_WORKER_ID=2 "${alone[@]}"
+run_fails 2 'DMLC_WORKER_ID: expected from 0 to 1, got 2' "${psl[@]}" DMLC_WORKER_ID=2 "${alone[@]}"
 run_fails 2 'DMLC_ROLE: expected scheduler, worker or server, got boss' "${psl[@]}" DMLC_ROLE=boss "${alone[@]}"
-run_fails 2 'DMLC_NUM_WORKER: expected a whole number from 1 to 1024, got 0' \
+run_fails 2 'DMLC_NUM_WORKER: expected from 1 to 1024, got 0' \
     "${psl[@]}" DMLC_NUM_WORKER=0 "${alone[@]}"
 run_fails 2 '"cluster" must be with a worker at least, as the chief does not train' \
     env TF_CONFIG='{"cluster":{"chief":["a:1"]},"task":{"type":"chief","index":0}}' "${alone[@]}" --no_chief_trains

@@ -126,6 +126,19 @@ nothing_left() { # waits a moment for processes that are ending
     return 1
 }
 
+# Of a submitted job, by its record.
+job_folder() { echo "$XDG_STATE_HOME/belfry/jobs/$1"; } # NAME
+job_step() { sed -n 's/.*"step": *\([0-9]*\).*/\1/p' "$(job_folder "$1")/status.json" | head -n 1; }
+job_reaches() { # NAME STEP: within a minute
+    local now
+    for _ in $(seq 1200); do
+        now=$(job_step "$1")
+        [ "${now:-0}" -ge "$2" ] && return 0
+        sleep 0.05
+    done
+    return 1
+}
+
 finish() {
     echo "$checks checks, $failures failed"
     [ "$failures" -eq 0 ]

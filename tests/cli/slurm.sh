@@ -27,17 +27,6 @@ submit() { # NAME [flags of the submission]
     belfry jobs submit training "$name" --config slurm.yaml --engine slurm --job_dir "$name" "$@" -- "${digits[@]}" \
         "${settings[@]}"
 }
-folder() { echo "$XDG_STATE_HOME/belfry/jobs/$1"; }
-step() { sed -n 's/.*"step": *\([0-9]*\).*/\1/p' "$(folder "$1")/status.json" | head -n 1; }
-reaches() { # NAME STEP
-    local now
-    for _ in $(seq 1200); do
-        now=$(step "$1")
-        [ "${now:-0}" -ge "$2" ] && return 0
-        sleep 0.05
-    done
-    return 1
-}
 becomes() { # NAME STATE
     for _ in $(seq 1200); do
         belfry jobs describe "$1" >out.txt 2>err.txt
@@ -54,7 +43,7 @@ check "master and servers are of one" grep -q '^#SBATCH --ntasks=3 --cpus-per-ta
 check "with what its machine has" grep -q '^#SBATCH --ntasks=3 --cpus-per-task=1 --mem-per-cpu=200M --gpus-per-task=1$' out.txt
 check "and what Slurm is told" \
     grep -q '^#SBATCH --requeue --partition=debug --time=10 --comment=test$' out.txt
-check "nothing was submitted" test ! -e "$(folder dry)"
+check "nothing was submitted" test ! -e "$(job_folder dry)"
 run_ok train alone "${settings[@]}" --num_workers 3
 alone=$(digest alone)
 run_ok submit whole --wait
@@ -90,15 +79,15 @@ victim() { # NAME: a worker's process
     done
 }
 run_ok submit killed
-check "it trains" reaches killed 300
+check "it trains" job_reaches killed 300
 kill -9 "$(victim killed)"
 check "it ends well" becomes killed SUCCEEDED
 equal "digest after a kill" "$(digest killed)" "$long"
-cp "$(folder killed)/logs/supervisor.log" err.txt
+cp "$(job_folder killed)/logs/supervisor.log" err.txt
 check "who died is named" grep -q 'worker 1 (pid [0-9]* on .*) was killed by signal 9 (Killed) after step' err.txt
 run_ok submit stopped
 run_ok submit waits --worker_count 5 # there is no room for both
-check "it trains" reaches stopped 300
+check "it trains" job_reaches stopped 300
 check "the other one waits, and says so" becomes waits QUEUED
 check "for what Slurm says" grep -q '^message Slurm.s job [0-9]*: PENDING ' out.txt
 run_fails 2 'has room for the 3 workers with which it was submitted, got 4' \
@@ -115,7 +104,7 @@ equal "digest after the rest" "$(digest stopped)" "$long"
 # --- A node is lost, or the job is to begin anew: Slurm starts it again, and it goes on from a checkpoint
 begins_again() { # NAME: Slurm waits two minutes for that, unless it is told
     local number
-    number=$(cat "$(folder "$1")/engine_id")
+    number=$(cat "$(job_folder "$1")/engine_id")
     for _ in $(seq 1200); do
         scontrol release "$number" >/dev/null 2>&1 || true # too soon for its nodes, it was held
         scontrol update JobId="$number" StartTime=now >/dev/null 2>&1 || true
@@ -126,8 +115,8 @@ begins_again() { # NAME: Slurm waits two minutes for that, unless it is told
     return 1
 }
 run_ok submit lost
-check "it trains" reaches lost 700
-lost=$(squeue --noheader --job "$(cat "$(folder lost)/engine_id")" --format=%N)
+check "it trains" job_reaches lost 700
+lost=$(squeue --noheader --job "$(cat "$(job_folder lost)/engine_id")" --format=%N)
 lost=$(scontrol show hostnames "$lost" | tail -n 1)
 run_ok scontrol update "NodeName=$lost" State=DOWN Reason=test
 check "Slurm starts it again elsewhere" begins_again lost
@@ -135,10 +124,10 @@ check "it ends well" becomes lost SUCCEEDED
 equal "digest after the loss of a node" "$(digest lost)" "$long"
 scontrol update "NodeName=$lost" State=RESUME 2>/dev/null || true # it may be back by itself
 run_ok submit requeued
-check "it trains" reaches requeued 700
-run_ok scontrol requeue "$(cat "$(folder requeued)/engine_id")"
+check "it trains" job_reaches requeued 700
+run_ok scontrol requeue "$(cat "$(job_folder requeued)/engine_id")"
 check "Slurm starts it again" begins_again requeued
 check "it ends well" becomes requeued SUCCEEDED
 equal "digest of a job that was started again" "$(digest requeued)" "$long"
-check "it went on from a checkpoint" grep -q 'resuming from' "$(folder requeued)/logs/supervisor.log"
+check "it went on from a checkpoint" grep -q 'resuming from' "$(job_folder requeued)/logs/supervisor.log"
 finish
