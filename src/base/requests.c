@@ -6,7 +6,7 @@
 
 #include "belfry/estimator.h"
 
-static atomic_bool stop, leave, may_leave;
+static atomic_bool stop, leave, may_leave, stood;
 _Static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "a signal handler must not take a lock");
 
 void bel_request_stop(void)
@@ -22,11 +22,13 @@ void bel_request_leave(void)
 void bel_requests_begin(bool can_leave)
 {
     atomic_store(&may_leave, can_leave);
+    atomic_store(&stood, atomic_load(&leave));
 }
 
 void bel_requests_end(void)
 {
     atomic_store(&may_leave, false);
+    atomic_store(&stood, false);
     atomic_store(&leave, false);
     atomic_store(&stop, false);
 }
@@ -39,6 +41,11 @@ bool bel_stop_requested(void)
 bool bel_leave_requested(void)
 {
     return atomic_load(&leave) && !bel_stop_requested();
+}
+
+bool bel_leave_stood(void)
+{
+    return bel_leave_requested() && atomic_load(&stood);
 }
 
 bool bel_end_requested(void)

@@ -6,6 +6,11 @@
 
 #include <stdbool.h>
 
+// How processes hear that their machine is to go (driver/notice.h).
+#define BEL_NOTICE_FILE_VARIABLE "BELFRY_NOTICE_FILE"
+#define BEL_NOTICE_COMMAND_VARIABLE "BELFRY_NOTICE_COMMAND"
+enum { BEL_NOTICE_FILE_SECS = 1, BEL_NOTICE_COMMAND_SECS = 5 }; // how often it is looked for
+
 // A job begins. `may_leave`: it can go on without this process, and gets another one in its place;
 // where it does not, a request to leave asks for a stop.
 void bel_requests_begin(bool may_leave);
@@ -15,6 +20,7 @@ void bel_requests_end(void);
 
 bool bel_stop_requested(void);
 bool bel_leave_requested(void); // and the job is not asked to stop
+bool bel_leave_stood(void);     // the same, and it was so before the job began
 bool bel_end_requested(void);   // either of them: whoever has nothing to save yet goes at once
 
 #endif

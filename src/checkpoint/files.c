@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/shard.h"
@@ -88,7 +89,8 @@ void bel_ckpt_shard_file(const bel_ckpt_shard *shard, int64_t *out_size, uint32_
     *out_crc32c = shard->file_crc32c;
 }
 
-static bel_status *tidy(const char *folder, int64_t step)
+// What cannot be removed costs room and harms nothing: a file counts by what is in it.
+static void tidy(const char *folder, int64_t step)
 {
     int64_t *steps = NULL;
     size_t count = 0;
@@ -102,14 +104,15 @@ static bel_status *tidy(const char *folder, int64_t step)
         status = bel_dir_remove(path);
         bel_free(path);
     }
+    if (status != NULL) bel_log_write(BEL_LOG_WARN, "%s", bel_status_message(status));
+    bel_status_ignore(status); // said
     bel_free(steps);
-    return status;
 }
 
 bel_status *bel_ckpt_make_folder(const char *folder, int64_t step, char **out_path)
 {
     BEL_TRY(bel_dir_create(folder));
-    BEL_TRY(tidy(folder, step));
+    tidy(folder, step);
     *out_path = bel_ckpt_folder_path(folder, step);
     bel_status *status = bel_dir_create(*out_path);
     if (status == NULL) return NULL;

@@ -129,8 +129,12 @@ static bel_status *open_files(bel_ckpt_reader *reader)
     for (int i = 0; i < manifest->file_count; i++)
         BEL_TRY(open_file(reader, &manifest->files[i], &reader->files[i]));
     for (int i = 0; i < manifest->file_count; i++) {
-        if (reader->files[i].missing) continue;
-        BEL_TRY(check_file(reader, &manifest->files[i], &reader->files[i]));
+        bel_reader_file *file = &reader->files[i];
+        if (file->missing) continue;
+        bel_status *status = check_file(reader, &manifest->files[i], file);
+        file->missing = reader->part && bel_status_code(status) == BEL_DATA_LOSS; // of another run
+        if (!file->missing) BEL_TRY(status);
+        if (file->missing) bel_status_destroy(status);
     }
     return locate_pieces(reader);
 }

@@ -5,19 +5,20 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/linux_process.h"
 #include "base/log.h"
+#include "base/requests.h"
 #include "base/thread.h"
 
-enum { SECOND_NS = 1000000000, LOOK_SECS = 1, COMMAND_SECS = 5 };
+enum { SECOND_NS = 1000000000, COMMAND_SECS = BEL_NOTICE_COMMAND_SECS };
 
 struct bel_notice {
     const char *file, *command; // NULL: none
+    void (*tell)(void);
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -86,14 +87,15 @@ static bool look(bel_notice *n, bool at_command)
     if (from == NULL && at_command && n->command != NULL && run_command(n)) from = n->command;
     if (from == NULL) return false;
     bel_log_write(BEL_LOG_WARN, "notice that this machine is to go (%s)", from);
-    kill(getpid(), SIGTERM);
+    n->tell();
     return true;
 }
 
 static void *watch(void *argument)
 {
     bel_notice *n = argument;
-    for (int secs = LOOK_SECS; !is_over(n, LOOK_SECS); secs += LOOK_SECS)
+    const int period = BEL_NOTICE_FILE_SECS;
+    for (int secs = period; !is_over(n, period); secs += period)
         if (look(n, secs % COMMAND_SECS == 0)) break;
     return NULL;
 }
@@ -111,14 +113,16 @@ static void destroy(bel_notice *n)
     bel_free(n);
 }
 
-bel_status *bel_notice_begin(bel_notice **out_notice)
+bel_status *bel_notice_begin(void (*told)(void), bel_notice **out_notice)
 {
-    const char *file = setting("BELFRY_NOTICE_FILE"), *command = setting("BELFRY_NOTICE_COMMAND");
+    const char *file = setting(BEL_NOTICE_FILE_VARIABLE);
+    const char *command = setting(BEL_NOTICE_COMMAND_VARIABLE);
     *out_notice = NULL;
     if (file == NULL && command == NULL) return NULL;
     bel_notice *n = bel_xcalloc(1, sizeof *n);
     n->file = file;
     n->command = command;
+    n->tell = told;
     pthread_mutex_init(&n->mutex, NULL);
     bel_cond_init(&n->cond);
     if (look(n, true)) {

@@ -25,7 +25,7 @@
 #include "estimator/estimator_inner.h"
 #include "launch/task.h"
 
-static volatile sig_atomic_t caught, repeats_count;
+static volatile sig_atomic_t caught, repeats_count, noticed;
 
 static void on_signal(int number)
 {
@@ -36,6 +36,19 @@ static void on_signal(int number)
         bel_request_leave();
     }
     if (caught == 0) caught = number == SIGHUP ? SIGTERM : number;
+}
+
+// Not the first of two signals: the one that ends the machine's processes is still to come.
+static void on_notice(void)
+{
+    noticed = 1;
+    bel_request_leave();
+}
+
+// What this process was asked to end by; 0: nothing.
+static int end_signal(void)
+{
+    return caught != 0 ? caught : noticed ? SIGTERM : 0;
 }
 
 static void take_signals(bool has_supervisor)
@@ -81,11 +94,12 @@ static bel_status *find_place(const bel_estimator *estimator, place *out_place)
 static int end_with(bel_status *status, bool member)
 {
     bel_code code = bel_status_code(status);
-    bool cancelled = code == BEL_CANCELLED && (member || caught > 0);
-    bool alone = code == BEL_UNAVAILABLE && member && caught > 0; // the master has ended before
+    int asked = end_signal();
+    bool cancelled = code == BEL_CANCELLED && (member || asked > 0);
+    bool alone = code == BEL_UNAVAILABLE && member && asked > 0; // the master has ended before
     if (!cancelled && !alone) return bel_status_report(status);
     bel_log_write(member ? BEL_LOG_INFO : BEL_LOG_WARN, "%s", bel_status_message(status));
-    int exit_code = caught > 0 ? 128 + caught : bel_status_exit_code(status);
+    int exit_code = asked > 0 ? 128 + asked : bel_status_exit_code(status);
     bel_status_destroy(status);
     return exit_code;
 }
@@ -111,7 +125,7 @@ int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel
     watch_for_crashes();
     bel_result result = {0};
     bel_notice *notice;
-    status = bel_notice_begin(&notice);
+    status = bel_notice_begin(on_notice, &notice);
     if (status != NULL) return bel_status_report(status);
     status = bel_train_and_evaluate(estimator, train, evals, eval_count, &result);
     bel_notice_end(notice);
@@ -123,5 +137,6 @@ int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel
                   "stopped by %s at step %lld; the checkpoint is in %s: run the same command again "
                   "to go on",
                   caught_name(), (long long)result.global_step, estimator->config.model_dir);
-    return 128 + (caught > 0 ? caught : SIGTERM); // without a signal of its own a member was asked
+    return 128 + (end_signal() > 0 ? end_signal()
+                                   : SIGTERM); // without a signal of its own a member was asked
 }

@@ -86,12 +86,16 @@ static bool has_stopped(const bel_supervisor *s, const bel_child *child)
            !child->leaves;
 }
 
+enum { SHORT_NS = 1000000000 }; // a life
+
 // Was told to go, and went when the job could do without it: that is no death. One that had only
 // just begun, and has no handlers yet, goes by the signal itself.
-static bool has_left(const bel_child *child)
+static bool has_left(const bel_supervisor *s, const bel_child *child)
 {
     int signal = child->end.signal;
-    return signal == 0 ? child->leaves : signal == SIGTERM || signal == SIGHUP;
+    bool early = bel_clock_ns() - child->started_ns < SHORT_NS;
+    bool told = signal == 0 ? child->leaves : early && (signal == SIGTERM || signal == SIGHUP);
+    return told && s->config->plan->cluster->restarts > 0;
 }
 
 // The job has ended well, and this one ended so late that nothing depends on it: it was asked to
@@ -133,7 +137,7 @@ static bool is_missed(const bel_supervisor *s, const bel_child *child)
     // One that was just started again may be killed by the signal that asks all to stop.
     bool stopped =
         has_stopped(s, child) && (child->end.signal == 0 || child->task->incarnation == 0);
-    return was_killed(child) && !stopped && !child->let_go && goes_on(s);
+    return (was_killed(child) || has_left(s, child)) && !stopped && !child->let_go && goes_on(s);
 }
 
 enum { MOST_SAME_CRASHES = 3 };
@@ -153,8 +157,8 @@ static void count_crash(bel_child *child)
 static bool may_restart(const bel_supervisor *s, const bel_child *child)
 {
     if (!is_missed(s, child)) return false;
-    return has_left(child) || (child->same_crashes < MOST_SAME_CRASHES &&
-                               child->restarts < s->config->plan->cluster->restarts);
+    return has_left(s, child) || (child->same_crashes < MOST_SAME_CRASHES &&
+                                  child->restarts < s->config->plan->cluster->restarts);
 }
 
 // A worker that the master has told to end, by a wish that has changed since; or else the job ends
@@ -222,13 +226,15 @@ static int suspicion(const bel_child *child)
 // At once; from the second short life in a row on after a pause that doubles, from 0.1 to 6.4 s.
 static void plan_restart(bel_supervisor *s, bel_child *child)
 {
-    enum { SHORT_NS = 1000000000, PAUSE_NS = 100000000, MOST_DOUBLINGS = 6 };
-    int64_t now = bel_clock_ns();
-    child->short_lives = now - child->started_ns < SHORT_NS ? child->short_lives + 1 : 0;
+    enum { PAUSE_NS = 100000000, MOST_DOUBLINGS = 6, LEAVING = 30 };
+    // One that leaves where it is told to each time may need long to begin.
+    int64_t now = bel_clock_ns(),
+            brief = has_left(s, child) ? LEAVING * (int64_t)SHORT_NS : SHORT_NS;
+    child->short_lives = now - child->started_ns < brief ? child->short_lives + 1 : 0;
     int doublings =
         child->short_lives - 2 < MOST_DOUBLINGS ? child->short_lives - 2 : MOST_DOUBLINGS;
     child->restart_ns = doublings < 0 ? now : now + ((int64_t)PAUSE_NS << doublings);
-    if (has_left(child)) {
+    if (has_left(s, child)) {
         bel_log_write(BEL_LOG_INFO, "%s has left, as it was told to: it is started again",
                       child->name);
         return;

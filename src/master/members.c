@@ -97,9 +97,9 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     BEL_TRY(bel_join_check(&members->rules, join, taken != NULL ? &taken->member : NULL,
                            taken != NULL && taken->mailbox != NULL, out_blind));
     seat *s = &members->seats[member];
-    bool planned = s->member.vacant || s->let_go; // here again, as it is wanted again
-    members->losses += s->mailbox != NULL;        // and back before anybody noticed
-    bel_mailbox_close(s->mailbox, 0);             // of its last connection, or of its predecessor
+    bool planned = s->member.vacant || s->let_go;      // here again, as it is wanted again
+    members->losses += s->mailbox != NULL && !planned; // back before anybody noticed
+    bel_mailbox_close(s->mailbox, 0); // of its last connection, or of its predecessor
     s->mailbox = mailbox;
     s->came_back = true;
     s->member.here = true;
@@ -109,10 +109,11 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     s->member.blind = *out_blind;
     if (s->member.blind) {
         char text[32];
-        bel_log_write(
-            BEL_LOG_INFO, "%s on %s does not see the model folder%s", name_of(&s->member, text),
-            join->host,
-            s->member.role == BEL_ROLE_PS ? ": its checkpoints come and go by this process" : "");
+        bel_log_write(BEL_LOG_INFO, "%s on %s does not see the model folder%s",
+                      name_of(&s->member, text), join->host,
+                      s->member.role == BEL_ROLE_PS || members->config.counts[BEL_ROLE_PS] == 0
+                          ? ": its checkpoints come and go by this process"
+                          : "");
     }
     members->restarts +=
         s->member.pid != 0 && !planned && join->incarnation > s->member.incarnation;

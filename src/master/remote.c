@@ -190,6 +190,7 @@ static bel_status *begin_generation(remote *r)
 static void forget(remote *r)
 {
     bel_remote_close_lanes(r);
+    r->backend.leaves = false;
     r->backend.lost = r->backend.paused = r->over = r->finishing = r->pause_sent = false;
     r->state = (bel_control_state){.loss = NAN, .step = r->state.step};
     r->ended_workers = 0;
@@ -210,7 +211,7 @@ static bel_status *gather(bel_backend *backend)
 {
     remote *r = (remote *)backend;
     forget(r);
-    if (!r->gathered && bel_leave_requested()) r->leave_ns = -1; // told before it began
+    if (bel_leave_stood()) r->leave_ns = -1;
     bel_fault_point("master_gather");
     bel_remote_expect(r);
     bel_remote_let_go(r);
@@ -491,6 +492,7 @@ static void destroy(bel_backend *backend)
     bel_free(r->snapshots);
     bel_free(r->lanes);
     bel_free(r->pulls);
+    bel_free(r->saves_apart);
     bel_free(r->shard_members);
     pthread_mutex_destroy(&r->ask_mutex);
     bel_free(r->checkpoint);
@@ -543,6 +545,8 @@ bel_status *bel_remote_create(const bel_remote_config *config, bel_backend **out
     r->snapshots = bel_xcalloc(shards, sizeof *r->snapshots);
     r->lanes = bel_xcalloc(shards, sizeof *r->lanes);
     r->pulls = bel_xcalloc(shards, sizeof(bel_fetch *));
+    r->saves_apart = bel_xcalloc(shards, sizeof *r->saves_apart);
+    r->notice_ns = bel_remote_notice_ns(config->task);
     r->shard_members = bel_xcalloc(shards, sizeof *r->shard_members);
     bel_role role = config->task->ps_count > 0 ? BEL_ROLE_PS : BEL_ROLE_WORKER;
     for (int k = 0; k < r->backend.shard_count; k++)

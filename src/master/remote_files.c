@@ -84,7 +84,10 @@ void bel_remote_take_piece(remote *r, int member, const Bel__Piece *piece)
 
 void bel_remote_answer_fetch(remote *r, int member, Bel__Fetch *request)
 {
+    const bel_member_view *m = bel_members_get(r->config.members, member);
     Bel__Piece piece;
+    if (!m->blind || bel_remote_shard_of(r, member) < 0) return; // it reads them itself, or none
+    r->progress_ns = bel_clock_ns();
     bel_fetch_answer(r->config.trainable->estimator->config.model_dir, request, &piece);
     bel_members_send(r->config.members, member, r->backend.generation, &piece.base);
     bel_fetch_free_answer(&piece);

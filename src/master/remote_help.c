@@ -69,7 +69,7 @@ static bool is_here(const bel_remote_help *h, int worker)
     const remote *r = h->r;
     if (worker == 0 && r->config.task->master_trains) return false;
     const bel_member_view *m = bel_members_get(r->config.members, bel_remote_worker(r, worker));
-    return m->here && !m->vacant && m->generation == r->backend.generation;
+    return m->here && !m->vacant && !m->blind && m->generation == r->backend.generation;
 }
 
 static bool give(void *context, int64_t first, int64_t count)

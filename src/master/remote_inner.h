@@ -64,10 +64,11 @@ typedef struct remote {
     int refused;   // the last wish, where it cannot be met and that was said; else 0
     bool gathered; // members have been waited for once
     bool pause_sent, stop_at_sent;
-    int64_t leave_ns; // when this process was told to go; 0: it was not, -1: before it began
-    int64_t all_ns;   // since when all processes are told; 0: they are not
-    int64_t stop_at;  // what was sent
-    int64_t scale_ns; // when job.scale was last read for the number of workers that is wanted
+    int64_t leave_ns;  // when this process was told to go; 0: it was not, -1: before it began
+    int64_t all_ns;    // since when all processes are told; 0: they are not
+    int64_t notice_ns; // nobody goes before that has passed
+    int64_t stop_at;   // what was sent
+    int64_t scale_ns;  // when job.scale was last read for the number of workers that is wanted
 
     bool *ended; // by worker
     int ended_workers;
@@ -85,6 +86,7 @@ typedef struct remote {
     bel_doorbell *bell;
     int saved_shards;
     bel_ckpt_shard **saved; // by shard, while a checkpoint is written
+    bool *saves_apart;      // by shard: it was asked to save in a folder of its own
     bel_fetch **pulls;      // by shard: its file, which comes from a folder of its own; NULL: none
     int64_t news_ns;        // when a piece of one came last
     bool finishing;         // the evaluator was told that training is over
@@ -148,9 +150,11 @@ bool bel_remote_is_elastic(const remote *r);
 // While it runs: lets those go that were told to, and are not needed for more than they have done;
 // asks for a pause for the others, and for this process; for a stop where all are told to go.
 void bel_remote_check_leaving(remote *r);
-// While members are waited for: true when that is to end, as the job is to stop, or, with
-// backend.all_leave or without, as this process is told to go.
+// While members are waited for: true when that is to end, as the job is to stop, or as this process
+// is told to go.
 bool bel_remote_ends_early(void *remote);
+// How long a notice is in this process's environment.
+int64_t bel_remote_notice_ns(const bel_task *task);
 // Between generations, when all state is saved: lets the others go, too.
 void bel_remote_let_go(remote *r);
 // A worker that was told to go, where enough others remain: it has no part in the next assignment.

@@ -10,20 +10,30 @@
 // the notice is short. Whoever was told before it joined was started again in a place that it is to
 // leave: where the job can do without it, it is sent away, and else it works for as long as it is
 // left.
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/requests.h"
 #include "master/remote_inner.h"
 
-static int64_t notice_ns(const remote *r)
+// Processes of one machine look for its notice at different moments, and a command takes as long as
+// its period at most.
+int64_t bel_remote_notice_ns(const bel_task *task)
 {
-    const int64_t supervised_ns = 500000000, alone_ns = 5000000000;
-    return r->config.task->supervisor > 0 ? supervised_ns : alone_ns;
+    const int64_t second_ns = 1000000000, supervised_ns = 500000000, alone_ns = 5 * second_ns;
+    const char *file = getenv(BEL_NOTICE_FILE_VARIABLE);
+    const char *command = getenv(BEL_NOTICE_COMMAND_VARIABLE);
+    int64_t notice = task->supervisor > 0 ? supervised_ns : alone_ns, looks = 0;
+    if (file != NULL && file[0] != '\0') looks = (BEL_NOTICE_FILE_SECS + 1) * second_ns;
+    if (command != NULL && command[0] != '\0')
+        looks = (2 * BEL_NOTICE_COMMAND_SECS + 1) * second_ns;
+    return looks > notice ? looks : notice;
 }
 
 static bool is_due(const remote *r, int64_t leave_ns)
 {
-    return leave_ns > 0 && bel_clock_ns() - leave_ns >= notice_ns(r);
+    return leave_ns > 0 && bel_clock_ns() - leave_ns >= r->notice_ns;
 }
 
 static bool leaves(const remote *r, int member)
@@ -44,14 +54,14 @@ static void note_own(remote *r)
     if (bel_leave_requested() && r->leave_ns == 0) r->leave_ns = bel_clock_ns();
 }
 
-// All that are here are told to go, and this process: then nobody goes alone. *out_due: it has
-// stayed so for as long as a notice is.
+// All members are here and told to go, and this process is: then nobody goes alone. *out_due: it
+// has stayed so for as long as a notice is.
 static bool all_are_told(remote *r, bool *out_due)
 {
     bool all = r->leave_ns != 0;
     for (int i = 0; i < bel_members_count(r->config.members); i++) {
         const bel_member_view *m = bel_members_get(r->config.members, i);
-        all = all && (!m->here || m->vacant || is_told(r, m));
+        all = all && (m->vacant || (m->here && is_told(r, m)));
     }
     if (!all) {
         r->all_ns = 0;
@@ -102,8 +112,7 @@ bool bel_remote_ends_early(void *remote_)
 {
     remote *r = remote_;
     note_own(r);
-    bool all = all_are_told(r, &r->backend.all_leave);
-    return bel_stop_requested() || (all ? r->backend.all_leave : is_due(r, r->leave_ns));
+    return bel_stop_requested() || is_due(r, r->leave_ns);
 }
 
 // Members that can go at once do; true when others hold state.
@@ -121,27 +130,34 @@ static bool let_some_go(remote *r)
     return holds_state;
 }
 
-// Not while training ends, or pauses: then all that is needed is under way. Where a ledger leaves
-// the blocks to the workers a pause leaves out what they have not used: the master goes without
-// one, as training goes on meanwhile.
+// Where a ledger leaves the blocks to the workers a pause leaves out what they have not used. The
+// master goes without one, as training goes on meanwhile, if the next one can take that over.
+static bool goes_at_once(const remote *r)
+{
+    const bel_trainable *t = r->config.trainable;
+    return bel_counting_has_ledger(&t->counting) && !t->loop && !r->config.task->master_trains;
+}
+
+// Not while training ends, or pauses: then all that is needed is under way.
 void bel_remote_check_leaving(remote *r)
 {
-    bool ends = r->stop_sent || r->pause_sent || r->finishing || r->ended_workers > 0;
+    bool ends = r->stop_sent || r->pause_sent || r->finishing || r->ended_workers > 0, due;
     note_own(r);
     if (!r->started || bel_remote_is_broken(r) || ends) return;
-    bool due;
     if (all_are_told(r, &due)) {
         if (due) bel_remote_ask_to_stop(r, "all processes were told to go");
         return;
     }
     bool goes = is_due(r, r->leave_ns), pauses = let_some_go(r);
-    if (goes && bel_counting_has_ledger(&r->config.trainable->counting)) {
-        bel_remote_fail(r,
-                        BEL_ERR(BEL_CANCELLED, "the master has left the job, as it was told to"));
+    if (goes && goes_at_once(r)) {
+        if (!r->state.has_snapshot) // which is used first
+            bel_remote_fail(r, BEL_ERR(BEL_CANCELLED, "the master has left the job, as it was "
+                                                      "told to"));
         return;
     }
     if (!pauses && !goes) return;
     r->pause_sent = true;
+    r->backend.leaves = goes;
     bel_log_write(BEL_LOG_DEBUG, "asking for a pause: state is saved for those that go");
     bel_remote_send_pause(r);
 }

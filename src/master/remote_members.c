@@ -313,7 +313,7 @@ static void take_saved(remote *r, int member, const Bel__Saved *m)
     bel_status *status = bel_ckpt_shard_unpack(m->part.data, m->part.len, &r->saved[shard]);
     if (status != NULL) {
         bel_remote_fail(r, status);
-    } else if (bel_members_get(r->config.members, member)->blind) {
+    } else if (r->saves_apart[shard]) {
         bel_remote_pull(r, shard);
     } else {
         r->saved_shards++;
@@ -426,9 +426,10 @@ static void send_asked(remote *r, int shard)
     Bel__Finish finish;
     bel__finish__init(&finish);
     save.step = values.step = finish.step = r->asked.step;
-    bool blind = bel_members_get(r->config.members, r->shard_members[shard])->blind;
     char empty[] = "";
-    save.folder = blind ? empty : r->asked.folder;
+    if (r->asked.what == BEL_ASKED_SAVE) // until it has answered, whatever it comes to see
+        r->saves_apart[shard] = bel_members_get(r->config.members, r->shard_members[shard])->blind;
+    save.folder = r->saves_apart[shard] ? empty : r->asked.folder;
     values.lane = r->reading;
     switch (r->asked.what) {
     case BEL_ASKED_NOTHING: break;

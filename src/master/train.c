@@ -415,7 +415,7 @@ static bel_status *save_pause(bel_job *job)
 {
     BEL_TRY(job->backend->ops->snapshot_now(job->backend));
     if (job->saved_step != job->state.step) BEL_TRY(bel_job_save(job, job->state.step));
-    if (!bel_leave_requested()) return NULL;
+    if (!job->backend->leaves) return NULL;
     bel_status *leaves =
         BEL_ERR(BEL_CANCELLED, "the master has left the job at step %lld, as it was told to",
                 (long long)job->state.step);
@@ -477,8 +477,7 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
 {
     bel_status *status = train(job, evals, eval_count);
     // Told to go before the end: members wait for the next master.
-    job->leaves = bel_leave_requested() && bel_status_code(status) == BEL_CANCELLED &&
-                  (job->backend == NULL || !job->backend->all_leave);
+    job->leaves = bel_leave_requested() && bel_status_code(status) == BEL_CANCELLED;
     bel_watchdog_stop(job->watchdog);
     bel_status *closing = bel_run_log_close(job->log);
     if (status == NULL) {

@@ -406,12 +406,19 @@ static void pass_requests_on(member *m)
         m->told_stop = true;
         send_stop(m);
     }
-    if (!bel_leave_requested() || m->told_leave || m->program->master_over != NULL) return;
+    bool told = m->told_leave || bel_leave_stood(); // its joins say the second
+    if (!bel_leave_requested() || told || m->program->master_over != NULL) return;
     m->told_leave = true;
     if (m->leave_ns == 0) m->leave_ns = bel_clock_ns();
     Bel__Leave leave;
     bel__leave__init(&leave);
     bel_member_send(m, &leave.base);
+}
+
+static Bel__Message *next_message(member *m)
+{
+    Bel__Message *kept = bel_member_files_next(m);
+    return kept != NULL ? kept : bel_mailbox_take(m->mailbox);
 }
 
 // The main thread's loop, until the master says that the job is over. The naps bound how late
@@ -421,7 +428,7 @@ static bel_status *obey(member *m)
     while (!m->over) {
         Bel__Message *message;
         bel_status *status = NULL;
-        while (status == NULL && !m->over && (message = bel_mailbox_take(m->mailbox)) != NULL) {
+        while (status == NULL && !m->over && (message = next_message(m)) != NULL) {
             bool is_setup = message->kind_case == BEL__MESSAGE__KIND_SETUP;
             if (is_setup) bel_member_files_drop(m); // of an earlier one
             m->fetches = is_setup ? message->setup->fetches : m->fetches;
@@ -430,6 +437,7 @@ static bel_status *obey(member *m)
                 status = fetch_and_begin(m, message);
                 continue; // it is kept
             }
+            if (bel_member_files_keep(m, message)) continue;
             status = take_message(m, message);
             bel_message_destroy(message);
         }

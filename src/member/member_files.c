@@ -19,7 +19,9 @@ struct bel_member_files {
     bel_fetch *fetch;      // the file that is under way, also while no master is there
     bel_ckpt_file *needed; // NULL: the manifest has not come yet
     int count, next;
-    bool all; // not only those that a shard needs most often
+    bool all;            // not only those that a shard needs most often
+    Bel__Message **kept; // that came behind the setup, for the state that is not here yet
+    size_t kept_count, kept_capacity, kept_taken;
 };
 
 static struct bel_member_files *files_of(member *m)
@@ -73,6 +75,13 @@ static bel_status *ask_for(member *m, const char *name)
     return NULL;
 }
 
+static void end_waiting(struct bel_member_files *f)
+{
+    bel_message_destroy(f->setup);
+    f->setup = NULL;
+    forget_needed(f);
+}
+
 // The next file that is not here, or the beginning of what waits for them.
 static bel_status *go_on(member *m)
 {
@@ -89,7 +98,7 @@ static bel_status *go_on(member *m)
         m->generation = 0;
         return ask_for(m, BEL_CKPT_MANIFEST);
     }
-    bel_member_files_drop(m);
+    end_waiting(f); // what was kept is taken next
     return status;
 }
 
@@ -109,9 +118,29 @@ void bel_member_files_drop(member *m)
 {
     struct bel_member_files *f = m->files;
     if (f == NULL) return;
-    bel_message_destroy(f->setup);
-    f->setup = NULL;
-    forget_needed(f);
+    end_waiting(f);
+    for (size_t i = f->kept_taken; i < f->kept_count; i++)
+        bel_message_destroy(f->kept[i]);
+    f->kept_count = f->kept_taken = 0;
+}
+
+bool bel_member_files_keep(member *m, Bel__Message *message)
+{
+    struct bel_member_files *f = m->files;
+    bool is_kept = f != NULL && f->setup != NULL && message->generation == f->setup->generation &&
+                   message->kind_case != BEL__MESSAGE__KIND_PIECE &&
+                   message->kind_case != BEL__MESSAGE__KIND_END;
+    if (!is_kept) return false;
+    f->kept = bel_xgrow(f->kept, &f->kept_capacity, f->kept_count + 1, sizeof *f->kept);
+    f->kept[f->kept_count++] = message;
+    return true;
+}
+
+Bel__Message *bel_member_files_next(member *m)
+{
+    struct bel_member_files *f = m->files;
+    bool any = f != NULL && f->setup == NULL && f->kept_taken < f->kept_count;
+    return any ? f->kept[f->kept_taken++] : NULL;
 }
 
 static bel_status *take_whole(member *m)
@@ -170,5 +199,6 @@ void bel_member_files_free(member *m)
     bel_member_files_drop(m);
     bel_fetch_destroy(m->files->fetch);
     bel_free(m->files->folder);
+    bel_free(m->files->kept);
     bel_free(m->files);
 }

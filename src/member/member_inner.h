@@ -200,6 +200,10 @@ bel_status *bel_member_begin(member *m, const Bel__Message *message) BEL_MUST_US
 bel_status *bel_member_files_ask(member *m, Bel__Message *setup) BEL_MUST_USE;
 bel_status *bel_member_files_take(member *m, const Bel__Piece *piece) BEL_MUST_USE;
 void bel_member_files_drop(member *m);
+// Keeps what the master says of the state that is not here yet, and takes the message; false: it is
+// for now. Gives out what was kept, in its order, once the state is here; NULL: nothing.
+bool bel_member_files_keep(member *m, Bel__Message *message);
+Bel__Message *bel_member_files_next(member *m);
 // The checkpoint of a step in this process's own folder; a folder for one, free the path with
 // bel_free; a piece of what is there.
 bel_status *bel_member_files_open(member *m, int64_t step,

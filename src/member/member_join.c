@@ -90,7 +90,7 @@ static void send_join(member *m)
     join.settings = pointers;
     join.n_settings = count;
     join.clock = bel_clock_ns();
-    join.leaves = m->told_leave = bel_leave_requested() && m->program->master_over == NULL;
+    join.leaves = bel_leave_stood() && m->program->master_over == NULL;
     bel_member_send(m, &join.base);
     bel_free(version);
     bel_free(address);
