@@ -9,9 +9,10 @@ export XDG_RUNTIME_DIR=$work # sockets lie below it
 
 settings=(--train_steps 400 --save_checkpoints_steps 100 --train_batch_size 8)
 common=() # training flags of a group of runs
+pause=8   # ms, of a step
 
 start() { # MODEL_DIR CLUSTER-FLAGS…: a cluster in the background, in the middle of its training
-    BELFRY_FAULT=slow:tower_step#8 "$BUILD/tools/belfry" local train --distributed --restarts 1 --job_dir "$1" \
+    BELFRY_FAULT=slow:tower_step#$pause "$BUILD/tools/belfry" local train --distributed --restarts 1 --job_dir "$1" \
         "${@:2}" -- "${digits[@]}" "${settings[@]}" "${common[@]}" >out.txt 2>err.txt &
     supervisor=$!
     check "$1 is on its way" wait_for test -f "$1/ckpt-00000100/manifest.json"
@@ -105,6 +106,7 @@ common=()
 
 # --- All are told, as by an engine that suspends them, or by the notice of the machine that they share
 export BELFRY_NOTICE_FILE=$work/notice
+pause=40 # it takes two seconds and a look until it ends
 start noticed
 touch notice
 end
