@@ -22,3 +22,12 @@ bel_status *bel_ckpt_locate(bel_reader_file *file, const char *name, bel_dtype d
     *out_offset = entry->offset;
     return NULL;
 }
+
+bel_status *bel_ckpt_read_here(const bel_ckpt_reader *reader, int file, uint64_t offset, void *out,
+                               size_t bytes)
+{
+    const bel_reader_file *from = &reader->files[file];
+    if (!from->missing) return bel_disk_file_read(&from->disk, offset, out, bytes);
+    return BEL_ERR(BEL_NOT_FOUND, "%s/%s is not here", reader->folder,
+                   reader->manifest.files[file].name);
+}

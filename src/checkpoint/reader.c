@@ -166,15 +166,6 @@ bel_status *bel_ckpt_open_part(const char *folder, int64_t step, bel_ckpt_reader
     return open_reader(bel_ckpt_folder_path(folder, step), true, out_reader);
 }
 
-bel_status *bel_ckpt_read_here(const bel_ckpt_reader *reader, int file, uint64_t offset, void *out,
-                               size_t bytes)
-{
-    const bel_reader_file *from = &reader->files[file];
-    if (!from->missing) return bel_disk_file_read(&from->disk, offset, out, bytes);
-    return BEL_ERR(BEL_NOT_FOUND, "%s/%s is not here", reader->folder,
-                   reader->manifest.files[file].name);
-}
-
 void bel_ckpt_close(bel_ckpt_reader *reader)
 {
     if (reader == NULL) return;

@@ -19,26 +19,12 @@ static const bel_member_view *worker_at(const remote *r, int worker)
     return bel_members_get(r->config.members, bel_remote_worker(r, worker));
 }
 
-// Why the workers stay who they are: they hold the shards, or a ledger knows them by number. NULL:
-// they may become more or fewer.
-static const char *why_fixed(const remote *r)
-{
-    if (r->config.task->ps_count == 0) return "the workers hold the parameters";
-    bool ledger = bel_counting_has_ledger(&r->config.trainable->counting);
-    return ledger ? "not all workers count in every step (mode sync, without backups)" : NULL;
-}
-
-bool bel_remote_is_elastic(const remote *r)
-{
-    return why_fixed(r) == NULL;
-}
-
 // A wish that cannot be met, or not as it is, is said and replaced by what the job has, so that the
 // supervisor starts nobody for it and gives nobody up. `jobs scale` refuses most of them, but of a
 // program of the user's own it does not know the settings.
 static void refuse_wish(remote *r, int wish, int instead)
 {
-    const char *why = why_fixed(r);
+    const char *why = bel_remote_why_fixed(r);
     if (wish == r->refused) return; // and could not be replaced
     r->refused = wish;
     char *most = bel_strf("each plays at least one replica, and there are at most %d", r->seats);

@@ -113,7 +113,6 @@ typedef struct remote {
 // Asks all shards for something; it is asked again of one whose connection breaks meanwhile. The
 // answer is waited for with bel_remote_await_answer; BEL_ASKED_NOTHING ends it.
 void bel_remote_ask_shards(remote *r, bel_asked what, int64_t step, char *folder);
-void bel_remote_ask_to_stop(remote *r, const char *why);
 // Tells a member to begin anew; a worker with `step`.
 void bel_remote_send_setup(remote *r, int member, int64_t step);
 // A worker joins the running generation: asks the shards, which leads to its setup.
@@ -124,10 +123,6 @@ void bel_remote_pump(remote *r, double secs);
 // The same while an answer is waited for that was asked for at begun_ns, under the stall clock.
 void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const char *what);
 void bel_remote_stalled(remote *r, double secs, const char *what);
-
-// Keeps the first error; the status is the callee's.
-void bel_remote_fail(remote *r, bel_status *status);
-bel_status *bel_remote_take_error(remote *r) BEL_MUST_USE; // why; NULL: it can go on
 
 // --- remote_assignment.c -------------------------------------------------------------------------
 
@@ -142,8 +137,6 @@ void bel_remote_assign(remote *r, bool runs);
 void bel_remote_check_assignment(remote *r);
 // A worker has no part: tells it so, if it is not wanted, or told to go.
 void bel_remote_take_idle(remote *r, int worker);
-// Workers come and go: with parameter servers, where all count.
-bool bel_remote_is_elastic(const remote *r);
 
 // --- remote_leave.c ------------------------------------------------------------------------------
 
@@ -167,6 +160,13 @@ void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind
 void bel_remote_send_stop(remote *r);  // to shard 0: save and end
 void bel_remote_send_pause(remote *r); // to shard 0: end, and training goes on from there
 int bel_remote_shard_of(const remote *r, int member); // which a member holds; -1: none
+// Why workers cannot come and go; NULL, and elastic: they can.
+const char *bel_remote_why_fixed(const remote *r);
+bool bel_remote_is_elastic(const remote *r);
+// Keeps the first error; the status is the callee's.
+void bel_remote_fail(remote *r, bel_status *status);
+bel_status *bel_remote_take_error(remote *r) BEL_MUST_USE; // why; NULL: it can go on
+void bel_remote_ask_to_stop(remote *r, const char *why);
 void bel_remote_send_stop_at(remote *r);
 void bel_remote_send_asks(remote *r);               // to shard 0: steps that were not sent yet
 bool bel_remote_is_idle(remote *r);                 // all steps that were asked for are made

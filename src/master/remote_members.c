@@ -25,15 +25,6 @@ static void send_to_shards(remote *r, const ProtobufCMessage *kind)
         bel_remote_send_to_shard(r, k, kind);
 }
 
-void bel_remote_fail(remote *r, bel_status *status)
-{
-    if (r->error == NULL) {
-        r->error = status;
-    } else {
-        bel_status_ignore(status); // the first error is the story
-    }
-}
-
 // --- Beginning anew ------------------------------------------------------------------------------
 
 // A setup and what it points at; free_setup frees what is not borrowed.
@@ -362,14 +353,6 @@ static void take_ended(remote *r, int member, const Bel__Ended *m)
     r->end_step = m->step;
 }
 
-void bel_remote_ask_to_stop(remote *r, const char *why)
-{
-    if (r->stop_sent) return;
-    r->stop_sent = true;
-    bel_log_write(BEL_LOG_DEBUG, "asking for the end of training: %s", why);
-    bel_remote_send_stop(r);
-}
-
 // --- Members that come back ----------------------------------------------------------------------
 
 // Every shard lets the newcomer take its predecessor's place and says where it stands; its setup
@@ -569,13 +552,4 @@ void bel_remote_ask_shards(remote *r, bel_asked what, int64_t step, char *folder
     r->asked = (asked){.what = what, .step = step, .folder = folder};
     for (int k = 0; k < r->backend.shard_count; k++)
         send_asked(r, k);
-}
-
-// Why the master cannot go on; NULL: it can.
-bel_status *bel_remote_take_error(remote *r)
-{
-    bel_status *error = r->error;
-    r->error = NULL;
-    if (error != NULL || !r->backend.lost) return error;
-    return BEL_ERR(BEL_UNAVAILABLE, "a member was lost");
 }

@@ -1,8 +1,9 @@
 // Which member is which: the numbers of workers and shards among the members, how far replicas are
-// assigned, and the ways to speak to one of them. It calls nothing of the other remote files, so
-// that they can call it without a circle. Numbers of workers rest on the order in which members.c
-// makes seats. A message to a member that is away is dropped: code that waits for an answer asks
-// again when it has come back.
+// assigned, whether they can be assigned anew, the ways to speak to one of them, and the first
+// error. It calls nothing of the other remote files, so that they can call it without a circle.
+// Numbers of workers rest on the order in which members.c makes seats. A message to a member that
+// is away is dropped: code that waits for an answer asks again when it has come back.
+#include "base/log.h"
 #include "master/remote_inner.h"
 
 int bel_remote_shard_of(const remote *r, int member)
@@ -96,4 +97,44 @@ int bel_remote_assigned(const remote *r)
     while (count > 0 && r->replicas[count - 1] == 0)
         count--;
     return count;
+}
+
+// Why the workers stay who they are: they hold the shards, or a ledger knows them by number. NULL:
+// they may become more or fewer.
+const char *bel_remote_why_fixed(const remote *r)
+{
+    if (r->config.task->ps_count == 0) return "the workers hold the parameters";
+    bool ledger = bel_counting_has_ledger(&r->config.trainable->counting);
+    return ledger ? "not all workers count in every step (mode sync, without backups)" : NULL;
+}
+
+bool bel_remote_is_elastic(const remote *r)
+{
+    return bel_remote_why_fixed(r) == NULL;
+}
+
+void bel_remote_fail(remote *r, bel_status *status)
+{
+    if (r->error == NULL) {
+        r->error = status;
+    } else {
+        bel_status_ignore(status); // the first error is the story
+    }
+}
+
+// Why the master cannot go on; NULL: it can.
+bel_status *bel_remote_take_error(remote *r)
+{
+    bel_status *error = r->error;
+    r->error = NULL;
+    if (error != NULL || !r->backend.lost) return error;
+    return BEL_ERR(BEL_UNAVAILABLE, "a member was lost");
+}
+
+void bel_remote_ask_to_stop(remote *r, const char *why)
+{
+    if (r->stop_sent) return;
+    r->stop_sent = true;
+    bel_log_write(BEL_LOG_DEBUG, "asking for the end of training: %s", why);
+    bel_remote_send_stop(r);
 }

@@ -126,7 +126,8 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     bel_str_printf(&text, "  loss = %.5g  %.0f examples/s", state->loss, p->rate);
     int workers = job->backend->worker_count;
     if (workers > 1) bel_str_printf(&text, "  %d workers", workers);
-    if (knows_end) bel_str_printf(&text, "  ETA %s", bel_seconds_text(left, eta));
+    if (knows_end && isfinite(left)) // not while no example was counted since the last line
+        bel_str_printf(&text, "  ETA %s", bel_seconds_text(left, eta));
     bel_str_printf(&json,
                    "{\"time\":%.3f,\"level\":\"info\",\"event\":\"progress\",\"step\":%lld,"
                    "\"last_step\":%lld,\"workers\":%d,\"loss\":",
@@ -134,7 +135,7 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
                    job->backend->worker_count);
     bel_json_write_number(&json, state->loss);
     bel_str_printf(&json, ",\"examples_per_second\":%.1f", p->rate);
-    if (knows_end) bel_str_printf(&json, ",\"eta_seconds\":%.1f", left);
+    if (knows_end && isfinite(left)) bel_str_printf(&json, ",\"eta_seconds\":%.1f", left);
     bel_str_puts(&json, "}");
     bel_log_progress(text.text, json.text, final);
     bel_str_deinit(&text);

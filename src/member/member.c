@@ -282,9 +282,12 @@ static bel_status *start_parts(member *m, uint32_t generation, const Bel__Setup 
     return m->worker.here ? bel_member_worker_run(m) : NULL;
 }
 
-bel_status *bel_member_begin(member *m, const Bel__Message *message)
+static bel_status *take_piece(member *m, const Bel__Piece *piece)
 {
-    return start_parts(m, message->generation, message->setup);
+    BEL_TRY(bel_member_files_take(m, piece));
+    const Bel__Message *setup = bel_member_files_ready(m);
+    if (setup == NULL) return NULL;
+    return bel_member_files_begun(m, start_parts(m, setup->generation, setup->setup));
 }
 
 // A setup whose checkpoint is not seen here: what runs ends, and begins anew when files have come.
@@ -317,10 +320,9 @@ static void tell_failure(member *m, const bel_status *status)
 static bel_status *take_message(member *m, const Bel__Message *message)
 {
     m->answered = true;
-    if (message->kind_case == BEL__MESSAGE__KIND_SETUP) return bel_member_begin(m, message);
-    if (message->kind_case == BEL__MESSAGE__KIND_PIECE) {
-        return bel_member_files_take(m, message->piece);
-    }
+    if (message->kind_case == BEL__MESSAGE__KIND_SETUP)
+        return start_parts(m, message->generation, message->setup);
+    if (message->kind_case == BEL__MESSAGE__KIND_PIECE) return take_piece(m, message->piece);
     if (message->kind_case == BEL__MESSAGE__KIND_END) {
         const Bel__End *end = message->end;
         m->over = true;

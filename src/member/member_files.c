@@ -19,6 +19,7 @@ struct bel_member_files {
     bel_fetch *fetch;      // the file that is under way, also while no master is there
     bel_ckpt_file *needed; // NULL: the manifest has not come yet
     int count, next;
+    bool ready;          // all files are here
     bool all;            // not only those that a shard needs most often
     Bel__Message **kept; // that came behind the setup, for the state that is not here yet
     size_t kept_count, kept_capacity, kept_taken;
@@ -79,17 +80,30 @@ static void end_waiting(struct bel_member_files *f)
 {
     bel_message_destroy(f->setup);
     f->setup = NULL;
+    f->ready = false;
     forget_needed(f);
 }
 
-// The next file that is not here, or the beginning of what waits for them.
+// The next file that is not here.
 static bel_status *go_on(member *m)
 {
     struct bel_member_files *f = m->files;
     while (f->next < f->count && f->needed[f->next].whole)
         f->next++;
     if (f->next < f->count) return ask_for(m, f->needed[f->next].name);
-    bel_status *status = bel_member_begin(m, f->setup);
+    f->ready = true;
+    return NULL;
+}
+
+const Bel__Message *bel_member_files_ready(member *m)
+{
+    return m->files != NULL && m->files->ready ? m->files->setup : NULL;
+}
+
+bel_status *bel_member_files_begun(member *m, bel_status *status)
+{
+    struct bel_member_files *f = m->files;
+    f->ready = false;
     // It needs more: what has been saved is of another model, perhaps.
     if (bel_status_code(status) == BEL_NOT_FOUND && !f->all) {
         bel_status_destroy(status);

@@ -192,12 +192,12 @@ void bel_member_shard_tell_again(member *m); // to another master, or over anoth
 // The error that stopped the shard or, at shard 0, the training (a loss that is not finite).
 bel_status *bel_member_shard_check(member *m) BEL_MUST_USE;
 
-// member.c: begins what a setup says; its files are here.
-bel_status *bel_member_begin(member *m, const Bel__Message *message) BEL_MUST_USE;
-
-// member_files.c. Takes a setup, and begins it when the files have come for which it asks the
-// master; takes a piece of one; gives it up, but for what has come.
+// member_files.c. Takes a setup, and asks the master for the files that it needs; takes a piece of
+// one; says when all are here, NULL: they are not, and is told what has become of the beginning,
+// whose status it takes: it may need more. Gives it up, but for what has come.
 bel_status *bel_member_files_ask(member *m, Bel__Message *setup) BEL_MUST_USE;
+const Bel__Message *bel_member_files_ready(member *m);
+bel_status *bel_member_files_begun(member *m, bel_status *status) BEL_MUST_USE;
 bel_status *bel_member_files_take(member *m, const Bel__Piece *piece) BEL_MUST_USE;
 void bel_member_files_drop(member *m);
 // Keeps what the master says of the state that is not here yet, and takes the message; false: it is

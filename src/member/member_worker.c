@@ -224,13 +224,19 @@ void bel_member_join_thread(const member *m, pthread_t thread, const atomic_bool
 }
 
 // The master has let it go. A step of its own that is reported is answered before it ends, so that
-// whoever replaces it repeats nothing; that may take as long as the others' steps.
+// whoever replaces it repeats nothing; that may take as long as the others' steps. It does not wait
+// long for that: they may go back to a checkpoint meanwhile, and need whoever replaces it.
 void bel_member_worker_leave(member *m)
 {
-    enum { PATIENCE_SECS = 30, LEFT = 143 };
+    enum { ANSWER_MS = 3000, WAIT_NS = 50000000, PATIENCE_SECS = 30, LEFT = 143 };
     member_worker *w = &m->worker;
+    int64_t until = bel_clock_ns() + ANSWER_MS * INT64_C(1000000);
     if (!w->here || !w->has_thread) return;
     atomic_store(&w->leaves, true);
+    while (!atomic_load(&w->ended) && bel_clock_ns() < until)
+        (void)bel_doorbell_wait(m->bell, bel_clock_ns() + WAIT_NS);
+    atomic_store(&w->cancelled, true); // counts at its next wait
+    bel_doorbell_ring(w->bell);
     bel_member_join_thread(m, w->thread, &w->ended, PATIENCE_SECS, "a step", LEFT);
     w->has_thread = false;
 }
