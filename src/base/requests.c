@@ -1,5 +1,6 @@
-// Three flags. A request may come before the job begins (data is read, a model is built): it is
-// kept, and what it means is decided when the job says whether it can do without this process.
+// Four flags, read and written by themselves, so no order among them is needed. A request may come
+// before the job begins (data is read, a model is built): it is kept, and what it means is decided
+// when the job says whether it can do without this process.
 #include "base/requests.h"
 
 #include <stdatomic.h>
