@@ -1,5 +1,6 @@
 // What is read is checked as by any reader: the manifest by its own checksum, a file that is here
-// already by size and CRC-32C before it counts as whole.
+// already by size and CRC-32C before it counts as whole. Folders hold what two checkpoints at most
+// have left, and nothing in them is trusted for its name: another run may have had the same steps.
 #include "checkpoint/files.h"
 
 #include <string.h>
