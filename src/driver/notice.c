@@ -1,6 +1,6 @@
 // A mutex guards only whether the thread is to end; whoever ends it waits no longer than it takes
-// to kill a command. A notice is given once: what follows is the job's business. It is looked for by
-// each process, and not by a supervisor, so that it works below any launcher.
+// to kill a command. A notice is given once: what follows is the job's business. It is looked for
+// by each process, and not by a supervisor, so that it works below any launcher.
 #include "driver/notice.h"
 
 #include <pthread.h>
