@@ -267,8 +267,7 @@ static char **words_of(const bel_reach *reach, const bel_task *task)
     const bel_cluster *cluster = s->plan->cluster;
     if (task->role == BEL_ROLE_MASTER) return NULL;
     static const char *const fixed[] = {"--nodes=1", "--ntasks=1",           "--exact",
-                                        "--mem=0",   "--kill-on-bad-exit=0", "--unbuffered",
-                                        "--quiet"};
+                                        "--mem=0",   "--kill-on-bad-exit=0", "--unbuffered"};
     char **words = bel_xcalloc(MOST_WORDS, sizeof *words);
     int count = 0, gpus = gpus_of(cluster, task->role);
     add(words, &count, bel_xstrdup("srun"));
