@@ -9,8 +9,8 @@
 #include "base/str.h"
 #include "launch/engines.h"
 
-static const bel_engine *const engines[] = {&bel_engine_local, &bel_engine_ssh, &bel_engine_slurm,
-                                            &bel_engine_kubernetes};
+static const bel_engine *const engines[] = {&bel_engine_local, &bel_engine_ssh, &bel_engine_mpi,
+                                            &bel_engine_slurm, &bel_engine_kubernetes};
 enum { ENGINE_COUNT = sizeof engines / sizeof engines[0] };
 
 const bel_engine *bel_engine_at(int index)

@@ -253,35 +253,29 @@ typedef struct slurm_reach {
     char *peer;
 } slurm_reach;
 
-static void add(char **words, int *count, char *text)
-{
-    words[(*count)++] = text;
-    words[*count] = NULL;
-}
-
 // A step of one task, wherever the component has room.
 static char **words_of(const bel_reach *reach, const bel_task *task)
 {
-    enum { MOST_WORDS = 20 };
     const slurm_reach *s = (const slurm_reach *)reach;
     const bel_cluster *cluster = s->plan->cluster;
     if (task->role == BEL_ROLE_MASTER) return NULL;
     static const char *const fixed[] = {"--nodes=1", "--ntasks=1",           "--exact",
                                         "--mem=0",   "--kill-on-bad-exit=0", "--unbuffered"};
-    char **words = bel_xcalloc(MOST_WORDS, sizeof *words);
-    int count = 0, gpus = gpus_of(cluster, task->role);
-    add(words, &count, bel_xstrdup("srun"));
+    bel_reach_words words = {0};
+    int gpus = gpus_of(cluster, task->role);
+    bel_reach_words_add(&words, "srun");
     if (component_of(s->plan, BEL_ROLE_COUNT) > 1) {
-        add(words, &count, bel_strf("--het-group=%d", component_of(s->plan, task->role)));
+        bel_reach_words_take(&words, bel_strf("--het-group=%d", component_of(s->plan, task->role)));
     }
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
-        add(words, &count, bel_xstrdup(fixed[i]));
-    add(words, &count, bel_strf("--cpus-per-task=%d", cores_of(s->plan, task->role)));
-    if (gpus > 0) add(words, &count, bel_strf("--gpus-per-task=%d", gpus));
-    add(words, &count, bel_strf("--job-name=%s-%d", bel_role_name(task->role), task->index));
-    add(words, &count, bel_xstrdup(s->program));
-    add(words, &count, bel_xstrdup("carry"));
-    return words;
+        bel_reach_words_add(&words, fixed[i]);
+    bel_reach_words_take(&words, bel_strf("--cpus-per-task=%d", cores_of(s->plan, task->role)));
+    if (gpus > 0) bel_reach_words_take(&words, bel_strf("--gpus-per-task=%d", gpus));
+    bel_reach_words_take(&words,
+                         bel_strf("--job-name=%s-%d", bel_role_name(task->role), task->index));
+    bel_reach_words_add(&words, s->program);
+    bel_reach_words_add(&words, "carry");
+    return words.items;
 }
 
 static void destroy(bel_reach *reach)

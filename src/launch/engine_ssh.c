@@ -38,18 +38,6 @@ typedef struct ssh_reach {
 
 // --- Words ---------------------------------------------------------------------------------------
 
-typedef struct words {
-    char **items; // NULL at the end
-    size_t count, capacity;
-} words;
-
-static void add(words *w, const char *text)
-{
-    w->items = bel_xgrow(w->items, &w->capacity, w->count + 2, sizeof *w->items);
-    w->items[w->count++] = bel_xstrdup(text);
-    w->items[w->count] = NULL;
-}
-
 // BELFRY_SSH is another program that takes ssh's words.
 static const char *ssh_program(void)
 {
@@ -57,35 +45,21 @@ static const char *ssh_program(void)
     return program != NULL && program[0] != '\0' ? program : "ssh";
 }
 
-// In single quotes for a shell.
-static void quote(const char *text, bel_str *out)
-{
-    bel_str_puts(out, "'");
-    for (; *text != '\0'; text++) {
-        if (*text == '\'') {
-            bel_str_puts(out, "'\\''");
-        } else {
-            bel_str_append(out, text, 1);
-        }
-    }
-    bel_str_puts(out, "'");
-}
-
 // A connection whose other side is gone is noticed after 15 s; nobody is asked for a password.
-static void add_ssh(words *w, const char *host, const char *command, bool quick)
+static void add_ssh(bel_reach_words *w, const char *host, const char *command, bool quick)
 {
     static const char *const options[] = {"-T", "-oBatchMode=yes", "-oServerAliveInterval=5",
                                           "-oServerAliveCountMax=3"};
-    add(w, ssh_program());
+    bel_reach_words_add(w, ssh_program());
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
-        add(w, options[i]);
-    add(w, quick ? "-oConnectTimeout=1" : "-oConnectTimeout=10");
-    add(w, "--");
-    add(w, host);
+        bel_reach_words_add(w, options[i]);
+    bel_reach_words_add(w, quick ? "-oConnectTimeout=1" : "-oConnectTimeout=10");
+    bel_reach_words_add(w, "--");
+    bel_reach_words_add(w, host);
     bel_str line = {0};
     bel_str_puts(&line, "exec sh -c "); // whatever the user's shell is
-    quote(command, &line);
-    add(w, line.text);
+    bel_reach_quote(command, &line);
+    bel_reach_words_add(w, line.text);
     bel_str_deinit(&line);
 }
 
@@ -94,7 +68,7 @@ static char **words_of(const bel_reach *reach, const bel_task *task)
     const ssh_reach *s = (const ssh_reach *)reach;
     const char *host = bel_plan_host(s->plan, task->role, task->index);
     if (host == NULL || bel_linux_host_is_here(host)) return NULL;
-    words w = {0};
+    bel_reach_words w = {0};
     char *command =
         bel_strf("exec \"$HOME/.cache/belfry/%s/%s\" carry", s->files[0].digest, s->files[0].name);
     // Packets of a connection that find no way are sent again at longer and longer intervals, so a
@@ -132,7 +106,7 @@ static bel_status *add_file(ssh_reach *s, char *path)
 static void write_place(const file *f, bel_str *out)
 {
     bel_str_printf(out, "d=\"$HOME/.cache/belfry/%s\"; f=\"$d\"/", f->digest);
-    quote(f->name, out);
+    bel_reach_quote(f->name, out);
     bel_str_printf(out,
                    "; is() { [ -x \"$1\" ] && [ \"$(sha256sum <\"$1\" | cut -c 1-64)\" = %s ]; }; ",
                    f->digest);
@@ -142,12 +116,12 @@ static void write_place(const file *f, bel_str *out)
 static bel_status *ask_host(const char *host, const char *command, const char *input, int secs,
                             char **out_text)
 {
-    words w = {0};
+    bel_reach_words w = {0};
     if (input != NULL) {
-        add(&w, "sh");
-        add(&w, "-c");
-        add(&w, "exec \"$@\" <\"$0\"");
-        add(&w, input);
+        bel_reach_words_add(&w, "sh");
+        bel_reach_words_add(&w, "-c");
+        bel_reach_words_add(&w, "exec \"$@\" <\"$0\"");
+        bel_reach_words_add(&w, input);
     }
     add_ssh(&w, host, command, false);
     bel_status *status = bel_program_ask(w.items, NULL, secs, out_text);
@@ -177,9 +151,9 @@ static bel_status *make_ready(const file *f, const char *host)
     char *text = NULL;
     write_place(f, &command);
     bel_str_puts(&command, "if is \"$f\"; then :; elif is ");
-    quote(f->path, &command);
+    bel_reach_quote(f->path, &command);
     bel_str_puts(&command, "; then mkdir -p \"$d\" && ln -sfn ");
-    quote(f->path, &command);
+    bel_reach_quote(f->path, &command);
     bel_str_puts(&command, " \"$f\"; else echo missing; fi");
     bel_status *status = ask_host(host, command.text, NULL, LOOK_SECS, &text);
     bool missing = status == NULL && strstr(text, "missing") != NULL;
@@ -204,26 +178,6 @@ static void *prepare(void *argument)
     for (int i = 0; i < p->s->file_count && p->status == NULL; i++)
         p->status = make_ready(&p->s->files[i], p->host);
     return NULL;
-}
-
-// The hosts of the cluster that are others than this one, each once. Free the list with bel_free.
-static const char **other_hosts(const bel_cluster *cluster, size_t *out_count)
-{
-    size_t most = 0, count = 0;
-    for (int r = 0; r < BEL_ROLE_COUNT; r++)
-        most += cluster->roles[r].host_count;
-    const char **hosts = bel_xcalloc(most + 1, sizeof *hosts);
-    for (int r = 0; r < BEL_ROLE_COUNT; r++) {
-        for (size_t i = 0; i < cluster->roles[r].host_count; i++) {
-            const char *host = cluster->roles[r].hosts[i];
-            bool known = bel_linux_host_is_here(host);
-            for (size_t k = 0; k < count && !known; k++)
-                known = strcmp(hosts[k], host) == 0;
-            if (!known) hosts[count++] = host;
-        }
-    }
-    *out_count = count;
-    return hosts;
 }
 
 // All at once: each takes as long as a connection.
@@ -258,8 +212,8 @@ static bel_status *prepare_all(const ssh_reach *s, const char *const *hosts, siz
 static char *find_peer(const char *host)
 {
     char *text = NULL, option[] = "-G", mark[] = "--";
-    char *program = bel_xstrdup(ssh_program()), *name = bel_xstrdup(host);
-    char *const arguments[] = {program, option, mark, name, NULL};
+    char *program = bel_xstrdup(ssh_program()), *alias = bel_xstrdup(host);
+    char *const arguments[] = {program, option, mark, alias, NULL};
     static const char key[] = "hostname ";
     bel_status_ignore(bel_program_ask(arguments, NULL, LOOK_SECS, &text)); // then the name itself
     const char *at = text;
@@ -267,14 +221,13 @@ static char *find_peer(const char *host)
         at = strchr(at, '\n');
         if (at != NULL) at++;
     }
-    const char *user = strrchr(host, '@');
-    const char *found = at != NULL ? at + sizeof key - 1 : user != NULL ? user + 1 : host;
-    int length = (int)strcspn(found, "\n");
-    bool colons = memchr(found, ':', (size_t)length) != NULL;
-    char *peer = bel_strf("%s%.*s%s:22", colons ? "[" : "", length, found, colons ? "]" : "");
+    const char *found = at != NULL ? at + sizeof key - 1 : host;
+    char *name = bel_xstrndup(found, strcspn(found, "\n"));
+    char *peer = bel_reach_peer(name);
+    bel_free(name);
     bel_free(text);
     bel_free(program);
-    bel_free(name);
+    bel_free(alias);
     return peer;
 }
 
@@ -290,26 +243,13 @@ static void destroy(bel_reach *reach)
 
 static bel_status *check(const bel_cluster *cluster)
 {
-    size_t count;
-    const bel_cluster_role *master = &cluster->roles[BEL_ROLE_MASTER];
-    if (master->host_count > 0 && !bel_linux_host_is_here(master->hosts[0])) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s: with ssh the master runs on the host of the submission, and its host "
-                       "is %s; leave it out, or submit the job there",
-                       cluster->source, master->hosts[0]);
-    }
-    bel_free(other_hosts(cluster, &count));
-    if (count > 0) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "%s: expected hosts of workers or parameter servers other than this one, which "
-                   "ssh reaches; hint: workers: {count: 2, hosts: [a, b]}",
-                   cluster->source);
+    return bel_reach_check(cluster, bel_engine_ssh.name);
 }
 
 static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel_reach **out_reach)
 {
     size_t count;
-    const char **hosts = other_hosts(plan->cluster, &count);
+    const char **hosts = bel_reach_hosts(plan->cluster, &count);
     ssh_reach *s = bel_xcalloc(1, sizeof *s);
     s->reach = (bel_reach){.words = words_of, .destroy = destroy};
     s->plan = plan;
@@ -339,27 +279,10 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
 static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
 {
     char digest[] = "DIGEST";
-    ssh_reach s = {.plan = plan, .files = {{.name = "belfry"}}, .file_count = 1};
+    ssh_reach s = {
+        .reach = {.words = words_of}, .plan = plan, .files = {{.name = "belfry"}}, .file_count = 1};
     memcpy(s.files[0].digest, digest, sizeof digest);
-    bel_str_printf(out, "here, detached: belfry supervise %s\n", record->name);
-    for (int i = 0; i < plan->process_count; i++) {
-        const bel_plan_process *p = &plan->processes[i];
-        const bel_task task = {.role = p->role, .index = p->index};
-        char **command = words_of(&s.reach, &task), name[32];
-        if (command == NULL) continue;
-        bel_str_printf(out, "%s:", bel_role_text(p->role, p->index, name));
-        for (size_t k = 0; command[k] != NULL; k++) {
-            bel_str_puts(out, " ");
-            bool plain = strpbrk(command[k], " \"'$") == NULL;
-            if (plain) {
-                bel_str_puts(out, command[k]);
-            } else {
-                quote(command[k], out);
-            }
-        }
-        bel_str_puts(out, "\n");
-        bel_reach_words_free(command);
-    }
+    bel_reach_show(&s.reach, record->name, plan, out);
     return NULL;
 }
 

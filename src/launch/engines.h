@@ -6,6 +6,7 @@
 
 extern const bel_engine bel_engine_local;
 extern const bel_engine bel_engine_ssh;
+extern const bel_engine bel_engine_mpi;
 extern const bel_engine bel_engine_slurm;
 extern const bel_engine bel_engine_kubernetes;
 

@@ -238,13 +238,6 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child)
     return status;
 }
 
-void bel_reach_words_free(char **words)
-{
-    for (size_t i = 0; words != NULL && words[i] != NULL; i++)
-        bel_free(words[i]);
-    bel_free(words);
-}
-
 // A line that does not fit into the pipe has no reader: the way is gone, or it will be. One that
 // has not led to a process yet is ended here.
 void bel_child_signal(bel_child *child, int number, bool group)

@@ -75,7 +75,7 @@ static bel_status *take(remote *r, int shard, const Bel__Piece *piece)
 void bel_remote_take_piece(remote *r, int member, const Bel__Piece *piece)
 {
     int shard = bel_remote_shard_of(r, member);
-    if (shard < 0 || !bel_fetch_is_of(r->pulls[shard], piece->step, piece->file)) return;
+    if (!bel_fetch_is_of(r->pulls[shard], piece->step, piece->file)) return;
     bel_status *status = take(r, shard, piece);
     if (status != NULL) {
         bel_remote_fail(r, bel_status_wrap(status, __FILE__, __LINE__, "shard %d", shard));
@@ -86,7 +86,7 @@ void bel_remote_answer_fetch(remote *r, int member, Bel__Fetch *request)
 {
     const bel_member_view *m = bel_members_get(r->config.members, member);
     Bel__Piece piece;
-    if (!m->blind || bel_remote_shard_of(r, member) < 0) return; // it reads them itself, or none
+    if (!m->blind) return; // it reads them itself
     r->progress_ns = bel_clock_ns();
     bel_fetch_answer(r->config.trainable->estimator->config.model_dir, request, &piece);
     bel_members_send(r->config.members, member, r->backend.generation, &piece.base);

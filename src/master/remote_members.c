@@ -234,9 +234,8 @@ static void tell_loop(remote *r, const Bel__Progress *m)
 }
 
 // Shard 0's word. The longest step is measured between two words of it.
-static void take_progress(remote *r, int member, const Bel__Progress *m)
+static void take_progress(remote *r, const Bel__Progress *m)
 {
-    if (bel_remote_shard_of(r, member) != 0) return; // it alone decides
     if (m->step != r->state.step) {
         int64_t now = bel_clock_ns(), took = now - r->progress_ns;
         if (took > r->longest_step_ns) r->longest_step_ns = took;
@@ -276,7 +275,7 @@ static void take_progress(remote *r, int member, const Bel__Progress *m)
 static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
 {
     int shard = bel_remote_shard_of(r, member);
-    if (shard < 0 || m->step < r->snapshots[shard]) return; // an old one, said once more
+    if (m->step < r->snapshots[shard]) return; // an old one, said once more
     r->snapshots[shard] = m->step;
     if (shard == 0 && m->step == r->released) { // the word of that was lost
         bel_remote_release(r);
@@ -296,7 +295,7 @@ static void take_saved(remote *r, int member, const Bel__Saved *m)
 {
     int shard = bel_remote_shard_of(r, member);
     bool awaited = r->asked.what == BEL_ASKED_SAVE && m->step == r->asked.step;
-    if (shard < 0 || !awaited || r->saved == NULL || r->saved[shard] != NULL) return;
+    if (!awaited || r->saved == NULL || r->saved[shard] != NULL) return;
     if (m->code != BEL_OK) {
         bel_remote_fail(r, BEL_ERR((bel_code)m->code, "shard %d: %s", shard, m->why));
         return;
@@ -377,7 +376,7 @@ void bel_remote_admit(remote *r, int worker)
 static void take_admitted(remote *r, int member, const Bel__Admitted *m)
 {
     int shard = bel_remote_shard_of(r, member);
-    if (shard < 0 || m->worker < 0 || m->worker >= r->seats) return;
+    if (m->worker < 0 || m->worker >= r->seats) return;
     admission *a = &r->admissions[m->worker];
     int worker = bel_remote_worker(r, m->worker);
     bool current = m->incarnation == bel_members_get(r->config.members, worker)->incarnation;
@@ -469,6 +468,35 @@ static void take_join(remote *r, int member)
     }
 }
 
+// Whether the member's role has that to say (docs/protocol.md, "from"). A stop is everybody's: its
+// process was told to end the job.
+static bool may_say(const remote *r, int member, Bel__Message__KindCase kind)
+{
+    bel_role role = bel_members_get(r->config.members, member)->role;
+    int shard = bel_remote_shard_of(r, member);
+    switch (kind) {
+    case BEL__MESSAGE__KIND_PROGRESS: return shard == 0;
+    case BEL__MESSAGE__KIND_SNAPSHOT:
+    case BEL__MESSAGE__KIND_SAVED:
+    case BEL__MESSAGE__KIND_ADMITTED:
+    case BEL__MESSAGE__KIND_FETCH:
+    case BEL__MESSAGE__KIND_PIECE: return shard >= 0;
+    case BEL__MESSAGE__KIND_BATCH: return role == BEL_ROLE_WORKER;
+    case BEL__MESSAGE__KIND_EVALUATED: return role == BEL_ROLE_EVALUATOR;
+    case BEL__MESSAGE__KIND_ENDED:
+    case BEL__MESSAGE__KIND_STOP: return true;
+    default: return false;
+    }
+}
+
+static bel_status *refuse(const remote *r, int member, const Bel__Message *m)
+{
+    const bel_member_view *sender = bel_members_get(r->config.members, member);
+    char name[32];
+    return BEL_ERR(BEL_INTERNAL, "%s sent the master a message of kind %s, which is not its to send",
+                   bel_role_text(sender->role, sender->index, name), bel_message_kind_name(m));
+}
+
 // A stop holds whatever the generation; an end without one is of a member that could not begin.
 static void take_message(remote *r, int member, const Bel__Message *m)
 {
@@ -477,8 +505,12 @@ static void take_message(remote *r, int member, const Bel__Message *m)
     bool asks = m->kind_case == BEL__MESSAGE__KIND_FETCH; // before it holds a state
     bool early = m->kind_case == BEL__MESSAGE__KIND_ENDED && m->generation == 0; // could not begin
     if (!of_now && !early && !stops && !asks) return; // of a state that is void
+    if (!may_say(r, member, m->kind_case)) {
+        bel_remote_fail(r, refuse(r, member, m));
+        return;
+    }
     switch (m->kind_case) {
-    case BEL__MESSAGE__KIND_PROGRESS: take_progress(r, member, m->progress); break;
+    case BEL__MESSAGE__KIND_PROGRESS: take_progress(r, m->progress); break;
     case BEL__MESSAGE__KIND_SNAPSHOT: take_snapshot(r, member, m->snapshot); break;
     case BEL__MESSAGE__KIND_SAVED: take_saved(r, member, m->saved); break;
     case BEL__MESSAGE__KIND_ENDED: take_ended(r, member, m->ended); break;
@@ -488,9 +520,7 @@ static void take_message(remote *r, int member, const Bel__Message *m)
     case BEL__MESSAGE__KIND_EVALUATED: take_evaluation(r, m->evaluated); break;
     case BEL__MESSAGE__KIND_STOP: bel_remote_ask_to_stop(r, m->stop->why); break;
     case BEL__MESSAGE__KIND_ADMITTED: take_admitted(r, member, m->admitted); break;
-    default:
-        bel_remote_fail(r, BEL_ERR(BEL_INTERNAL, "a member sent the master a %s message",
-                                   bel_message_kind_name(m)));
+    default: break; // nobody may say it
     }
 }
 

@@ -24,10 +24,11 @@ parameter_servers: {count: 2, hosts: [h1, h2]}
 limits: {silence_timeout: 2, join_timeout: 40}
 YAML
 settings=(--train_steps 1200 --save_checkpoints_steps 300 --eval_every_steps 600)
+engine=ssh config=hosts.yaml
 submit() { # NAME [flags of the submission]
     local name=$1
     shift
-    on0 jobs submit training "$name" --config hosts.yaml --engine ssh --job_dir "$name" "$@" -- "${digits[@]}" \
+    on0 jobs submit training "$name" --config "$config" --engine "$engine" --job_dir "$name" "$@" -- "${digits[@]}" \
         "${settings[@]}"
 }
 log() { cat "$XDG_STATE_HOME/belfry/jobs/$1/logs/supervisor.log"; }
@@ -144,6 +145,22 @@ SH
     check "a log has the time of its host" test "$(sed -n 's/^{"time":\([0-9]*\).*/\1/p' "$XDG_STATE_HOME/belfry/jobs/skewed/logs/worker-2.0.log" | head -n 1)" -lt "$(($(date +%s) - 80000))"
 else
     echo "clocks that are apart are left out: there is no libfaketime (Debian: faketime)"
+fi
+
+# --- mpirun leads to hosts
+if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
+    export OMPI_MCA_plm_rsh_agent=$net/ssh OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    engine=mpi
+    sed 's/hosts: [[].*[]]/hosts: [10.213.0.2]/' hosts.yaml >mpi.yaml
+    config=mpi.yaml
+    run_ok submit mpi --dry_run
+    check "a dry run shows a rank for each process" \
+        grep -q "^worker 2: mpirun .* -np 1 --host 10.213.0.2 $BUILD/tools/belfry carry$" out.txt
+    trouble mpi kill_one worker 1 h1
+    trouble mpi-cut cut_off h1 5
+    engine=ssh config=hosts.yaml
+else
+    echo "mpirun is left out: there is none of Open MPI (Debian: openmpi-bin)"
 fi
 
 # --- Hosts that do not see the model's folder, and have their data in other places

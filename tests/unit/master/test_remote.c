@@ -1,5 +1,5 @@
-// The master's side of a cluster against members that are mailboxes of this process: two shards and
-// two workers, who hold the state of generation 1 unless a test says otherwise. What a master must
+// The master's side of a cluster against members that are mailboxes of this process: two shards,
+// two workers and an evaluator, who hold the state of generation 1 unless a test says otherwise. What a master must
 // make of words that come late, twice, or from who has come back.
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -9,9 +9,9 @@
 #include "support/message.h"
 #include "transport/grpc/mailbox.h"
 
-enum { SOON_SECONDS = 20, SHARDS = 2, WORKERS = 2, PEERS = SHARDS + WORKERS };
-enum { PS_0, PS_1, WORKER_0, WORKER_1 }; // peers
-enum { FIRST = 10, LAST = 20 };          // steps
+enum { SOON_SECONDS = 20, SHARDS = 2, WORKERS = 2, PEERS = SHARDS + WORKERS + 1 };
+enum { PS_0, PS_1, WORKER_0, WORKER_1, EVALUATOR }; // peers
+enum { FIRST = 10, LAST = 20 };                     // steps
 
 typedef struct fixture {
     char *folder;
@@ -53,7 +53,8 @@ static void make_backend(fixture *f, bel_counting counting)
     config.model_dir = f->folder;
     BEL_ASSERT_OK(bel_estimator_create(no_model, &config, NULL, 0, &f->estimator));
     BEL_ASSERT_OK(bel_estimator_place(f->estimator, WORKERS, NULL, SHARDS, 1));
-    f->task = (bel_task){.worker_count = WORKERS, .ps_count = SHARDS, .recovers = true};
+    f->task = (bel_task){
+        .worker_count = WORKERS, .ps_count = SHARDS, .evaluator_count = 1, .recovers = true};
     f->evals[0].out_result = NULL; // the job's result has it
     f->evals[1].out_result = &f->second;
     f->trainable = (bel_trainable){
@@ -74,7 +75,7 @@ static void set_up(fixture *f, bel_counting counting)
     *f = (fixture){.folder = bel_test_folder(), .bell = bel_doorbell_create()};
     const bel_members_config config = {
         .endpoint = {.listen_address = "127.0.0.1:0", .secret = "s", .accept = accept_nothing},
-        .counts = {[BEL_ROLE_WORKER] = WORKERS, [BEL_ROLE_PS] = SHARDS},
+        .counts = {[BEL_ROLE_WORKER] = WORKERS, [BEL_ROLE_PS] = SHARDS, [BEL_ROLE_EVALUATOR] = 1},
         .wanted_workers = WORKERS,
         .token = "token",
         .join_timeout_secs = SOON_SECONDS,
@@ -105,14 +106,21 @@ static void join(fixture *f, int peer, uint32_t generation, int64_t step)
     static char token[] = "token", host[] = "host", served[] = "unix:/x";
     char version[64];
     snprintf(version, sizeof version, "%s", bel_version());
-    bool shard = peer < SHARDS;
+    static const struct {
+        bel_role role;
+        int32_t index;
+    } members[] = {{BEL_ROLE_PS, 0},
+                   {BEL_ROLE_PS, 1},
+                   {BEL_ROLE_WORKER, 0},
+                   {BEL_ROLE_WORKER, 1},
+                   {BEL_ROLE_EVALUATOR, 0}};
     bel_mailbox_close(f->peers[peer], 0);
     f->peers[peer] = bel_mailbox_open(
         f->client, bel_endpoint_address(bel_members_endpoint(f->members)), f->bell);
     bel_mailbox_send(f->peers[peer], generation,
                      BEL_TEST_KIND(Join, join, .protocol = BEL_PROTOCOL_VERSION, .version = version,
-                                   .role = (int32_t)(shard ? BEL_ROLE_PS : BEL_ROLE_WORKER),
-                                   .index = shard ? peer : peer - SHARDS, .host = host, .pid = 99,
+                                   .role = (int32_t)members[peer].role,
+                                   .index = members[peer].index, .host = host, .pid = 99,
                                    .address = served, .token = token, .step = step));
 }
 
@@ -149,6 +157,11 @@ static void wait_until(fixture *f, bool (*is_so)(const fixture *f))
     while (!is_so(f) && bel_clock_ns() < deadline)
         backend->ops->wait(backend, 0.01, &f->state);
     assert_true(is_so(f));
+}
+
+static bool error_is_there(const fixture *f)
+{
+    return f->master->error != NULL;
 }
 
 static bool stop_was_heard(const fixture *f)
@@ -215,11 +228,11 @@ static void test_evaluations(void **state)
     fixture f;
     take_over(&f, FIRST);
     for (int32_t i = 0; i < 3; i++) // of the third nobody wants to know
-        say(&f, WORKER_0,
+        say(&f, EVALUATOR,
             BEL_TEST_KIND(Evaluated, evaluated, .evaluation = i, .step = LAST, .loss = 1 + i,
                           .batch_mean_loss = 0.5, .examples = 7, .metrics = metrics,
                           .n_metrics = 1));
-    wait_for_words_of(&f, WORKER_0);
+    wait_for_words_of(&f, EVALUATOR);
     const bel_result *results[] = {&f.master->backend.evaluation, &f.second};
     for (int i = 0; i < 2; i++) {
         assert_true(results[i]->loss == 1 + i && results[i]->batch_mean_loss == 0.5);
@@ -447,10 +460,46 @@ static void test_state_that_is_void(void **state)
     tear_down(&f);
 }
 
+// A role limits what its member may say: what is another's ends the job, and takes no effect.
+static void test_what_is_not_its_to_say(void **state)
+{
+    (void)state;
+    static const struct {
+        int peer;
+        const char *message;
+    } cases[] = {{WORKER_1, "worker 1 sent the master a message of kind progress,"},
+                 {PS_1, "ps 1 sent the master a message of kind progress,"},
+                 {WORKER_0, "worker 0 sent the master a message of kind snapshot,"},
+                 {EVALUATOR, "evaluator 0 sent the master a message of kind saved,"},
+                 {WORKER_0, "worker 0 sent the master a message of kind admitted,"},
+                 {PS_0, "ps 0 sent the master a message of kind batch,"},
+                 {WORKER_1, "worker 1 sent the master a message of kind evaluated,"},
+                 {PS_0, "ps 0 sent the master a message of kind finish,"}};
+    const ProtobufCMessage *kinds[] = {BEL_TEST_KIND(Progress, progress, .step = LAST),
+                                       BEL_TEST_KIND(Progress, progress, .step = LAST),
+                                       BEL_TEST_KIND(Snapshot, snapshot, .step = LAST),
+                                       BEL_TEST_KIND(Saved, saved, .step = LAST),
+                                       BEL_TEST_KIND(Admitted, admitted, .step = LAST),
+                                       BEL_TEST_KIND(Batch, batch, .step = LAST),
+                                       BEL_TEST_KIND(Evaluated, evaluated, .step = LAST),
+                                       BEL_TEST_KIND(Finish, finish, .step = LAST)};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fixture f;
+        take_over(&f, FIRST);
+        say(&f, cases[i].peer, kinds[i]);
+        wait_until(&f, error_is_there);
+        bel_status *error = bel_remote_take_error(f.master);
+        BEL_ASSERT_FAILS(error, BEL_INTERNAL, cases[i].message);
+        assert_int_not_equal(f.master->state.step, LAST);
+        tear_down(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_evaluations),
+        cmocka_unit_test(test_what_is_not_its_to_say),
         cmocka_unit_test(test_an_old_snapshot),
         cmocka_unit_test(test_a_release_that_was_lost),
         cmocka_unit_test(test_the_last_snapshot_is_waited_for),

@@ -1,0 +1,108 @@
+// Engine "mpi": as ssh (engine_ssh.c), but the way to a host is mpirun's own, by whatever it starts
+// its daemons: ssh, Slurm, Torque, LSF. Each process is an mpirun of one rank, so that one of them
+// can die and be started again while the rest goes on, which a rank of a larger one cannot. No
+// message of MPI's is sent; what is needed is Open MPI's launcher, which passes on standard input.
+//
+// Nothing is copied: as MPI's users expect, belfry and the program of the job are on every host
+// under the same path.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/linux_host.h"
+#include "base/linux_process.h"
+#include "launch/detached.h"
+#include "launch/engines.h"
+
+typedef struct mpi_reach {
+    bel_reach reach;
+    const bel_plan *plan;
+    char *belfry, *peer;
+} mpi_reach;
+
+// BELFRY_MPIRUN is another program that takes the words of Open MPI's.
+static const char *mpirun_program(void)
+{
+    const char *program = getenv("BELFRY_MPIRUN");
+    return program != NULL && program[0] != '\0' ? program : "mpirun";
+}
+
+// --quiet: a rank that ends with a code is no news to the supervisor, and mpirun would say it in
+// twelve lines. A connection whose other side is gone is noticed after 15 s, as with ssh.
+static char **words_of(const bel_reach *reach, const bel_task *task)
+{
+    static const char *const settings[][2] = {{"oob_tcp_keepalive_time", "5"},
+                                              {"oob_tcp_keepalive_intvl", "5"},
+                                              {"oob_tcp_keepalive_probes", "2"}};
+    static const char *const fixed[] = {"--quiet", "--bind-to", "none", "-np", "1", "--host"};
+    const mpi_reach *m = (const mpi_reach *)reach;
+    const char *host = bel_plan_host(m->plan, task->role, task->index);
+    if (host == NULL || bel_linux_host_is_here(host)) return NULL;
+    bel_reach_words words = {0};
+    bel_reach_words_add(&words, mpirun_program());
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        bel_reach_words_add(&words, "--mca");
+        bel_reach_words_add(&words, settings[i][0]);
+        bel_reach_words_add(&words, settings[i][1]);
+    }
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+        bel_reach_words_add(&words, fixed[i]);
+    bel_reach_words_add(&words, host);
+    bel_reach_words_add(&words, m->belfry);
+    bel_reach_words_add(&words, "carry");
+    return words.items;
+}
+
+static void destroy(bel_reach *reach)
+{
+    mpi_reach *m = (mpi_reach *)reach;
+    bel_free(m->belfry);
+    bel_free(m->peer);
+    bel_free(m);
+}
+
+static bel_status *check(const bel_cluster *cluster)
+{
+    return bel_reach_check(cluster, bel_engine_mpi.name);
+}
+
+static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel_reach **out_reach)
+{
+    BEL_TRY(check(plan->cluster));
+    size_t count;
+    const char **hosts = bel_reach_hosts(plan->cluster, &count);
+    mpi_reach *m = bel_xcalloc(1, sizeof *m);
+    m->plan = plan;
+    m->belfry = bel_linux_program();
+    m->peer = bel_reach_peer(hosts[0]);
+    m->reach = (bel_reach){
+        .words = words_of, .destroy = destroy, .peer = m->peer, .program = record->program};
+    bel_free(hosts);
+    *out_reach = &m->reach;
+    return NULL;
+}
+
+static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
+{
+    mpi_reach m = {.reach = {.words = words_of}, .plan = plan, .belfry = bel_linux_program()};
+    bel_reach_show(&m.reach, record->name, plan, out);
+    bel_free(m.belfry);
+    return NULL;
+}
+
+static bel_status *submit(bel_job_record *record, const bel_plan *plan)
+{
+    enum { START_SECS = 30 };
+    (void)plan; // the supervisor makes it itself
+    return bel_detached_submit(record, START_SECS);
+}
+
+const bel_engine bel_engine_mpi = {
+    .name = "mpi",
+    .description = "processes on the hosts of the cluster file, started by Open MPI's mpirun",
+    .check = check,
+    .show = show,
+    .submit = submit,
+    .cancel = bel_detached_cancel,
+    .reach = reach,
+};
