@@ -493,7 +493,8 @@ static bel_status *refuse(const remote *r, int member, const Bel__Message *m)
 {
     const bel_member_view *sender = bel_members_get(r->config.members, member);
     char name[32];
-    return BEL_ERR(BEL_INTERNAL, "%s sent the master a message of kind %s, which is not its to send",
+    return BEL_ERR(BEL_INTERNAL,
+                   "%s sent the master a message of kind %s, which is not its to send",
                    bel_role_text(sender->role, sender->index, name), bel_message_kind_name(m));
 }
 

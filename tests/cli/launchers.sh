@@ -15,11 +15,22 @@ of2=$(digest alone-2) of3=$(digest alone-3)
 # Several ports that nobody else is given: they stay bound here, where nobody listens.
 python3 -c '
 import signal, socket
-held = [socket.socket() for _ in range(4)]
-for one in held:
+def hold(port):
+    one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    one.bind(("127.0.0.1", 0))
+    one.bind(("127.0.0.1", port))
+    return one
+def hold_row(count):
+    while True:
+        try:
+            row = [hold(0)]
+            while len(row) < count:
+                row.append(hold(row[-1].getsockname()[1] + 1))
+            return row
+        except (OSError, OverflowError):
+            pass
+held = hold_row(1) + hold_row(1) + hold_row(1) + hold_row(1) + hold_row(3)
 print(*[one.getsockname()[1] for one in held], flush=True)
 signal.pause()' >ports.txt &
 holder=$!
@@ -145,6 +156,22 @@ tf tf2 chief 0 --no_chief_trains
 for i in 0 1; do tf tf2 worker "$i" --no_chief_trains; done
 tf tf2 ps 0 --no_chief_trains
 ends_well tf2 "$of2"
+
+# --- gcloud's local runner, for real
+if command -v gcloud >/dev/null && command -v python >/dev/null; then
+    gcloud_trains() { # NAME [gcloud's flags]
+        PATH=$BUILD/tools:$PATH CLOUDSDK_CONFIG=$work/gcloud CLOUDSDK_CORE_DISABLE_PROMPTS=1 \
+            BELFRY_SECRET=0123456789abcdef0123 timeout -k 5 120 gcloud ml-engine local train --module-name trainer.task \
+            --package-path "$SOURCE/examples/gcloud/trainer" --job-dir "$work/$1" "${@:2}" -- "${digits[@]}" \
+            "${settings[@]}"
+    }
+    run_ok gcloud_trains gcloud-alone
+    equal "digest of gcloud's process" "$(digest gcloud-alone)" "$(digest alone-1)"
+    run_ok gcloud_trains gcloud --distributed --worker-count 1 --parameter-server-count 1 --start-port "${ports[4]}"
+    equal "digest of gcloud's job" "$(digest gcloud)" "$of2"
+else
+    echo "gcloud is left out: there is none, or no python"
+fi
 
 # --- What cannot be a job
 hosts=(env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=192.0.2.1 MASTER_PORT=29500)

@@ -1,6 +1,6 @@
 // The master's side of a cluster against members that are mailboxes of this process: two shards,
-// two workers and an evaluator, who hold the state of generation 1 unless a test says otherwise. What a master must
-// make of words that come late, twice, or from who has come back.
+// two workers and an evaluator, who hold the state of generation 1 unless a test says otherwise.
+// What a master must make of words that come late, twice, or from who has come back.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "master/journal.h"
