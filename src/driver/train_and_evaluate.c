@@ -6,9 +6,11 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/isa.h"
 #include "base/linux_host.h"
@@ -95,6 +97,24 @@ static bel_status *count_start(bel_task *task, const bel_estimator *estimator)
                            &task->incarnation);
 }
 
+// A name may be known later than the process that has it is started, as a pod's in Kubernetes. One
+// that nobody knows in the end fails where it is used. The master's own is waited for where it is
+// called.
+static void await_name(const bel_task *task)
+{
+    enum { PAUSE_NS = 200000000 };
+    const char *own = task->listen_address, *address = own[0] == '*' ? task->master_address : own;
+    int64_t end = bel_clock_ns() + (int64_t)(task->join_timeout_secs * 1e9);
+    bool told = false;
+    while (!bel_linux_host_is_known(address) && bel_clock_ns() < end && !bel_end_requested()) {
+        if (!told) {
+            bel_log_write(BEL_LOG_INFO, "waiting for the name of %s to resolve", address);
+        }
+        told = true;
+        (void)nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    }
+}
+
 // What others are told of where this process listens; its own host's name may be none that they
 // know.
 static bel_status *find_address(bel_task *task)
@@ -148,6 +168,7 @@ static bel_status *run_task(bel_task *task, bel_member_program *program, bel_res
     bel_snprintf(name, sizeof name, "%s-%d", bel_role_name(task->role), task->index);
     bel_fault_name_process(name, task->foreign || task->incarnation > 0);
     BEL_TRY(check_secret(task));
+    await_name(task);
     BEL_TRY(find_address(task));
     BEL_TRY(count_start(task, program->estimator));
     bel_linux_raise_file_limit();

@@ -163,6 +163,37 @@ else
     echo "mpirun is left out: there is none of Open MPI (Debian: openmpi-bin)"
 fi
 
+# --- Names that are not known yet
+know() { # HOST NAME ADDRESS: from now on
+    echo "$3 $2" >>"/etc/netns/$("$net/name-of" "$1")/hosts"
+}
+member() { # HOST TYPE: in the background
+    local cluster='{"chief": ["boss:7000"], "worker": ["helper:7000"]}'
+    timeout -k 5 120 "$net/on" "$1" env BELFRY_SECRET=0123456789abcdef0123 \
+        TF_CONFIG="{\"cluster\": $cluster, \"task\": {\"type\": \"$2\", \"index\": 0}}" "$BUILD/tools/belfry" \
+        train_and_evaluate --model_dir names "${digits[@]}" --train_steps 100 >"$2.out" 2>"$2.err" </dev/null &
+}
+says() { # FILE TEXT: within a minute
+    for _ in $(seq 1200); do
+        grep -q "$2" "$1" && return 0
+        sleep 0.05
+    done
+    return 1
+}
+run_ok train names-alone --num_workers 2 --train_steps 100
+know h1 boss 10.213.0.2
+member h1 chief
+chief=$!
+member h2 worker
+worker=$!
+check "one that does not know its own name waits" says worker.err 'waiting for the name of helper:7000 to resolve'
+know h2 helper 10.213.0.3 # still it does not know the master, nor the master it
+know h2 boss 10.213.0.2
+know h1 helper 10.213.0.3
+check "the worker ends well" wait "$worker"
+check "and the master" wait "$chief"
+equal "digest of a job whose names come late" "$(digest names)" "$(digest names-alone)"
+
 # --- Hosts that do not see the model's folder, and have their data in other places
 cp hosts.yaml shared.yaml
 for i in 0 1 2 3; do
