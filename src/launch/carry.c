@@ -36,7 +36,7 @@ enum {
 static void write_list(const char *name, char *const *items, bel_str *out)
 {
     bel_str_printf(out, ",\"%s\":[", name);
-    for (size_t i = 0; items[i] != NULL; i++) {
+    for (size_t i = 0; items != NULL && items[i] != NULL; i++) {
         if (i > 0) bel_str_puts(out, ",");
         bel_json_write_exact(out, items[i]);
     }
@@ -51,6 +51,7 @@ void bel_parcel_write(const bel_parcel *parcel, bel_str *out)
     bel_json_write_exact(out, parcel->folder);
     write_list("arguments", parcel->arguments, out);
     write_list("environment", parcel->environment, out);
+    write_list("moved", parcel->moved, out);
     bel_str task = {0};
     bel_task_write(parcel->task, &task);
     bel_str_puts(out, ",\"task\":");
@@ -97,12 +98,30 @@ static bel_status *set_task(const char *text, double *out_silence_secs)
     return NULL;
 }
 
-static char *find_program(const char *program)
+static char *find_file(const char *path)
 {
     const char *home = getenv("HOME");
-    if (program[0] == '\0') return bel_linux_program();
-    if (strncmp(program, "~/", 2) != 0 || home == NULL) return bel_xstrdup(program);
-    return bel_path_join(home, program + 2);
+    if (strncmp(path, "~/", 2) != 0 || home == NULL) return bel_xstrdup(path);
+    return bel_path_join(home, path + 2);
+}
+
+static char *find_program(const char *program)
+{
+    return program[0] == '\0' ? bel_linux_program() : find_file(program);
+}
+
+// Puts the file `to` where an argument is `from`, or a flag "--flag=from".
+static void move_file(char **arguments, const char *from, const char *to)
+{
+    for (size_t i = 1; arguments[i] != NULL; i++) {
+        char *text = arguments[i], *equals = strncmp(text, "--", 2) == 0 ? strchr(text, '=') : NULL;
+        size_t flag = equals != NULL ? (size_t)(equals + 1 - text) : 0;
+        if (strcmp(text + flag, from) != 0) continue;
+        char *path = find_file(to);
+        arguments[i] = bel_strf("%.*s%s", (int)flag, text, path);
+        bel_free(path);
+        bel_free(text);
+    }
 }
 
 static bel_status *start(const char *text, size_t length, bel_linux_process *out_process,
@@ -112,10 +131,11 @@ static bel_status *start(const char *text, size_t length, bel_linux_process *out
     const char *program = NULL, *folder = NULL, *task = NULL;
     BEL_TRY(bel_json_parse(text, length, "parcel", &json));
     const bel_json_value *root = bel_json_root(json);
-    char **arguments = read_list(root, "arguments"), **environment = read_list(root, "environment");
+    char **arguments = read_list(root, "arguments"), **environment = read_list(root, "environment"),
+         **moved = read_list(root, "moved");
     bool whole = bel_json_string(root, "program", &program) &&
                  bel_json_string(root, "folder", &folder) && bel_json_string(root, "task", &task) &&
-                 arguments != NULL && arguments[0] != NULL && environment != NULL;
+                 arguments != NULL && arguments[0] != NULL && environment != NULL && moved != NULL;
     bel_status *status = NULL;
     if (!whole) status = BEL_ERR(BEL_INVALID_ARGUMENT, "standard input: expected a parcel");
     if (status == NULL) status = bel_dir_create(folder); // hosts may share none
@@ -126,6 +146,8 @@ static bel_status *start(const char *text, size_t length, bel_linux_process *out
         *equals = '\0';
         setenv(environment[i], equals + 1, 1);
     }
+    for (size_t i = 0; status == NULL && moved[i] != NULL && moved[i + 1] != NULL; i += 2)
+        move_file(arguments, moved[i], moved[i + 1]);
     if (status == NULL) status = set_task(task, out_silence_secs);
     if (status == NULL) {
         char *own = find_program(program);
@@ -136,6 +158,7 @@ static bel_status *start(const char *text, size_t length, bel_linux_process *out
     }
     free_list(arguments);
     free_list(environment);
+    free_list(moved);
     bel_json_destroy(json);
     return status;
 }

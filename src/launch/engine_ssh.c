@@ -1,8 +1,9 @@
 // Engine "ssh": the supervisor and the master on the host of the submission, other processes on the
 // hosts that the cluster file names, reached by ssh as the user's own configuration says. Nothing
-// waits there beforehand. Before a job starts, belfry and the program of its processes are looked
-// for on each host: at the same path (a shared file system), or as a copy of an earlier job, and
-// else copied. All are told apart by SHA-256, so no host begins with another one.
+// waits there beforehand. Before a job starts, belfry and the program of its processes, or what
+// their flags --package and --config_file name, are looked for on each host: at the same path (a
+// shared file system), or as a copy of an earlier job, and else copied. All are told apart by
+// SHA-256, so no host begins with another one.
 //
 // $HOME/.cache/belfry/DIGEST/NAME is that file over there, or a link to it. The words for a host
 // are a shell's, as sshd hands them to one.
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/linux_host.h"
 #include "base/linux_process.h"
 #include "base/log.h"
@@ -19,7 +21,7 @@
 #include "launch/detached.h"
 #include "launch/engines.h"
 
-enum { DIGEST_TEXT = 65, LOOK_SECS = 60, COPY_SECS = 600, MOST_FILES = 2 };
+enum { DIGEST_TEXT = 65, LOOK_SECS = 60, COPY_SECS = 600, MOST_FILES = 8 };
 
 // A file that hosts need.
 typedef struct file {
@@ -32,8 +34,9 @@ typedef struct ssh_reach {
     bel_reach reach;
     const bel_plan *plan;
     char *peer, *program;   // texts of `reach`
-    file files[MOST_FILES]; // belfry, and the program of the job's processes if that is another
+    file files[MOST_FILES]; // belfry; the program of the job's processes if that is another
     int file_count;
+    char *moved[2 * MOST_FILES + 1]; // of `reach`: pairs of texts
 } ssh_reach;
 
 // --- Words ---------------------------------------------------------------------------------------
@@ -93,6 +96,12 @@ static bel_status *read_digest(file *f)
     return good ? NULL : BEL_ERR(BEL_ABORTED, "sha256sum of %s: expected 64 digits", f->path);
 }
 
+static char *place_of(const file *f)
+{
+    return bel_strf("~/.cache/belfry/%s/%s", f->digest, f->name);
+}
+
+// Takes the path.
 static bel_status *add_file(ssh_reach *s, char *path)
 {
     file *f = &s->files[s->file_count++];
@@ -100,6 +109,49 @@ static bel_status *add_file(ssh_reach *s, char *path)
     f->path = path;
     f->name = slash != NULL ? slash + 1 : path;
     return read_digest(f);
+}
+
+// A file that a flag names: its processes over there are given its place there.
+static bel_status *add_moved(ssh_reach *s, const char *folder, const char *path)
+{
+    size_t pairs = 0;
+    for (; s->moved[2 * pairs] != NULL; pairs++)
+        if (strcmp(s->moved[2 * pairs], path) == 0) return NULL;
+    if (s->file_count == MOST_FILES) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: more files than %d would be copied to hosts",
+                       path, MOST_FILES);
+    }
+    BEL_TRY(add_file(s, path[0] == '/' ? bel_xstrdup(path) : bel_path_join(folder, path)));
+    const file *f = &s->files[s->file_count - 1];
+    s->moved[2 * pairs] = bel_xstrdup(path);
+    s->moved[2 * pairs + 1] = place_of(f);
+    return NULL;
+}
+
+// What the flag `name` is given by an argument, or by the one behind it. NULL: it is another flag.
+static const char *value_of(const char *text, const char *behind, const char *name)
+{
+    if (strncmp(text, "--", 2) != 0) return NULL;
+    const char *flag = text + 2;
+    size_t length = strcspn(flag, "=");
+    if (length != strlen(name)) return NULL;
+    for (size_t i = 0; i < length; i++)
+        if ((flag[i] == '-' ? '_' : flag[i]) != name[i]) return NULL;
+    return flag[length] == '=' ? flag + length + 1 : behind;
+}
+
+static bel_status *add_flags(ssh_reach *s, const bel_job_record *record)
+{
+    static const char *const names[] = {"package", "config_file"};
+    bel_status *status = NULL;
+    for (size_t i = 0; i < record->argument_count; i++) {
+        const char *behind = i + 1 < record->argument_count ? record->arguments[i + 1] : NULL;
+        for (size_t n = 0; n < sizeof names / sizeof names[0] && status == NULL; n++) {
+            const char *path = value_of(record->arguments[i], behind, names[n]);
+            if (path != NULL) status = add_moved(s, record->directory, path);
+        }
+    }
+    return status;
 }
 
 // For a shell: f is the file's place over there, is() whether a path has its bytes.
@@ -236,6 +288,8 @@ static void destroy(bel_reach *reach)
     ssh_reach *s = (ssh_reach *)reach;
     for (int i = 0; i < s->file_count; i++)
         bel_free(s->files[i].path);
+    for (size_t i = 0; s->moved[i] != NULL; i++)
+        bel_free(s->moved[i]);
     bel_free(s->peer);
     bel_free(s->program);
     bel_free(s);
@@ -257,15 +311,17 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
     if (status == NULL) status = add_file(s, bel_linux_program());
     if (status == NULL && record->program[0] != '\0') {
         status = add_file(s, bel_xstrdup(record->program));
+        s->program = place_of(&s->files[1]);
+    } else if (status == NULL) {
+        s->program = bel_xstrdup("");
+        status = add_flags(s, record);
     }
     if (status == NULL) status = prepare_all(s, hosts, count);
     if (status == NULL) {
-        const file *last = &s->files[s->file_count - 1];
         s->peer = find_peer(hosts[0]);
-        s->program = s->file_count > 1 ? bel_strf("~/.cache/belfry/%s/%s", last->digest, last->name)
-                                       : bel_xstrdup("");
         s->reach.peer = s->peer;
         s->reach.program = s->program;
+        s->reach.moved = s->moved;
         *out_reach = &s->reach;
     } else {
         destroy(&s->reach);

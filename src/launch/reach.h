@@ -18,6 +18,7 @@ struct bel_reach {
     const char *peer; // an address on the way to the other hosts, "host:port": on this host's own
                       // address there the master listens
     const char *program; // of processes over there; "": the one that runs `carry`
+    char *const *moved;  // files among the arguments that lie elsewhere there (bel_parcel); or NULL
 };
 
 void bel_reach_words_free(char **words);

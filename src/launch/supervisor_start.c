@@ -175,6 +175,7 @@ static bel_status *spawn_away(const bel_supervisor *s, bel_child *child, char **
     const bel_parcel parcel = {.program = s->config->reach->program,
                                .arguments = s->config->arguments,
                                .environment = variables,
+                               .moved = s->config->reach->moved,
                                .folder = s->config->folder,
                                .task = child->task};
     BEL_TRY(bel_program_find(words[0], &program));

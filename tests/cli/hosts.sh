@@ -163,6 +163,14 @@ else
     echo "mpirun is left out: there is none of Open MPI (Debian: openmpi-bin)"
 fi
 
+# --- A package and a file of settings go with the program
+run_ok "${CC:-cc}" -std=c17 -O2 -fPIC -shared -I "$SOURCE/include" -o apart/my_model.so "$SOURCE/examples/my_model/my_model.c"
+echo 'train_steps: 60' >apart/settings.yaml
+any=("${any_digits[@]}" --package apart/my_model.so --param units=16 --config_file apart/settings.yaml)
+run_ok belfry train_and_evaluate --model_dir packaged-alone "${any[@]}" --num_workers 3
+run_ok on0 jobs submit training packaged --config hosts.yaml --engine ssh --job_dir packaged --wait -- "${any[@]}"
+equal "digest with a package over hosts" "$(digest packaged)" "$(digest packaged-alone)"
+
 # --- Names that are not known yet
 know() { # HOST NAME ADDRESS: from now on
     echo "$3 $2" >>"/etc/netns/$("$net/name-of" "$1")/hosts"
