@@ -384,9 +384,67 @@ static const bel_option table[] = {
 
 enum { FLAG_COUNT = sizeof table / sizeof table[0] };
 
+// What other trainers, and their users, call these.
+static const bel_option_word words[] = {
+    {"alpha", "learning_rate"},
+    {"batch", "train_batch_size"},
+    {"batch_size", "train_batch_size"},
+    {"checkpoint_dir", "model_dir"},
+    {"classes", "class_count"},
+    {"data", "train_files"},
+    {"dropout_rate", "dropout"},
+    {"epochs", "num_epochs"},
+    {"eta", "learning_rate"},
+    {"eval", "eval_files"},
+    {"eval_data", "eval_files"},
+    {"hidden", "hidden_units"},
+    {"hidden_layer_sizes", "hidden_units"},
+    {"hidden_layers", "hidden_units"},
+    {"iterations", "train_steps"},
+    {"label", "label_column"},
+    {"layers", "hidden_units"},
+    {"lr", "learning_rate"},
+    {"lr_schedule", "schedule"},
+    {"max_grad_norm", "clip_global_norm"},
+    {"max_iter", "train_steps"},
+    {"max_steps", "train_steps"},
+    {"n_epochs", "num_epochs"},
+    {"n_jobs", "num_threads"},
+    {"gpus", "num_gpus"},
+    {"n_gpus", "num_gpus"},
+    {"num_classes", "class_count"},
+    {"num_iterations", "train_steps"},
+    {"num_ps", "parameter_server_count"},
+    {"optim", "optimizer"},
+    {"output", "model_dir"},
+    {"output_dir", "model_dir"},
+    {"per_device_train_batch_size", "train_batch_size"},
+    {"ps", "parameter_server_count"},
+    {"random_seed", "seed"},
+    {"random_state", "seed"},
+    {"save_dir", "model_dir"},
+    {"save_steps", "save_checkpoints_steps"},
+    {"steps", "train_steps"},
+    {"target", "label_column"},
+    {"test", "eval_files"},
+    {"test_data", "eval_files"},
+    {"test_files", "eval_files"},
+    {"threads", "num_threads"},
+    {"train", "train_files"},
+    {"train_data", "train_files"},
+    {"valid", "eval_files"},
+    {"validation_data", "eval_files"},
+    {"wd", "weight_decay"},
+    {"workers", "num_workers"},
+    {"workers", "worker_count"},
+    {NULL, NULL},
+};
+
 bel_options *bel_flags_create(unsigned verb)
 {
-    return bel_options_create(table, FLAG_COUNT, verb);
+    bel_options *options = bel_options_create(table, FLAG_COUNT, verb);
+    bel_options_know_words(options, words);
+    return options;
 }
 
 const char *bel_flags_in_group(const char *group, size_t index)

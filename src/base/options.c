@@ -116,7 +116,9 @@ bel_options *bel_options_create(const bel_option *table, size_t count, unsigned 
 
 bel_options *bel_options_create_like(const bel_options *options)
 {
-    return bel_options_create(options->table, options->count, options->use);
+    bel_options *like = bel_options_create(options->table, options->count, options->use);
+    like->words = options->words;
+    return like;
 }
 
 static bool is_name(const char *text)
@@ -196,6 +198,26 @@ static int find_typed(const bel_options *options, const char *typed, size_t leng
     return *out_negated ? row : -1;
 }
 
+void bel_options_know_words(bel_options *options, const bel_option_word *words)
+{
+    bool negated;
+    options->words = words;
+    for (const bel_option_word *w = words; w->word != NULL; w++)
+        BEL_CHECK(find_typed(options, w->name, strlen(w->name), &negated) >= 0);
+}
+
+// What another word of the field is called here. NULL: no option of this command.
+static const char *name_for_word(const bel_options *options, const char *typed)
+{
+    bool negated;
+    for (const bel_option_word *w = options->words; w != NULL && w->word != NULL; w++) {
+        int row = find_typed(options, w->name, strlen(w->name), &negated);
+        bool ours = row >= 0 && (options->table[row].uses & options->use) != 0;
+        if (ours && strcmp(w->word, typed) == 0) return w->name;
+    }
+    return NULL;
+}
+
 // "; did you mean --train_files?", or what else to do.
 static char *suggestion(const bel_options *options, const char *typed, size_t length,
                         const char *dashes)
@@ -205,9 +227,13 @@ static char *suggestion(const bel_options *options, const char *typed, size_t le
     for (size_t i = 0; i < options->count; i++)
         if ((options->table[i].uses & options->use) != 0) names[count++] = options->table[i].name;
     char *word = bel_xstrndup(typed, length);
-    int nearest = bel_nearest_name(word, names, count);
-    char *text = nearest < 0 ? bel_xstrdup("; --help lists all flags")
-                             : bel_strf("; did you mean %s%s?", dashes, names[nearest]);
+    for (char *dash = word; (dash = strchr(dash, '-')) != NULL;)
+        *dash = '_';
+    const char *name = name_for_word(options, word);
+    int nearest = name == NULL ? bel_nearest_name(word, names, count) : -1;
+    if (nearest >= 0) name = names[nearest];
+    char *text = name == NULL ? bel_xstrdup("; --help lists all flags")
+                              : bel_strf("; did you mean %s%s?", dashes, name);
     bel_free(word);
     bel_free(names);
     return text;

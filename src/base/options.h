@@ -66,6 +66,14 @@ bel_options *bel_options_create_like(const bel_options *options);
 // none, or the row does not accept its own default.
 bel_status *bel_options_add(bel_options *options, const bel_option *row) BEL_MUST_USE;
 
+// Other words of the field for an option, such as "lr" for learning_rate.
+typedef struct bel_option_word {
+    const char *word, *name; // the word with underscores
+} bel_option_word;
+
+// Who gives such a word is told the option's name. `words` is not copied; no word behind the last.
+void bel_options_know_words(bel_options *options, const bel_option_word *words);
+
 // Reads a command line without the program's and the command's names. INVALID_ARGUMENT: an unknown
 // flag (names the nearest), one of another command, a missing or bad value (names the flag, what it
 // accepts and what came). The rest is read all the same, and the first error is returned: flags

@@ -25,6 +25,7 @@ struct bel_options {
     bel_option *own_table; // the same once a row was added
     size_t count;
     unsigned use;
+    const bel_option_word *words; // NULL: none are known
     bel_option_value *values; // one a row
     char **arguments;
     size_t argument_count, argument_capacity;

@@ -8,11 +8,13 @@
 // all digits count as places. Everything lives in the source's arena, which outlives the rows.
 #include "input/csv_columns.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "input/decimal.h"
 
 // --- Columns -------------------------------------------------------------------------------------
 
@@ -48,6 +50,53 @@ static bel_status *name_columns(bel_csv_source *source, const bel_csv_field *fie
         }
     }
     return NULL;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// Numbers count columns in some tools' exports: 0, 1, 2 … are names.
+static bool is_row_of_data(const bel_csv_source *source)
+{
+    bool counts = true;
+    double first = 0;
+    for (int i = 0; i < source->column_count; i++) {
+        const char *name = source->columns[i].name, *end = name + strlen(name);
+        double value;
+        if (bel_decimal_parse(name, end, &value) != end) return false;
+        if (i == 0) first = value;
+        counts = counts && value == first + i && (i > 0 || first == 0 || first == 1);
+    }
+    return source->column_count > 1 && !counts;
+}
+
+// What a header says that may be a mistake, once for the first file.
+static void warn_of_header(const bel_csv_source *source)
+{
+    const char *path = source->options->paths[0];
+    size_t count = (size_t)source->column_count;
+    const char **names = bel_xcalloc(count, sizeof *names);
+    for (size_t i = 0; i < count; i++)
+        names[i] = source->columns[i].name;
+    qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 1; i < count; i++) {
+        if (strcmp(names[i - 1], names[i]) != 0) continue;
+        bel_log_write(BEL_LOG_WARN,
+                      "%s: two columns are called \"%s\", so other files must have all columns in "
+                      "the same order",
+                      path, names[i]);
+        break;
+    }
+    if (is_row_of_data(source)) {
+        bel_log_write(
+            BEL_LOG_WARN,
+            "%s: the first row holds numbers alone, and is taken for names of columns; if "
+            "it is data, say so (--no_header)",
+            path);
+    }
+    bel_free(names);
 }
 
 // The header of a further file must be that of the first.
@@ -87,6 +136,7 @@ bel_status *bel_csv_columns_read_header(bel_csv_source *source, bel_csv_file *fi
         status = bel_csv_file_error(file, zero, "expected text, got a zero byte in the first row");
     } else if (source->columns == NULL) {
         status = name_columns(source, fields, count);
+        if (status == NULL && !source->options->no_header) warn_of_header(source);
     } else if (!source->options->no_header) {
         status = compare_header(source, file, fields, count);
     }

@@ -172,6 +172,12 @@ bel_status *bel_file_view_open(const char *path, bel_file_view *out_view)
     }
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return bel_file_error(errno, "open", path);
+    if (fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode)) {
+        close(descriptor);
+        return BEL_ERR(BEL_DATA_LOSS,
+                       "%s is a folder, expected a file; hint: a pattern, such as '%s/*.csv'", path,
+                       path);
+    }
     bel_status *status = map_file(path, descriptor, &view);
     close(descriptor);
     BEL_TRY(status);

@@ -73,6 +73,26 @@ if [ -w /dev/full ]; then
     run_fails 1 'cannot write to stdout' full
 fi
 
+# --- Words of other trainers, where the verb has such a flag
+run_fails 2 'unknown flag --lr; did you mean --learning_rate?' belfry train --lr 0.1
+run_fails 2 'unknown flag --batch-size; did you mean --train_batch_size?' belfry train --batch-size=8
+run_fails 2 'unknown flag --workers; did you mean --num_workers?' belfry train --workers 2
+run_fails 2 'unknown flag --workers; did you mean --worker_count?' belfry local train --workers 2 -- x
+run_fails 2 'unknown flag --epochs; --help lists all flags' belfry version --epochs 2
+run_fails 3 "$work is a folder, expected a file; hint: a pattern, such as '$work/*.csv'" belfry train --model_dir m \
+    --train_files "$work"
+printf 'a,b,a,y\n1,2,3,0\n' >double.csv
+run_ok belfry train --model_dir double --train_files double.csv --train_steps 1
+check "names that come twice are said" grep -q 'double.csv: two columns are called "a", so other files must' err.txt
+printf '0.5,2,1\n1.5,3,0\n' >bare.csv
+run_ok belfry train --model_dir bare --train_files bare.csv --train_steps 1
+check "a header of numbers is said" grep -q 'bare.csv: the first row holds numbers alone.*(--no_header)' err.txt
+run_ok belfry train --model_dir named --train_files bare.csv --no_header --train_steps 1
+check "not where it is none" sh -c "! grep -q 'holds numbers alone' err.txt"
+printf '0,1,2\n1.5,3,0\n' >counted.csv
+run_ok belfry train --model_dir counted --train_files counted.csv --train_steps 1
+check "not where it counts columns" sh -c "! grep -q 'holds numbers alone' err.txt"
+
 # --- Settings files
 printf 'seed: 1\ntrain_steps: many\n' >bad.yaml
 run_fails 2 'bad.yaml:2:14: train_steps: expected a whole number|got "many"' \
