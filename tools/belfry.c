@@ -22,16 +22,7 @@
 #include "signals.h"
 #include "verbs.h"
 
-typedef struct verb {
-    const char *name; // one word or more
-    unsigned use;
-    const char *arguments;
-    const char *summary; // NULL: not for people, and not in the list
-    bel_verb_fn *run;
-    bool takes_arguments; // other than flags
-} verb;
-
-static const verb verbs[] = {
+static const bel_verb verbs[] = {
     {"train_and_evaluate", BEL_VERB_TRAIN_AND_EVALUATE, "[flags]",
      "train, evaluating along the way and at the end", bel_verb_train, false},
     {"train", BEL_VERB_TRAIN, "[flags]", "train without evaluating", bel_verb_train, false},
@@ -76,6 +67,11 @@ static const verb verbs[] = {
      false},
     {"certs", BEL_VERB_CERTS, "FOLDER [flags]", "certificates for TLS between a job's processes",
      bel_verb_certs, true},
+    {"completion", BEL_VERB_SHELL, "bash|zsh|fish", "completion of this command, for a shell",
+     bel_verb_completion, true},
+    {"complete", BEL_VERB_SHELL, "-- WORDS", NULL, bel_verb_complete, true},
+    {"manual", BEL_VERB_SHELL, "FOLDER", "write manual pages of all verbs into a folder",
+     bel_verb_manual, true},
     {"version", BEL_VERB_VERSION, "[flags]", "versions of belfry and of its kernels",
      bel_verb_version, false},
 };
@@ -91,7 +87,7 @@ static size_t word_length(const char *name)
 }
 
 // How many words of the command line are the verb's whole name; 0: it is another one.
-static int match_words(const verb *v, int count, char *const *words)
+static int match_words(const bel_verb *v, int count, const char *const *words)
 {
     const char *rest = v->name;
     for (int i = 0; i < count; i++) {
@@ -103,7 +99,7 @@ static int match_words(const verb *v, int count, char *const *words)
     return 0;
 }
 
-static const verb *find_verb(int count, char *const *words, int *out_word_count)
+const bel_verb *bel_verb_find(int count, const char *const *words, int *out_word_count)
 {
     for (size_t i = 0; i < VERB_COUNT; i++) {
         *out_word_count = match_words(&verbs[i], count, words);
@@ -112,8 +108,13 @@ static const verb *find_verb(int count, char *const *words, int *out_word_count)
     return NULL;
 }
 
+const bel_verb *bel_verb_at(size_t index)
+{
+    return index < VERB_COUNT ? &verbs[index] : NULL;
+}
+
 // Whether the word is the first of verbs of several words, as "jobs" is.
-static bool is_group(const verb *v, const char *word)
+static bool is_group(const bel_verb *v, const char *word)
 {
     size_t length = word_length(v->name);
     return v->name[length] == ' ' && strlen(word) == length && memcmp(word, v->name, length) == 0;
@@ -197,7 +198,7 @@ static bel_status *print_usage(const char *group)
     return status;
 }
 
-static bel_status *print_help(const verb *v, const bel_options *options)
+static bel_status *print_help(const bel_verb *v, const bel_options *options)
 {
     bel_str text = {0};
     bel_str_printf(&text, "belfry %s %s: %s\n", v->name, v->arguments,
@@ -229,6 +230,7 @@ static void configure_log(const bel_options *options)
     if (bel_options_bool(options, "quiet") && level > BEL_LOG_WARN) level = BEL_LOG_WARN;
     bool json = strcmp(bel_options_string(options, "log_format"), "json") == 0;
     bel_log_configure(level, json ? BEL_LOG_JSON : BEL_LOG_TEXT);
+    bel_log_show_time(bel_options_bool(options, "log_time"));
 }
 
 // The package that arguments or their --config_file name, looked for before they can be read as a
@@ -309,7 +311,7 @@ static bel_status *parse_and_build(bel_options *options, int count, char *const 
     return status;
 }
 
-static bel_status *run_with_options(const verb *v, bel_options *options, int count,
+static bel_status *run_with_options(const bel_verb *v, bel_options *options, int count,
                                     char *const *arguments, int *out_exit_code)
 {
     BEL_TRY(parse_and_build(options, count, arguments));
@@ -329,7 +331,7 @@ static bel_status *run_with_options(const verb *v, bel_options *options, int cou
 bel_status *bel_command_run(int count, char *const *words, int *out_exit_code)
 {
     int word_count;
-    const verb *v = find_verb(count, words, &word_count);
+    const bel_verb *v = bel_verb_find(count, (const char *const *)words, &word_count);
     if (v == NULL) return unknown_verb(count, words);
     bel_options *options = bel_flags_create(v->use);
     bel_status *status =
@@ -349,7 +351,7 @@ static bel_status *help(int count, char *const *words, int *out_exit_code)
     static char flag[] = "--help";
     if (count == 0) return print_usage(NULL);
     int word_count;
-    const verb *v = find_verb(count, words, &word_count);
+    const bel_verb *v = bel_verb_find(count, (const char *const *)words, &word_count);
     if (v == NULL && count == 1 && any_group(words[0])) return print_usage(words[0]);
     if (v == NULL) return unknown_verb(count, words);
     char *all[8] = {NULL};

@@ -30,7 +30,7 @@
      BEL_VERB_JOBS_RESUME | BEL_VERB_SUPERVISE)
 #define REPORTING                                                                                  \
     (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | BEL_VERB_NEW |              \
-     BEL_VERB_EXPERIMENT | CERTS | LOCAL | BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | BEL_VERB_RANK | \
+     BEL_VERB_EXPERIMENT | BEL_VERB_SHELL | CERTS | LOCAL | BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | BEL_VERB_RANK | \
      JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
 
@@ -356,6 +356,8 @@ static const bel_option table[] = {
      "Form of the log on stderr.", NULL},
     {"log_level", STRING, REPORTING, "info", "error|warn|info|debug", NULL, OUTPUT,
      "Least important lines that are logged.", NULL},
+    {"log_time", BOOL, REPORTING, "false", NULL, NULL, OUTPUT,
+     "Lines of the log begin with the time; as JSON they always have it.", "log_format=text"},
     {"quiet", BOOL, REPORTING, "false", NULL, NULL, OUTPUT, "Log warnings and errors only.", NULL},
 
     {"region", STRING, STARTING, "", NULL, "NAME", PLATFORM, "Passed over.", NULL},

@@ -34,6 +34,24 @@ bel_verb_fn bel_verb_carry;     // a process of a job on this host, for a superv
 bel_verb_fn bel_verb_jobs_resume;
 bel_verb_fn bel_verb_rank;
 
+bel_verb_fn bel_verb_completion;
+bel_verb_fn bel_verb_complete; // what a shell asks
+bel_verb_fn bel_verb_manual;
+
+typedef struct bel_verb {
+    const char *name; // one word or more
+    unsigned use;     // whose flags (flags.h)
+    const char *arguments;
+    const char *summary; // NULL: not for people, and not in the list
+    bel_verb_fn *run;
+    bool takes_arguments; // other than flags
+} bel_verb;
+
+const bel_verb *bel_verb_at(size_t index); // NULL behind the last
+
+// The verb whose name the first words are, and how many; NULL: there is none.
+const bel_verb *bel_verb_find(int count, const char *const *words, int *out_word_count);
+
 // Runs a verb as if it had been typed: its words, then its flags.
 bel_status *bel_command_run(int count, char *const *words, int *out_exit_code) BEL_MUST_USE;
 

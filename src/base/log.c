@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -22,6 +24,7 @@ static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
 static bel_log_level max_level = BEL_LOG_INFO;
 static bel_log_format line_format = BEL_LOG_TEXT;
 static pthread_once_t format_is_read = PTHREAD_ONCE_INIT;
+static bool time_is_shown;
 static bool progress_shown; // a progress line stands on the terminal, without a newline
 
 static void read_format(void)
@@ -43,6 +46,11 @@ bel_log_format bel_log_get_format(void)
     return line_format;
 }
 
+void bel_log_show_time(bool shown)
+{
+    time_is_shown = shown;
+}
+
 bool bel_log_is_interactive(void)
 {
     const char *terminal = getenv("TERM");
@@ -54,6 +62,27 @@ static void clear_progress_locked(void)
 {
     if (progress_shown) fputs("\r\033[K", stderr);
     progress_shown = false;
+}
+
+// In front of a line of text, where that is asked for.
+static void append_time(bel_str *line)
+{
+    char text[32];
+    time_t now = (time_t)bel_clock_wall();
+    struct tm parts;
+    bool known = time_is_shown && localtime_r(&now, &parts) != NULL &&
+                 strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S ", &parts) > 0;
+    if (known) bel_str_puts(line, text);
+}
+
+// How many bytes of the text fit into a row of the terminal; one column stays free, for the cursor.
+// (Progress has a byte a column.)
+static int fitting(const char *text)
+{
+    struct winsize size;
+    size_t length = strlen(text);
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return known && length >= size.ws_col ? size.ws_col - 1 : (int)length;
 }
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
@@ -69,10 +98,10 @@ static void write_line(bel_log_level level, const char *event, long long pid, co
         bel_str_puts(&line, "\"message\":");
         bel_json_write_string(&line, message);
         bel_str_puts(&line, "}\n");
-    } else if (level == BEL_LOG_INFO) {
-        bel_str_printf(&line, "%s\n", message);
     } else {
-        bel_str_printf(&line, "%s: %s\n", level_names[level], message);
+        append_time(&line);
+        if (level != BEL_LOG_INFO) bel_str_printf(&line, "%s: ", level_names[level]);
+        bel_str_printf(&line, "%s\n", message);
     }
     pthread_mutex_lock(&log_mutex);
     clear_progress_locked();
@@ -107,25 +136,33 @@ void bel_log_event(bel_log_level level, const char *event, long long pid, const 
 void bel_log_line(bel_log_level level, const char *line)
 {
     if (level > max_level) return;
+    bel_str all = {0};
+    if (bel_log_get_format() == BEL_LOG_TEXT) append_time(&all);
+    bel_str_puts(&all, line);
     pthread_mutex_lock(&log_mutex);
     clear_progress_locked();
-    fputs(line, stderr);
+    fwrite(all.text, 1, all.length, stderr);
     pthread_mutex_unlock(&log_mutex);
+    bel_str_deinit(&all);
 }
 
 void bel_log_progress(const char *text, const char *json, bool final)
 {
     if (max_level < BEL_LOG_INFO) return;
-    bool stays = bel_log_get_format() == BEL_LOG_JSON || final || !bel_log_is_interactive();
-    char *line =
-        bel_strf("%s%s", bel_log_get_format() == BEL_LOG_JSON ? json : text, stays ? "\n" : "");
+    bool is_json = bel_log_get_format() == BEL_LOG_JSON;
+    bool stays = is_json || final || !bel_log_is_interactive();
+    bel_str line = {0};
+    if (!is_json) append_time(&line);
+    bel_str_puts(&line, is_json ? json : text);
+    if (stays) bel_str_puts(&line, "\n");
     pthread_mutex_lock(&log_mutex);
     clear_progress_locked();
-    fputs(line, stderr); // in one piece: a reader may sit behind a pipe
+    // In one piece: a reader may sit behind a pipe.
+    fwrite(line.text, 1, stays ? line.length : (size_t)fitting(line.text), stderr);
     if (!stays) fflush(stderr);
     progress_shown = !stays;
     pthread_mutex_unlock(&log_mutex);
-    bel_free(line);
+    bel_str_deinit(&line);
 }
 
 void bel_log_failure(const bel_status *status)

@@ -19,14 +19,18 @@ typedef enum bel_log_format { BEL_LOG_TEXT, BEL_LOG_JSON } bel_log_format;
 void bel_log_configure(bel_log_level level, bel_log_format format);
 bel_log_format bel_log_get_format(void);
 
+// Lines of text begin with the local time, "2027-03-01 14:05:09 "; those of JSON always have it.
+// Before other threads are started.
+void bel_log_show_time(bool shown);
+
 void bel_log_write(bel_log_level level, const char *format, ...) BEL_PRINTF(2, 3);
 
 // A line that a program may act on: as JSON it has "event" and "pid" beside its message.
 void bel_log_event(bel_log_level level, const char *event, long long pid, const char *format, ...)
     BEL_PRINTF(4, 5);
 
-// A progress line: on a terminal it overwrites itself until the next log line; with final true it
-// stays. Elsewhere it is an ordinary line, or with JSON format the object in `json`.
+// A progress line: on a terminal it overwrites itself until the next log line, cut where the
+// terminal ends, as a second row would stay; with final true it stays. Elsewhere it is an ordinary line, or with JSON format the object in `json`.
 void bel_log_progress(const char *text, const char *json, bool final);
 
 // A line of another process's log that already looks as it should, with its newline.

@@ -198,6 +198,21 @@ static int find_typed(const bel_options *options, const char *typed, size_t leng
     return *out_negated ? row : -1;
 }
 
+const bel_option *bel_options_at(const bel_options *options, size_t index)
+{
+    for (size_t i = 0; i < options->count; i++)
+        if ((options->table[i].uses & options->use) != 0 && index-- == 0) return &options->table[i];
+    return NULL;
+}
+
+const bel_option *bel_options_find(const bel_options *options, const char *name)
+{
+    bool negated;
+    int row = find_typed(options, name, strlen(name), &negated);
+    bool ours = row >= 0 && (options->table[row].uses & options->use) != 0;
+    return ours ? &options->table[row] : NULL;
+}
+
 void bel_options_know_words(bel_options *options, const bel_option_word *words)
 {
     bool negated;
@@ -209,12 +224,9 @@ void bel_options_know_words(bel_options *options, const bel_option_word *words)
 // What another word of the field is called here. NULL: no option of this command.
 static const char *name_for_word(const bel_options *options, const char *typed)
 {
-    bool negated;
-    for (const bel_option_word *w = options->words; w != NULL && w->word != NULL; w++) {
-        int row = find_typed(options, w->name, strlen(w->name), &negated);
-        bool ours = row >= 0 && (options->table[row].uses & options->use) != 0;
-        if (ours && strcmp(w->word, typed) == 0) return w->name;
-    }
+    for (const bel_option_word *w = options->words; w != NULL && w->word != NULL; w++)
+        if (strcmp(w->word, typed) == 0 && bel_options_find(options, w->name) != NULL)
+            return w->name;
     return NULL;
 }
 

@@ -119,8 +119,18 @@ typedef struct bel_option_meaning {
 bel_status *bel_options_check_read(const bel_options *options,
                                    const bel_option_meaning *meanings) BEL_MUST_USE;
 
+// Rows of this command, in the table's order; NULL behind the last.
+const bel_option *bel_options_at(const bel_options *options, size_t index);
+const bel_option *bel_options_find(const bel_options *options, const char *name); // NULL: none
+
 // The flags of this command by group, with defaults, units and ranges, for people.
 void bel_options_help(const bel_options *options, bel_str *out);
+
+// The same as a page of a manual (man 7 man): a subsection each group, without a page's head.
+void bel_options_manual(const bel_options *options, bel_str *out);
+
+// A text of any kind within such a page.
+void bel_options_manual_text(const char *text, bel_str *out);
 
 // All values as YAML that bel_options_read_yaml takes back, each with its origin as a comment.
 void bel_options_dump(const bel_options *options, bel_str *out);

@@ -186,6 +186,49 @@ void bel_options_help(const bel_options *options, bel_str *out)
     }
 }
 
+// --- Manual ---------------------------------------------------------------------------------------
+
+void bel_options_manual_text(const char *text, bel_str *out)
+{
+    bool begins = true; // a line, at which a dot or an apostrophe would be a request
+    for (; *text != '\0'; text++) {
+        if (begins && (*text == '.' || *text == '\'')) bel_str_puts(out, "\\&");
+        if (*text == '\\') {
+            bel_str_puts(out, "\\e");
+        } else if (*text == '-') {
+            bel_str_puts(out, "\\-"); // one that can be copied
+        } else {
+            bel_str_append(out, text, 1);
+        }
+        begins = *text == '\n';
+    }
+}
+
+void bel_options_manual(const bel_options *options, bel_str *out)
+{
+    const char *group = "";
+    for (size_t i = 0; i < options->count; i++) {
+        const bel_option *option = &options->table[i];
+        if ((option->uses & options->use) == 0) continue;
+        if (strcmp(group, option->group) != 0) {
+            group = option->group;
+            bel_str_printf(out, ".SS %s\n", group);
+        }
+        bel_str flag = {0}, text = {0};
+        append_flag(option, &flag);
+        append_when(option, &text);
+        bel_str_puts(&text, option->help);
+        append_remarks(option, &text);
+        bel_str_puts(out, ".TP\n\\fB");
+        bel_options_manual_text(flag.text + strspn(flag.text, " "), out);
+        bel_str_puts(out, "\\fR\n");
+        bel_options_manual_text(text.text, out);
+        bel_str_puts(out, "\n");
+        bel_str_deinit(&flag);
+        bel_str_deinit(&text);
+    }
+}
+
 // --- Dump ---------------------------------------------------------------------------------------
 
 // A JSON string is also a YAML one in double quotes.

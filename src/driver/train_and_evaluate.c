@@ -99,20 +99,30 @@ static bel_status *count_start(bel_task *task, const bel_estimator *estimator)
 
 // A name may be known later than the process that has it is started, as a pod's in Kubernetes. One
 // that nobody knows in the end fails where it is used. The master's own is waited for where it is
-// called.
-static void await_name(const bel_task *task)
+// called. CANCELLED: the process was told to end.
+static bel_status *await_name(const bel_task *task)
 {
     enum { PAUSE_NS = 200000000 };
     const char *own = task->listen_address, *address = own[0] == '*' ? task->master_address : own;
+    bool listens = task->role == BEL_ROLE_MASTER || task->role == BEL_ROLE_PS ||
+                   (task->role == BEL_ROLE_WORKER && task->ps_count == 0);
+    bool needed = !task->follows && (listens || own[0] == '*');
     int64_t end = bel_clock_ns() + (int64_t)(task->join_timeout_secs * 1e9);
     bool told = false;
-    while (!bel_linux_host_is_known(address) && bel_clock_ns() < end && !bel_end_requested()) {
+    while (needed && !bel_linux_host_is_known(address) && bel_clock_ns() < end) {
+        if (bel_end_requested()) {
+            return BEL_ERR(BEL_CANCELLED,
+                           "ended, as it was told to, while the name of %s did not "
+                           "resolve",
+                           address);
+        }
         if (!told) {
             bel_log_write(BEL_LOG_INFO, "waiting for the name of %s to resolve", address);
         }
         told = true;
         (void)nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
+    return NULL;
 }
 
 // What others are told of where this process listens; its own host's name may be none that they
@@ -168,7 +178,7 @@ static bel_status *run_task(bel_task *task, bel_member_program *program, bel_res
     bel_snprintf(name, sizeof name, "%s-%d", bel_role_name(task->role), task->index);
     bel_fault_name_process(name, task->foreign || task->incarnation > 0);
     BEL_TRY(check_secret(task));
-    await_name(task);
+    BEL_TRY(await_name(task));
     BEL_TRY(find_address(task));
     BEL_TRY(count_start(task, program->estimator));
     bel_linux_raise_file_limit();

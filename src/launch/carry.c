@@ -21,6 +21,7 @@
 #include "base/linux_process.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "launch/reach.h"
 #include "launch/stop_signals.h"
 
 enum {
@@ -110,17 +111,20 @@ static char *find_program(const char *program)
     return program[0] == '\0' ? bel_linux_program() : find_file(program);
 }
 
-// Puts the file `to` where an argument is `from`, or a flag "--flag=from".
-static void move_file(char **arguments, const char *from, const char *to)
+// Puts the file where the flag has one.
+static void move_file(char **arguments, const char *flag, const char *place)
 {
     for (size_t i = 1; arguments[i] != NULL; i++) {
-        char *text = arguments[i], *equals = strncmp(text, "--", 2) == 0 ? strchr(text, '=') : NULL;
-        size_t flag = equals != NULL ? (size_t)(equals + 1 - text) : 0;
-        if (strcmp(text + flag, from) != 0) continue;
-        char *path = find_file(to);
-        arguments[i] = bel_strf("%.*s%s", (int)flag, text, path);
+        const char *value;
+        if (!bel_reach_is_flag(arguments[i], flag, &value)) continue;
+        size_t at = value == NULL ? i + 1 : i;
+        if (arguments[at] == NULL) return;
+        int kept = value == NULL ? 0 : (int)(value - arguments[i]);
+        char *path = find_file(place), *text = bel_strf("%.*s%s", kept, arguments[at], path);
         bel_free(path);
-        bel_free(text);
+        bel_free(arguments[at]);
+        arguments[at] = text;
+        i = at;
     }
 }
 

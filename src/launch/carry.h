@@ -18,10 +18,10 @@ typedef struct bel_parcel {
     const char *program;      // path, "~/" is the home over there; "": that which runs `carry`
     char *const *arguments;   // the program's name first, NULL at the end
     char *const *environment; // "NAME=value", set beside what the host has; NULL at the end
-    char *const *moved;   // pairs: a file's name among the arguments ("NAME" or "--flag=NAME"), and
-                          // what stands there instead, "~/" as above; NULL at the end, NULL: none
-    const char *folder;   // in which it runs
-    const bel_task *task; // whose supervisor becomes the process that runs `carry`
+    char *const *moved;       // pairs: a flag's name ("package"), and the file that it names over
+                              // there, "~/" as above; NULL at the end, NULL: none
+    const char *folder;       // in which it runs
+    const bel_task *task;     // whose supervisor becomes the process that runs `carry`
 } bel_parcel;
 
 // Appends the parcel with its newline.

@@ -11,6 +11,8 @@
 #include "base/alloc.h"
 #include "base/linux_host.h"
 #include "base/linux_process.h"
+#include "base/log.h"
+#include "base/str.h"
 #include "launch/detached.h"
 #include "launch/engines.h"
 
@@ -25,6 +27,20 @@ static const char *mpirun_program(void)
 {
     const char *program = getenv("BELFRY_MPIRUN");
     return program != NULL && program[0] != '\0' ? program : "mpirun";
+}
+
+// An attempt to reach a host is short, so that a way that heals is found soon; some are long enough
+// for a slow host. These are words of ssh's, which mpirun starts its daemons with unless the user
+// has said otherwise.
+static void add_patience(bel_reach_words *words, bool quick)
+{
+    const char *own = getenv("OMPI_MCA_plm_rsh_args");
+    if (own != NULL) return;
+    bel_reach_words_add(words, "--mca");
+    bel_reach_words_add(words, "plm_rsh_args");
+    bel_reach_words_take(words, bel_strf("-oBatchMode=yes -oConnectTimeout=%d "
+                                         "-oServerAliveInterval=5 -oServerAliveCountMax=3",
+                                         quick ? 1 : 10));
 }
 
 // --quiet: a rank that ends with a code is no news to the supervisor, and mpirun would say it in
@@ -45,6 +61,7 @@ static char **words_of(const bel_reach *reach, const bel_task *task)
         bel_reach_words_add(&words, settings[i][0]);
         bel_reach_words_add(&words, settings[i][1]);
     }
+    add_patience(&words, task->incarnation % 8 != 0);
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
         bel_reach_words_add(&words, fixed[i]);
     bel_reach_words_add(&words, host);
@@ -79,6 +96,9 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
         .words = words_of, .destroy = destroy, .peer = m->peer, .program = record->program};
     bel_free(hosts);
     *out_reach = &m->reach;
+    bel_log_write(BEL_LOG_WARN,
+                  "mpirun passes on the job's secret in clear: use a network that only "
+                  "this job's hosts can see");
     return NULL;
 }
 

@@ -1,9 +1,9 @@
 // Engine "ssh": the supervisor and the master on the host of the submission, other processes on the
 // hosts that the cluster file names, reached by ssh as the user's own configuration says. Nothing
-// waits there beforehand. Before a job starts, belfry and the program of its processes, or what
-// their flags --package and --config_file name, are looked for on each host: at the same path (a
-// shared file system), or as a copy of an earlier job, and else copied. All are told apart by
-// SHA-256, so no host begins with another one.
+// waits there beforehand. What a host needs is put there before a job starts: belfry, the program of
+// the job's processes, the files of their flags --package and --config_file. Programs are linked to
+// where they are at the same path (a shared file system); all else is copied, unless an earlier job
+// has done so. Files are told apart by SHA-256, so no host begins with another one.
 //
 // $HOME/.cache/belfry/DIGEST/NAME is that file over there, or a link to it. The words for a host
 // are a shell's, as sshd hands them to one.
@@ -21,13 +21,14 @@
 #include "launch/detached.h"
 #include "launch/engines.h"
 
-enum { DIGEST_TEXT = 65, LOOK_SECS = 60, COPY_SECS = 600, MOST_FILES = 8 };
+enum { DIGEST_TEXT = 65, LOOK_SECS = 60, COPY_SECS = 600, MOST_FILES = 3 };
 
 // A file that hosts need.
 typedef struct file {
     char *path; // here
     const char *name;
     char digest[DIGEST_TEXT];
+    bool runs; // a program
 } file;
 
 typedef struct ssh_reach {
@@ -36,7 +37,7 @@ typedef struct ssh_reach {
     char *peer, *program;   // texts of `reach`
     file files[MOST_FILES]; // belfry; the program of the job's processes if that is another
     int file_count;
-    char *moved[2 * MOST_FILES + 1]; // of `reach`: pairs of texts
+    char *moved[2 * MOST_FILES + 1]; // what reach.moved points to
 } ssh_reach;
 
 // --- Words ---------------------------------------------------------------------------------------
@@ -102,56 +103,35 @@ static char *place_of(const file *f)
 }
 
 // Takes the path.
-static bel_status *add_file(ssh_reach *s, char *path)
+static bel_status *add_file(ssh_reach *s, char *path, bool runs)
 {
     file *f = &s->files[s->file_count++];
     const char *slash = strrchr(path, '/');
     f->path = path;
+    f->runs = runs;
     f->name = slash != NULL ? slash + 1 : path;
     return read_digest(f);
 }
 
-// A file that a flag names: its processes over there are given its place there.
-static bel_status *add_moved(ssh_reach *s, const char *folder, const char *path)
+// The file of a flag of belfry's: the last one counts, as when it is read.
+static bel_status *add_moved(ssh_reach *s, const bel_job_record *record, const char *flag)
 {
-    size_t pairs = 0;
-    for (; s->moved[2 * pairs] != NULL; pairs++)
-        if (strcmp(s->moved[2 * pairs], path) == 0) return NULL;
-    if (s->file_count == MOST_FILES) {
-        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: more files than %d would be copied to hosts",
-                       path, MOST_FILES);
-    }
-    BEL_TRY(add_file(s, path[0] == '/' ? bel_xstrdup(path) : bel_path_join(folder, path)));
-    const file *f = &s->files[s->file_count - 1];
-    s->moved[2 * pairs] = bel_xstrdup(path);
-    s->moved[2 * pairs + 1] = place_of(f);
-    return NULL;
-}
-
-// What the flag `name` is given by an argument, or by the one behind it. NULL: it is another flag.
-static const char *value_of(const char *text, const char *behind, const char *name)
-{
-    if (strncmp(text, "--", 2) != 0) return NULL;
-    const char *flag = text + 2;
-    size_t length = strcspn(flag, "=");
-    if (length != strlen(name)) return NULL;
-    for (size_t i = 0; i < length; i++)
-        if ((flag[i] == '-' ? '_' : flag[i]) != name[i]) return NULL;
-    return flag[length] == '=' ? flag + length + 1 : behind;
-}
-
-static bel_status *add_flags(ssh_reach *s, const bel_job_record *record)
-{
-    static const char *const names[] = {"package", "config_file"};
-    bel_status *status = NULL;
+    const char *path = NULL;
     for (size_t i = 0; i < record->argument_count; i++) {
-        const char *behind = i + 1 < record->argument_count ? record->arguments[i + 1] : NULL;
-        for (size_t n = 0; n < sizeof names / sizeof names[0] && status == NULL; n++) {
-            const char *path = value_of(record->arguments[i], behind, names[n]);
-            if (path != NULL) status = add_moved(s, record->directory, path);
-        }
+        const char *value;
+        if (!bel_reach_is_flag(record->arguments[i], flag, &value)) continue;
+        bool behind = value == NULL && i + 1 < record->argument_count;
+        path = behind ? record->arguments[++i] : value;
     }
-    return status;
+    if (path == NULL) return NULL;
+    char **pair = s->moved;
+    while (*pair != NULL)
+        pair += 2;
+    bool whole = path[0] == '/';
+    BEL_TRY(add_file(s, whole ? bel_xstrdup(path) : bel_path_join(record->directory, path), false));
+    pair[0] = bel_xstrdup(flag);
+    pair[1] = place_of(&s->files[s->file_count - 1]);
+    return NULL;
 }
 
 // For a shell: f is the file's place over there, is() whether a path has its bytes.
@@ -159,9 +139,9 @@ static void write_place(const file *f, bel_str *out)
 {
     bel_str_printf(out, "d=\"$HOME/.cache/belfry/%s\"; f=\"$d\"/", f->digest);
     bel_reach_quote(f->name, out);
-    bel_str_printf(out,
-                   "; is() { [ -x \"$1\" ] && [ \"$(sha256sum <\"$1\" | cut -c 1-64)\" = %s ]; }; ",
-                   f->digest);
+    bel_str_printf(
+        out, "; is() { [ -%c \"$1\" ] && [ \"$(sha256sum <\"$1\" | cut -c 1-64)\" = %s ]; }; ",
+        f->runs ? 'x' : 'r', f->digest);
 }
 
 // What `command` says on the host; with `input` its standard input is that file.
@@ -196,17 +176,22 @@ static bel_status *copy(const file *f, const char *host)
     return status;
 }
 
-// A copy, or the same path over there.
+// A copy; of a program also a link to the same path over there. (What is loaded while the job runs
+// may not change under a link.)
 static bel_status *make_ready(const file *f, const char *host)
 {
     bel_str command = {0};
     char *text = NULL;
     write_place(f, &command);
-    bel_str_puts(&command, "if is \"$f\"; then :; elif is ");
-    bel_reach_quote(f->path, &command);
-    bel_str_puts(&command, "; then mkdir -p \"$d\" && ln -sfn ");
-    bel_reach_quote(f->path, &command);
-    bel_str_puts(&command, " \"$f\"; else echo missing; fi");
+    bel_str_puts(&command, "if is \"$f\"; then :; ");
+    if (f->runs) {
+        bel_str_puts(&command, "elif is ");
+        bel_reach_quote(f->path, &command);
+        bel_str_puts(&command, "; then mkdir -p \"$d\" && ln -sfn ");
+        bel_reach_quote(f->path, &command);
+        bel_str_puts(&command, " \"$f\"; ");
+    }
+    bel_str_puts(&command, "else echo missing; fi");
     bel_status *status = ask_host(host, command.text, NULL, LOOK_SECS, &text);
     bool missing = status == NULL && strstr(text, "missing") != NULL;
     bel_str_deinit(&command);
@@ -308,13 +293,14 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
     s->reach = (bel_reach){.words = words_of, .destroy = destroy};
     s->plan = plan;
     bel_status *status = check(plan->cluster);
-    if (status == NULL) status = add_file(s, bel_linux_program());
+    if (status == NULL) status = add_file(s, bel_linux_program(), true);
     if (status == NULL && record->program[0] != '\0') {
-        status = add_file(s, bel_xstrdup(record->program));
+        status = add_file(s, bel_xstrdup(record->program), true);
         s->program = place_of(&s->files[1]);
     } else if (status == NULL) {
         s->program = bel_xstrdup("");
-        status = add_flags(s, record);
+        status = add_moved(s, record, "package");
+        if (status == NULL) status = add_moved(s, record, "config_file");
     }
     if (status == NULL) status = prepare_all(s, hosts, count);
     if (status == NULL) {

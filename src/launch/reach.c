@@ -1,5 +1,5 @@
-// What engines share that reach hosts by a command (reach.h). Names of hosts and the words of a
-// command are told apart from a shell's by quotes alone: nothing here asks a shell.
+// What engines share that reach hosts by a command (reach.h). Words are quoted so that a shell over
+// there reads each as one word; nothing here starts a shell.
 #include "launch/reach.h"
 
 #include <string.h>
@@ -25,6 +25,18 @@ void bel_reach_words_take(bel_reach_words *words, char *text)
 void bel_reach_words_add(bel_reach_words *words, const char *text)
 {
     bel_reach_words_take(words, bel_xstrdup(text));
+}
+
+bool bel_reach_is_flag(const char *argument, const char *name, const char **out_value)
+{
+    if (strncmp(argument, "--", 2) != 0) return false;
+    const char *flag = argument + 2;
+    size_t length = strcspn(flag, "=");
+    if (length != strlen(name)) return false;
+    for (size_t i = 0; i < length; i++)
+        if ((flag[i] == '-' ? '_' : flag[i]) != name[i]) return false;
+    *out_value = flag[length] == '=' ? flag + length + 1 : NULL;
+    return true;
 }
 
 void bel_reach_quote(const char *text, bel_str *out)

@@ -4,6 +4,7 @@
 #ifndef BELFRY_LAUNCH_REACH_H
 #define BELFRY_LAUNCH_REACH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/str.h"
@@ -18,7 +19,7 @@ struct bel_reach {
     const char *peer; // an address on the way to the other hosts, "host:port": on this host's own
                       // address there the master listens
     const char *program; // of processes over there; "": the one that runs `carry`
-    char *const *moved;  // files among the arguments that lie elsewhere there (bel_parcel); or NULL
+    char *const *moved;  // files that flags name and that lie elsewhere there (bel_parcel); or NULL
 };
 
 void bel_reach_words_free(char **words);
@@ -33,6 +34,10 @@ typedef struct bel_reach_words {
 
 void bel_reach_words_add(bel_reach_words *words, const char *text); // a copy of it
 void bel_reach_words_take(bel_reach_words *words, char *text);      // frees it in the end
+
+// Whether an argument is the flag `name` of belfry's own, "--name" or "--name=VALUE", with "-" for
+// "_" alike. *out_value is what stands behind "=", NULL: the next argument.
+bool bel_reach_is_flag(const char *argument, const char *name, const char **out_value);
 
 // In single quotes, as one word of a shell's.
 void bel_reach_quote(const char *text, bel_str *out);

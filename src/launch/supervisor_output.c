@@ -7,6 +7,7 @@
 // that the child has left behind still holds the other end. Two lines mean more than their text:
 // the error that ends a process becomes part of the job's message, and "lost" from the master is an
 // order to kill that pid, if it is a child.
+#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -84,6 +85,14 @@ static bool is_there(const bel_child *child)
     return !child->away || child->there;
 }
 
+// Not a rule, or an empty line, with which mpirun frames what it says.
+static bool says_something(const bel_role_line *line)
+{
+    for (size_t i = 0; i < line->text.length; i++)
+        if (isalnum((unsigned char)line->text.text[i])) return true;
+    return false;
+}
+
 // The master's lines are all shown; of others' only warnings and errors. The error that ends a
 // process is kept for the job's message instead.
 static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, size_t length)
@@ -100,7 +109,7 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
     }
     if (child->away && line.carried_pid > 0) child->carried_pid = line.carried_pid;
     if (child->away && line.carried_signal > 0) child->carried_signal = (int)line.carried_signal;
-    if (child->away && line.kind == BEL_ROLE_LINE_FOREIGN) {
+    if (child->away && line.kind == BEL_ROLE_LINE_FOREIGN && says_something(&line)) {
         child->last_words.length = 0;
         bel_str_append(&child->last_words, line.text.text, line.text.length);
     }

@@ -468,8 +468,8 @@ static void take_join(remote *r, int member)
     }
 }
 
-// Whether the member's role has that to say (docs/protocol.md, "from"). A stop is everybody's: its
-// process was told to end the job.
+// Whether a member of that role may send this kind (docs/protocol.md, "from"). A stop is
+// everybody's: its process was told to end the job. So is an end, as any member may fail.
 static bool may_say(const remote *r, int member, Bel__Message__KindCase kind)
 {
     bel_role role = bel_members_get(r->config.members, member)->role;

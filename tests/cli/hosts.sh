@@ -166,7 +166,7 @@ fi
 # --- A package and a file of settings go with the program
 run_ok "${CC:-cc}" -std=c17 -O2 -fPIC -shared -I "$SOURCE/include" -o apart/my_model.so "$SOURCE/examples/my_model/my_model.c"
 echo 'train_steps: 60' >apart/settings.yaml
-any=("${any_digits[@]}" --package apart/my_model.so --param units=16 --config_file apart/settings.yaml)
+any=("${any_digits[@]}" --package=gone.so --package=apart/my_model.so --param units=16 --config-file apart/settings.yaml)
 run_ok belfry train_and_evaluate --model_dir packaged-alone "${any[@]}" --num_workers 3
 run_ok on0 jobs submit training packaged --config hosts.yaml --engine ssh --job_dir packaged --wait -- "${any[@]}"
 equal "digest with a package over hosts" "$(digest packaged)" "$(digest packaged-alone)"
@@ -195,9 +195,9 @@ chief=$!
 member h2 worker
 worker=$!
 check "one that does not know its own name waits" says worker.err 'waiting for the name of helper:7000 to resolve'
-know h2 helper 10.213.0.3 # still it does not know the master, nor the master it
-know h2 boss 10.213.0.2
+know h2 helper 10.213.0.3
 know h1 helper 10.213.0.3
+know h2 boss 10.213.0.2
 check "the worker ends well" wait "$worker"
 check "and the master" wait "$chief"
 equal "digest of a job whose names come late" "$(digest names)" "$(digest names-alone)"
