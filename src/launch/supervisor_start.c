@@ -166,14 +166,37 @@ static bel_status *open_log(bel_supervisor *s, bel_child *child)
     return NULL;
 }
 
+// The arguments of a process. In a list of processes belfry's name says which it is, such as
+// "belfry[worker-1]"; a program of the user's own may need its own name. Free with free_arguments.
+static char **name_arguments(const bel_supervisor *s, const bel_task *task)
+{
+    size_t count = 0;
+    while (s->config->arguments[count] != NULL)
+        count++;
+    char **arguments = bel_xcalloc(count + 1, sizeof *arguments), *own = bel_linux_program();
+    for (size_t i = 0; i < count; i++)
+        arguments[i] = s->config->arguments[i];
+    bool ours = own != NULL && strcmp(own, s->config->program) == 0;
+    arguments[0] = ours ? bel_strf("belfry[%s-%d]", bel_role_name(task->role), task->index)
+                        : bel_xstrdup(arguments[0]);
+    bel_free(own);
+    return arguments;
+}
+
+static void free_arguments(char **arguments)
+{
+    bel_free(arguments[0]); // the others are the supervisor's
+    bel_free(arguments);
+}
+
 static bel_status *spawn_away(const bel_supervisor *s, bel_child *child, char **words,
-                              char *const *variables, int output, int error)
+                              char *const *arguments, char *const *variables, int output, int error)
 {
     int input[2];
     char *program;
     bel_str text = {0};
     const bel_parcel parcel = {.program = s->config->reach->program,
-                               .arguments = s->config->arguments,
+                               .arguments = arguments,
                                .environment = variables,
                                .moved = s->config->reach->moved,
                                .folder = s->config->folder,
@@ -204,17 +227,19 @@ static bel_status *spawn_child(bel_supervisor *s, bel_child *child, int output, 
     child->away = words != NULL;
     child->task->lock = gives_lock ? BEL_LINUX_INHERITED : 0;
     environment e = make_environment(s, child->task, child->away);
+    char **arguments = name_arguments(s, child->task);
     if (child->away) {
-        status = spawn_away(s, child, words, e.items, output, error);
+        status = spawn_away(s, child, words, arguments, e.items, output, error);
     } else {
         bel_linux_spawn spawn = {.inherited = gives_lock ? s->lock : 0,
                                  .program = s->config->program,
-                                 .arguments = s->config->arguments,
+                                 .arguments = arguments,
                                  .environment = e.items,
                                  .standard = {-1, output, error}};
         status = bel_linux_process_spawn(&spawn, &child->process);
     }
     bel_reach_words_free(words);
+    free_arguments(arguments);
     free_environment(&e);
     return status;
 }

@@ -66,6 +66,7 @@ for victim in "worker 1" "ps 0" "ps 1" "master 0"; do
 done
 # Two of them at once, of which one holds state
 start two --parameter_server_count 2
+check "a list of processes says which one is which" grep -qz '^belfry.ps-1.$' "/proc/$(roles ps 1)/cmdline"
 kill -TERM "$(roles worker 0)" "$(roles ps 1)"
 ends_well "the farewell of two" two
 check "both have left" test "$(grep -c 'has left, as it was told to' err.txt)" = 2
