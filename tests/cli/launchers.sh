@@ -159,9 +159,11 @@ ends_well tf2 "$of2"
 
 # --- gcloud's local runner, for real
 if command -v gcloud >/dev/null && command -v python >/dev/null; then
+    echo leak:libcares >leaks.txt # the library forgets the text "localhost"; for builds that look for leaks
     gcloud_trains() { # NAME [gcloud's flags]
         PATH=$BUILD/tools:$PATH CLOUDSDK_CONFIG=$work/gcloud CLOUDSDK_CORE_DISABLE_PROMPTS=1 \
-            BELFRY_SECRET=0123456789abcdef0123 timeout -k 5 120 gcloud ml-engine local train --module-name trainer.task \
+            LSAN_OPTIONS=suppressions=$work/leaks.txt:print_suppressions=0 BELFRY_SECRET=0123456789abcdef0123 \
+            timeout -k 5 120 gcloud ml-engine local train --module-name trainer.task \
             --package-path "$SOURCE/examples/gcloud/trainer" --job-dir "$work/$1" "${@:2}" -- "${digits[@]}" \
             "${settings[@]}"
     }
