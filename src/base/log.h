@@ -30,7 +30,8 @@ void bel_log_event(bel_log_level level, const char *event, long long pid, const 
     BEL_PRINTF(4, 5);
 
 // A progress line: on a terminal it overwrites itself until the next log line, cut where the
-// terminal ends, as a second row would stay; with final true it stays. Elsewhere it is an ordinary line, or with JSON format the object in `json`.
+// terminal ends, as a second row would stay; with final true it stays. Elsewhere it is an ordinary
+// line, or with JSON format the object in `json`.
 void bel_log_progress(const char *text, const char *json, bool final);
 
 // A line of another process's log that already looks as it should, with its newline.

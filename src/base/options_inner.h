@@ -26,7 +26,7 @@ struct bel_options {
     size_t count;
     unsigned use;
     const bel_option_word *words; // NULL: none are known
-    bel_option_value *values; // one a row
+    bel_option_value *values;     // one a row
     char **arguments;
     size_t argument_count, argument_capacity;
     size_t own_argument_count; // in front of "--"

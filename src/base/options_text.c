@@ -186,7 +186,7 @@ void bel_options_help(const bel_options *options, bel_str *out)
     }
 }
 
-// --- Manual ---------------------------------------------------------------------------------------
+// --- Manual -------------------------------------------------------------------------------------
 
 void bel_options_manual_text(const char *text, bel_str *out)
 {

@@ -1,9 +1,9 @@
 // Engine "ssh": the supervisor and the master on the host of the submission, other processes on the
 // hosts that the cluster file names, reached by ssh as the user's own configuration says. Nothing
-// waits there beforehand. What a host needs is put there before a job starts: belfry, the program of
-// the job's processes, the files of their flags --package and --config_file. Programs are linked to
-// where they are at the same path (a shared file system); all else is copied, unless an earlier job
-// has done so. Files are told apart by SHA-256, so no host begins with another one.
+// waits there beforehand. What a host needs is put there before a job starts: belfry, the program
+// of the job's processes, the files of their flags --package and --config_file. Programs are linked
+// to where they are at the same path (a shared file system); all else is copied, unless an earlier
+// job has done so. Files are told apart by SHA-256, so no host begins with another one.
 //
 // $HOME/.cache/belfry/DIGEST/NAME is that file over there, or a link to it. The words for a host
 // are a shell's, as sshd hands them to one.
