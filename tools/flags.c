@@ -198,7 +198,7 @@ static const bel_option table[] = {
     {"log_dir", STRING, LOCAL, "", NULL, "FOLDER", JOB,
      "Where the log of each process goes. Without it: logs in the model's folder.", NULL},
     {"engine", STRING, BEL_VERB_JOBS_SUBMIT, "local", NULL, "NAME", JOB,
-     "What runs the job: local, processes on this machine; ssh, on the hosts of --config; slurm; kubernetes.", NULL},
+     "What runs the job: local, processes on this machine; ssh or mpi, on the hosts of --config; slurm; kubernetes.", NULL},
     {"wait", BOOL, BEL_VERB_JOBS_SUBMIT | BEL_VERB_JOBS_RESUME, "false", NULL, NULL, JOB,
      "Return when the job has ended, with its exit code.", NULL},
     {"replace", BOOL, BEL_VERB_JOBS_SUBMIT, "false", NULL, NULL, JOB,

@@ -10,8 +10,6 @@
 #include "base/number.h"
 #include "base/options_inner.h"
 
-enum { MAX_NAME = 63 };
-
 // --- Storing values -----------------------------------------------------------------------------
 
 static void value_clear(bel_option_value *value)
@@ -124,7 +122,8 @@ bel_options *bel_options_create_like(const bel_options *options)
 static bool is_name(const char *text)
 {
     size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
-    return text[0] >= 'a' && text[0] <= 'z' && text[length] == '\0' && length <= MAX_NAME;
+    return text[0] >= 'a' && text[0] <= 'z' && text[length] == '\0' &&
+           length <= BEL_OPTION_MAX_NAME;
 }
 
 bel_status *bel_options_add(bel_options *options, const bel_option *row)
@@ -167,90 +166,6 @@ void bel_options_destroy(bel_options *options)
     bel_free(options);
 }
 
-// --- Names --------------------------------------------------------------------------------------
-
-// The row of a name, that of this command before those of others; -1: there is none.
-static int find_exact(const bel_options *options, const char *name)
-{
-    int found = -1;
-    for (size_t i = 0; i < options->count; i++) {
-        if (strcmp(options->table[i].name, name) != 0) continue;
-        if ((options->table[i].uses & options->use) != 0) return (int)i;
-        if (found < 0) found = (int)i;
-    }
-    return found;
-}
-
-// The row that a name as typed means, or -1. "no_x" means switch x, and sets *out_negated.
-static int find_typed(const bel_options *options, const char *typed, size_t length,
-                      bool *out_negated)
-{
-    char name[MAX_NAME + 1];
-    *out_negated = false;
-    if (length > MAX_NAME) return -1;
-    for (size_t i = 0; i < length; i++)
-        name[i] = typed[i] == '-' ? '_' : typed[i];
-    name[length] = '\0';
-    int row = find_exact(options, name);
-    if (row >= 0 || strncmp(name, "no_", 3) != 0) return row;
-    row = find_exact(options, name + 3);
-    *out_negated = row >= 0 && options->table[row].type == BEL_OPTION_BOOL;
-    return *out_negated ? row : -1;
-}
-
-const bel_option *bel_options_at(const bel_options *options, size_t index)
-{
-    for (size_t i = 0; i < options->count; i++)
-        if ((options->table[i].uses & options->use) != 0 && index-- == 0) return &options->table[i];
-    return NULL;
-}
-
-const bel_option *bel_options_find(const bel_options *options, const char *name)
-{
-    bool negated;
-    int row = find_typed(options, name, strlen(name), &negated);
-    bool ours = row >= 0 && (options->table[row].uses & options->use) != 0;
-    return ours ? &options->table[row] : NULL;
-}
-
-void bel_options_know_words(bel_options *options, const bel_option_word *words)
-{
-    bool negated;
-    options->words = words;
-    for (const bel_option_word *w = words; w->word != NULL; w++)
-        BEL_CHECK(find_typed(options, w->name, strlen(w->name), &negated) >= 0);
-}
-
-// What another word of the field is called here. NULL: no option of this command.
-static const char *name_for_word(const bel_options *options, const char *typed)
-{
-    for (const bel_option_word *w = options->words; w != NULL && w->word != NULL; w++)
-        if (strcmp(w->word, typed) == 0 && bel_options_find(options, w->name) != NULL)
-            return w->name;
-    return NULL;
-}
-
-// "; did you mean --train_files?", or what else to do.
-static char *suggestion(const bel_options *options, const char *typed, size_t length,
-                        const char *dashes)
-{
-    const char **names = bel_xcalloc(options->count, sizeof *names);
-    size_t count = 0;
-    for (size_t i = 0; i < options->count; i++)
-        if ((options->table[i].uses & options->use) != 0) names[count++] = options->table[i].name;
-    char *word = bel_xstrndup(typed, length);
-    for (char *dash = word; (dash = strchr(dash, '-')) != NULL;)
-        *dash = '_';
-    const char *name = name_for_word(options, word);
-    int nearest = name == NULL ? bel_nearest_name(word, names, count) : -1;
-    if (nearest >= 0) name = names[nearest];
-    char *text = name == NULL ? bel_xstrdup("; --help lists all flags")
-                              : bel_strf("; did you mean %s%s?", dashes, name);
-    bel_free(word);
-    bel_free(names);
-    return text;
-}
-
 // --- The command line ---------------------------------------------------------------------------
 
 // Names the flag without its value, and the nearest one that there is.
@@ -258,7 +173,7 @@ static bel_status *unknown_flag(const bel_options *options, const char *argument
 {
     size_t dashes = strspn(argument, "-");
     size_t length = strcspn(argument + dashes, "=");
-    char *hint = suggestion(options, argument + dashes, length, "--");
+    char *hint = bel_option_suggestion(options, argument + dashes, length, "--");
     bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT, "unknown flag %.*s%s",
                                  (int)(dashes + length), argument, hint);
     bel_free(hint);
@@ -294,7 +209,7 @@ static bel_status *parse_flag(bel_options *options, int count, char *const *argu
     if (strcmp(argument, "-h") == 0) name = "help";
     size_t length = strcspn(name, "=");
     bool negated;
-    int row = find_typed(options, name, length, &negated);
+    int row = bel_option_typed_row(options, name, length, &negated);
     if (row < 0) return unknown_flag(options, argument);
     const bel_option *option = &options->table[row];
     if ((option->uses & options->use) == 0) {
@@ -302,7 +217,7 @@ static bel_status *parse_flag(bel_options *options, int count, char *const *argu
                        "flag --%s belongs to another command; --help lists those of this one",
                        option->name);
     }
-    char place[MAX_NAME + 6];
+    char place[BEL_OPTION_MAX_NAME + 6];
     bel_snprintf(place, sizeof place, "--%s%s", negated ? "no_" : "", option->name);
     const char *value = name[length] == '=' ? name + length + 1 : NULL;
     if (option->type == BEL_OPTION_BOOL) {
@@ -405,9 +320,9 @@ static bel_status *read_yaml_entry(bel_options *options, const bel_yaml *yaml,
                                    const bel_yaml_node *key, const bel_yaml_node *node, bool *seen)
 {
     bool negated;
-    int row = find_typed(options, key->text, strlen(key->text), &negated);
+    int row = bel_option_typed_row(options, key->text, strlen(key->text), &negated);
     if (row < 0) {
-        char *hint = suggestion(options, key->text, strlen(key->text), "");
+        char *hint = bel_option_suggestion(options, key->text, strlen(key->text), "");
         bel_status *status = bel_yaml_error(yaml, key, "unknown key \"%s\"%s", key->text, hint);
         bel_free(hint);
         return status;
@@ -454,7 +369,7 @@ bel_status *bel_options_read_yaml(bel_options *options, const char *path)
 
 static const bel_option_value *find_value(const bel_options *options, const char *name)
 {
-    int row = find_exact(options, name);
+    int row = bel_option_row(options, name);
     BEL_CHECK(row >= 0);
     return &options->values[row];
 }
@@ -462,7 +377,7 @@ static const bel_option_value *find_value(const bel_options *options, const char
 static const bel_option_value *find_typed_value(const bel_options *options, const char *name,
                                                 bel_option_type type)
 {
-    int row = find_exact(options, name);
+    int row = bel_option_row(options, name);
     BEL_CHECK(row >= 0 && options->table[row].type == type);
     return &options->values[row];
 }
@@ -522,7 +437,7 @@ const char *bel_options_origin(const bel_options *options, const char *name)
 
 bool bel_options_has(const bel_options *options, const char *name)
 {
-    int row = find_exact(options, name);
+    int row = bel_option_row(options, name);
     return row >= 0 && (options->table[row].uses & options->use) != 0;
 }
 
@@ -564,7 +479,7 @@ static bool is_met(const bel_options *options, const char *when, const char *nam
 {
     const char *equals = strchr(when, '=');
     if (equals != NULL) return bel_list_find(equals + 1, "|", text) >= 0;
-    int row = find_exact(options, name);
+    int row = bel_option_row(options, name);
     return (strcmp(text, options->table[row].otherwise) == 0) == (when[0] == '!');
 }
 

@@ -46,4 +46,17 @@ void bel_option_describe(const bel_option *option, bel_str *out);
 bel_status *bel_option_check(const bel_option *option, const char *place,
                              const char *text) BEL_MUST_USE;
 
+enum { BEL_OPTION_MAX_NAME = 63 }; // characters
+
+// The row of a name, that of this command before those of others; -1: there is none.
+int bel_option_row(const bel_options *options, const char *name);
+
+// The row that a name as typed means, or -1. "no_x" means switch x, and sets *out_negated.
+int bel_option_typed_row(const bel_options *options, const char *typed, size_t length,
+                         bool *out_negated);
+
+// "; did you mean --train_files?", or what else to do. Free with bel_free.
+char *bel_option_suggestion(const bel_options *options, const char *typed, size_t length,
+                            const char *dashes);
+
 #endif

@@ -1,7 +1,7 @@
-// Engine "mpi": as ssh (engine_ssh.c), but the way to a host is mpirun's own, by whatever it starts
-// its daemons: ssh, Slurm, Torque, LSF. Each process is an mpirun of one rank, so that one of them
-// can die and be started again while the rest goes on, which a rank of a larger one cannot. No
-// message of MPI's is sent; what is needed is Open MPI's launcher, which passes on standard input.
+// Engine "mpi": as ssh (engine_ssh.c), but the way to a host is that of mpirun, by whatever it
+// starts its daemons (tried: ssh). Each process is an mpirun of one rank, so that one of them can
+// die and be started again while the rest goes on, which a rank of a larger one cannot. No message
+// of MPI's is sent; what is needed is Open MPI's launcher, which passes on standard input.
 //
 // Nothing is copied: as MPI's users expect, belfry and the program of the job are on every host
 // under the same path.
