@@ -74,8 +74,9 @@ static void end_lost(bel_supervisor *s, const bel_role_line *line)
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
         int64_t pid = child->away ? child->carried_pid : child->process.pid;
-        bool it = child->process.descriptor >= 0 && pid == line->lost_pid;
-        if (it && is_named(child, line->text.text)) bel_child_signal(child, SIGKILL, true);
+        if (child->process.descriptor < 0 || !is_named(child, line->text.text)) continue;
+        child->lost_pid = line->lost_pid; // of one away it may be heard of before its own number
+        if (pid == line->lost_pid) bel_child_signal(child, SIGKILL, true);
     }
 }
 
@@ -107,7 +108,10 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
         bel_free(child->host);
         child->host = bel_xstrdup(line.text.text);
     }
-    if (child->away && line.carried_pid > 0) child->carried_pid = line.carried_pid;
+    if (child->away && line.carried_pid > 0) {
+        child->carried_pid = line.carried_pid;
+        if (child->carried_pid == child->lost_pid) bel_child_signal(child, SIGKILL, true);
+    }
     if (child->away && line.carried_signal > 0) child->carried_signal = (int)line.carried_signal;
     if (child->away && line.kind == BEL_ROLE_LINE_FOREIGN && says_something(&line)) {
         child->last_words.length = 0;

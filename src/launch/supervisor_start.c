@@ -293,7 +293,7 @@ bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
     child->end = (bel_linux_end){0};
     child->last_error.length = 0;
     child->last_words.length = 0;
-    child->carried_pid = child->kill_ns = child->still_ns = 0;
+    child->carried_pid = child->lost_pid = child->kill_ns = child->still_ns = 0;
     child->there = false;
     child->carried_signal = 0;
     child->leaves = false;

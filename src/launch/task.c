@@ -380,6 +380,37 @@ static bel_status *check_tf_alone(const tf_settings *tf)
     return tf->index <= 0 ? NULL : bad(foreign, "index", "0 when there is no cluster");
 }
 
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// At an address that two members were given only one could be reached.
+static bel_status *check_addresses(const tf_settings *tf)
+{
+    const bel_json_value *const lists[] = {tf->primary, tf->workers, tf->servers};
+    size_t most = 0, count = 0;
+    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++)
+        most += bel_json_length(lists[l]);
+    const char **all = bel_xcalloc(most + 1, sizeof *all);
+    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++) {
+        for (size_t i = 0; i < bel_json_length(lists[l]); i++)
+            all[count++] = bel_json_value_string(bel_json_at(lists[l], i));
+    }
+    qsort(all, count, sizeof *all, compare_texts);
+    bel_status *status = NULL;
+    for (size_t i = 1; i < count && status == NULL; i++) {
+        if (strcmp(all[i - 1], all[i]) != 0) continue;
+        status =
+            BEL_ERR(BEL_INVALID_ARGUMENT,
+                    "environment variable %s: \"cluster\": expected an address for each member, "
+                    "got %s twice",
+                    foreign, all[i]);
+    }
+    bel_free(all);
+    return status;
+}
+
 // Exactly one chief, and a task that has an entry, unless it is an evaluator.
 static bel_status *check_tf_cluster(tf_settings *tf, bool chief_trains)
 {
@@ -393,6 +424,7 @@ static bel_status *check_tf_cluster(tf_settings *tf, bool chief_trains)
     if (workers == 0) {
         return bad(foreign, "cluster", "with a worker at least, as the chief does not train");
     }
+    BEL_TRY(check_addresses(tf));
     if (tf->type[0] == '\0' || tf->index < 0) {
         return bad(foreign, "task", "an object with a type and an index from 0");
     }

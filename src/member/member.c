@@ -368,11 +368,23 @@ static bel_status *find_master_again(member *m, bel_status *why)
         return NULL;
     }
     if (!bel_task_recovers(m->task) || is_final(why)) return lost_master(m, why);
-    if (m->program->master_over == NULL) { // one in this process has ended, as it says itself
+    // Whoever answers calls and ends each at once is no master, such as another process of the job
+    // at an address that two were given: it is not called for longer than one that is silent.
+    enum { SERVED_NS = 1000000000, RETRY_NS = 20000000 };
+    int64_t now = bel_clock_ns();
+    bool served = m->answered || now - m->joined_ns > SERVED_NS;
+    const atomic_bool *over = m->program->master_over;
+    int64_t patience_ns = (int64_t)(m->task->join_timeout_secs * 1e9);
+    bool enough = !served && (now - m->sought_ns > patience_ns || bel_stop_requested() ||
+                              (over != NULL && atomic_load(over)));
+    if (enough) return lost_master(m, why);
+    if (served) m->sought_ns = now;
+    if (!served) (void)bel_doorbell_wait(m->bell, now + RETRY_NS);
+    if (over == NULL && served) { // one in this process has ended, as it says itself
         bel_log_write(BEL_LOG_INFO, "lost the master at %s: calling it again",
                       m->task->master_address);
     }
-    bel_status_ignore(why); // said
+    bel_status_ignore(why); // said, or the same as before
     bel_mailbox_close(m->mailbox, 0);
     m->mailbox = NULL;
     bel_member_files_drop(m); // another setup comes

@@ -110,6 +110,7 @@ typedef struct member {
     int64_t joined_ns;           // when it joined first, over this connection
     int64_t token_ns;            // when it read the token last
     bool answered;               // the master has said something since
+    int64_t sought_ns;           // when the search for a master began that has not found one yet
     member_shard shard;
     member_worker worker;
     int64_t status_ns; // when it was last sent

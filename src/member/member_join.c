@@ -164,7 +164,8 @@ static bel_status *no_master(const member *m, bel_status *why)
 bel_status *bel_member_join(member *m)
 {
     enum { RETRY_NS = 20000000 };
-    int64_t deadline = bel_clock_ns() + (int64_t)(m->task->join_timeout_secs * 1e9);
+    if (m->sought_ns == 0) m->sought_ns = bel_clock_ns();
+    int64_t deadline = m->sought_ns + (int64_t)(m->task->join_timeout_secs * 1e9);
     bel_status *why = NULL;
     while (!call_master(m, deadline, &why)) {
         // One that ends, and one that has just ended, may answer a call before its host does.

@@ -289,6 +289,8 @@ static void test_mistakes_of_tf_config(void **state)
          "\"worker\" must be a list of at most 1024 addresses, host:port"},
         {"{\"cluster\":{\"chief\":[\"a:1\"],\"worker\":[7]}," TASK("chief", "0"),
          "\"worker\" must be a list of at most 1024 addresses, host:port"},
+        {"{\"cluster\":{\"chief\":[\"a:1\"],\"worker\":[\"b:1\",\"a:1\"]}," TASK("chief", "0"),
+         "\"cluster\": expected an address for each member, got a:1 twice"},
         {"{\"cluster\":{\"chief\":[\"a:1\"]}}", type_and_index},
         {CLUSTER("chief") "\"task\":{\"type\":\"worker\"}}", type_and_index},
         {CLUSTER("chief") "\"task\":{\"index\":0}}", type_and_index},
@@ -327,7 +329,7 @@ static void test_too_many_members(void **state)
     bel_str text = {0};
     bel_str_puts(&text, "{\"cluster\":{\"chief\":[\"a:1\"],\"worker\":[\"b:1\"");
     for (int i = 1; i < 1023; i++)
-        bel_str_puts(&text, ",\"b:1\"");
+        bel_str_printf(&text, ",\"b:%d\"", i + 1);
     size_t length = text.length;
     bel_str_puts(&text, "]}," TASK("worker", "1022"));
     bel_task *task = parse(NULL, text.text, NULL);
@@ -335,7 +337,7 @@ static void test_too_many_members(void **state)
     assert_int_equal(task->index, 1023);
     bel_task_destroy(task);
     text.length = length;
-    bel_str_puts(&text, ",\"b:1\"]}," TASK("worker", "1022"));
+    bel_str_puts(&text, ",\"c:1\"]}," TASK("worker", "1022"));
     BEL_ASSERT_FAILS(bel_task_parse(NULL, text.text, NULL, true, &task), BEL_INVALID_ARGUMENT,
                      "\"cluster\" must be of at most 1024 workers, the chief included");
     bel_str_deinit(&text);
