@@ -39,16 +39,16 @@ static void add_flag(bel_words *words, const char *name, const char *value)
 
 // Flags that hold for the command and for what it starts. Those behind "--" come first, so these
 // win.
-static const char *const shared_flags[] = {
-    "json",  "log_format",   "log_level",       "quiet",
-    "trace", "metrics_port", "metrics_address", "enable_faults"};
+static const char *const shared_flags[] = {"json",         "log_format",      "log_level",
+                                           "log_time",     "quiet",           "trace",
+                                           "metrics_port", "metrics_address", "enable_faults"};
 enum { SHARED_FLAG_COUNT = sizeof shared_flags / sizeof shared_flags[0] };
 
-// Of these a program of the user's own is told; the next two concern the command's own log alone.
+// Of these a program of the user's own is told; the next four concern the command's own log alone.
 static bool reaches_programs(const char *flag)
 {
     return strcmp(flag, "log_format") == 0 || strcmp(flag, "log_level") == 0 ||
-           strcmp(flag, "quiet") == 0;
+           strcmp(flag, "log_time") == 0 || strcmp(flag, "quiet") == 0;
 }
 
 // AI Platform's flags that have no meaning here: said once, together.

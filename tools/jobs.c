@@ -116,6 +116,7 @@ static bel_status *check_shown(const bel_job_record *asked, const bel_engine *en
 // Until the job has ended; it goes on when this is interrupted.
 static bel_status *wait_for_end(const char *name, int *out_exit_code)
 {
+    BEL_TRY(bel_results_flush()); // what was said of the start
     for (int round = 0;; round++) {
         bel_job_record *record;
         BEL_TRY(bel_job_follow(name, round, &record));

@@ -94,6 +94,16 @@ static bool says_something(const bel_role_line *line)
     return false;
 }
 
+// Why there is no way: ssh says it last, behind warnings, mpirun first, in front of advice.
+static void take_words(bel_child *child, const bel_role_line *line)
+{
+    enum { MOST = 400 };
+    bel_str *words = &child->last_words;
+    if (words->length + line->text.length > MOST) return;
+    if (words->length > 0) bel_str_puts(words, " ");
+    bel_str_append(words, line->text.text, line->text.length);
+}
+
 // The master's lines are all shown; of others' only warnings and errors. The error that ends a
 // process is kept for the job's message instead.
 static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, size_t length)
@@ -113,10 +123,8 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
         if (child->carried_pid == child->lost_pid) bel_child_signal(child, SIGKILL, true);
     }
     if (child->away && line.carried_signal > 0) child->carried_signal = (int)line.carried_signal;
-    if (child->away && line.kind == BEL_ROLE_LINE_FOREIGN && says_something(&line)) {
-        child->last_words.length = 0;
-        bel_str_append(&child->last_words, line.text.text, line.text.length);
-    }
+    if (child->away && line.kind == BEL_ROLE_LINE_FOREIGN && says_something(&line))
+        take_words(child, &line);
     if (line.leaves) child->leaves = true;
     if (line.crash_signal > 0)
         child->crash = (bel_crash){line.crash_signal, line.crash_step, line.crash_block};

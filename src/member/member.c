@@ -375,9 +375,13 @@ static bel_status *find_master_again(member *m, bel_status *why)
     bool served = m->answered || now - m->joined_ns > SERVED_NS;
     const atomic_bool *over = m->program->master_over;
     int64_t patience_ns = (int64_t)(m->task->join_timeout_secs * 1e9);
-    bool enough = !served && (now - m->sought_ns > patience_ns || bel_stop_requested() ||
+    bool enough = !served && (now - m->sought_ns > patience_ns || bel_end_requested() ||
                               (over != NULL && atomic_load(over)));
-    if (enough) return lost_master(m, why);
+    if (enough) {
+        bel_status_ignore(why); // of a call to somebody else
+        return lost_master(m, BEL_ERR(BEL_UNAVAILABLE, "who answers there ends every call; hint: "
+                                                       "is it another process's address?"));
+    }
     if (served) m->sought_ns = now;
     if (!served) (void)bel_doorbell_wait(m->bell, now + RETRY_NS);
     if (over == NULL && served) { // one in this process has ended, as it says itself

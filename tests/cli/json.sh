@@ -24,6 +24,8 @@ END
 run_ok train timed --train_steps 2 --log_time
 equal "lines of text without their time" "$(grep -cvE '^20[0-9]{2}-[01][0-9]-[0-3][0-9] [0-2][0-9]:[0-5][0-9]:[0-6][0-9] [a-z0-9]' err.txt)" 0
 check "and with it" grep -qE '^20.* steps 0 to 2;' err.txt
+run_ok belfry local train --distributed --job_dir job-timed --log_time -- "${digits[@]}" --train_steps 2
+check "a job's, too" grep -qE '^20.* steps 0 to 2;' err.txt
 capture train untimed --train_steps 2 --log_time --log_format json
 equal "code of a flag that nobody would read" "$code" 2
 check "it is named" grep -q -- '--log_time is read only with --log_format text' err.txt
