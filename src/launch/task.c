@@ -385,7 +385,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// At an address that two members were given only one could be reached.
+// At an address that two members were given only one could be reached. Port 0 is any free one.
 static bel_status *check_addresses(const tf_settings *tf)
 {
     const bel_json_value *const lists[] = {tf->primary, tf->workers, tf->servers};
@@ -400,7 +400,9 @@ static bel_status *check_addresses(const tf_settings *tf)
     qsort(all, count, sizeof *all, compare_texts);
     bel_status *status = NULL;
     for (size_t i = 1; i < count && status == NULL; i++) {
-        if (strcmp(all[i - 1], all[i]) != 0) continue;
+        const char *port = strrchr(all[i], ':');
+        bool any = port != NULL && strcmp(port, ":0") == 0;
+        if (any || strcmp(all[i - 1], all[i]) != 0) continue;
         status =
             BEL_ERR(BEL_INVALID_ARGUMENT,
                     "environment variable %s: \"cluster\": expected an address for each member, "
