@@ -1,5 +1,6 @@
-// What engines share that reach hosts by a command (reach.h). Words are quoted so that a shell over
-// there reads each as one word; nothing here starts a shell.
+// What engines share that reach hosts by a command (reach.h): which hosts there are, the words of a
+// command, and how --dry_run shows them. Words are quoted so that a shell over there reads each as
+// one word; nothing here starts a shell.
 #include "launch/reach.h"
 
 #include <string.h>

@@ -45,7 +45,7 @@ typedef struct bel_child {
     bool leaves;                 // it was told to go, and says that it does
     bel_str line;                // read, but without its newline so far
     bel_str last_error;          // the message with which it ended
-    bel_str last_words;          // of the way to it: the last line that is not Belfry's
+    bel_str last_words;          // of the way to it: the lines that are not Belfry's, 400 bytes
     bel_crash crash, last_crash; // of this incarnation, and of the one before
     int same_crashes;            // so often in a row it crashed like that
 } bel_child;
