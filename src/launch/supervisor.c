@@ -357,6 +357,15 @@ static void take_master_end(bel_supervisor *s, const bel_child *master)
     ask_soon(s); // for one that was just started again
 }
 
+// The sockets of a killed process close before its end can be seen: a peer that notices may be the
+// first to be found ended. So one that was killed, and not by this process, comes before it.
+static bool is_first(const bel_supervisor *s, const bel_child *child)
+{
+    if (s->first_failed == NULL) return true;
+    int signal = child->end.signal;
+    return signal != 0 && signal != SIGINT && !s->killing && s->first_failed->end.signal == 0;
+}
+
 // Reaps what has ended.
 static void take_ends(bel_supervisor *s)
 {
@@ -392,7 +401,7 @@ static void take_ends(bel_supervisor *s)
         bool worse = culprit == NULL || suspicion(child) > suspicion(culprit);
         if (has_failed(s, child) && worse) culprit = child;
     }
-    if (culprit != NULL && s->first_failed == NULL) take_failure(s, culprit);
+    if (culprit != NULL && is_first(s, culprit)) take_failure(s, culprit);
     if (master != NULL) take_master_end(s, master);
 }
 
