@@ -357,13 +357,13 @@ static void take_master_end(bel_supervisor *s, const bel_child *master)
     ask_soon(s); // for one that was just started again
 }
 
-// The sockets of a killed process close before its end can be seen: a peer that notices may be the
-// first to be found ended. So one that was killed, and not by this process, comes before it.
+// The sockets of a killed process close before its end can be seen: a peer that notices may be
+// found ended first. So one that another than this process has killed comes before it.
 static bool is_first(const bel_supervisor *s, const bel_child *child)
 {
-    if (s->first_failed == NULL) return true;
+    const bel_child *first = s->first_failed;
     int signal = child->end.signal;
-    return signal != 0 && signal != SIGINT && !s->killing && s->first_failed->end.signal == 0;
+    return first == NULL || (first->end.signal == 0 && signal != 0 && signal != child->sent);
 }
 
 // Reaps what has ended.

@@ -27,6 +27,7 @@ typedef struct bel_child {
     int64_t carried_pid;       // of the process there; 0: not known yet
     int64_t lost_pid;          // of the process that the master has lost last
     int carried_signal;        // that has killed it; 0: none
+    int sent;                  // the last signal that this process has sent it; 0: none
     char *host;                // the name of that host; NULL: not known yet
     int attempts;              // to reach it, one after the other, that have failed
     char *why_unreached;       // the last of them; NULL: it was never so

@@ -269,6 +269,7 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child)
 void bel_child_signal(bel_child *child, int number, bool group)
 {
     enum { PATIENCE_NS = 2000000000 };
+    child->sent = number;
     if (!child->away || child->input_fd < 0 || !child->there) {
         bel_linux_process_signal(&child->process, number, group);
         return;
@@ -295,7 +296,7 @@ bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
     child->last_words.length = 0;
     child->carried_pid = child->lost_pid = child->kill_ns = child->still_ns = 0;
     child->there = false;
-    child->carried_signal = 0;
+    child->carried_signal = child->sent = 0;
     child->leaves = false;
     bel_free(child->host);
     child->host = NULL;
