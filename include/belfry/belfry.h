@@ -1,10 +1,11 @@
 /// Everything: include this one header. Reading order: estimator.h, model.h, dataset.h,
-/// features.h, ops.h, graph.h, package.h, checkpoint.h.
+/// columns.h, features.h, ops.h, graph.h, package.h, checkpoint.h.
 #ifndef BELFRY_BELFRY_H
 #define BELFRY_BELFRY_H
 
 #include "belfry/checkpoint.h"
 #include "belfry/collective.h"
+#include "belfry/columns.h"
 #include "belfry/dataset.h"
 #include "belfry/ddl.h"
 #include "belfry/estimator.h"

@@ -45,6 +45,9 @@ extern "C" {
 /// The description of an input; opaque.
 typedef struct bel_dataset bel_dataset;
 
+/// What the columns of a table are (columns.h); opaque.
+typedef struct bel_columns bel_columns;
+
 #define BEL_LABEL_FIELD "label"          ///< The labels of the model function.
 #define BEL_ID_FIELD "ids"               ///< What bel_csv_options.id_columns become.
 #define BEL_ID_LIST_FIELD "id_lists"     ///< What bel_csv_options.id_list_columns become.
@@ -129,6 +132,10 @@ typedef struct bel_csv_options {
     char id_list_separator;   ///< 0 means '|'.
     bool id_list_weights;     ///< Ids may have weights, "3:0.5|17"; F32, field "id_weights".
     bool last_is_label;       ///< Without label_column: the last column is it, whatever its name.
+    /// A description of the columns (columns.h), which must stay; then of the rest of these options
+    /// the paths alone are read. With `unlabelled` rows need no label, as for prediction.
+    const bel_columns *table;
+    bool unlabelled;
 } bel_csv_options;
 
 /// CSV, with a record for each row. Without `columns`, every column but label, length and ids is a

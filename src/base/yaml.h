@@ -10,9 +10,9 @@
 #include "belfry/status.h"
 
 enum {
-    BEL_YAML_MAX_BYTES = 1 << 20,
+    BEL_YAML_MAX_BYTES = 8 << 20,
     BEL_YAML_MAX_DEPTH = 32,
-    BEL_YAML_MAX_NODES = 10000,
+    BEL_YAML_MAX_NODES = 100000,
 };
 
 typedef enum bel_yaml_kind {

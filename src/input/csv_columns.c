@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/decimal.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "input/decimal.h"
 
 // --- Columns -------------------------------------------------------------------------------------
 
@@ -140,6 +140,7 @@ bel_status *bel_csv_columns_read_header(bel_csv_source *source, bel_csv_file *fi
     } else if (!source->options->no_header) {
         status = compare_header(source, file, fields, count);
     }
+    file->column_count = count;
     if (!source->options->no_header) file->rows = next;
     bel_free(fields);
     return status;

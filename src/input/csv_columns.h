@@ -6,7 +6,7 @@
 #define BELFRY_INPUT_CSV_COLUMNS_H
 
 #include "base/arena.h"
-#include "input/csv_file.h"
+#include "input/csv_set.h"
 #include "input/source.h"
 
 // What becomes of a column.
@@ -33,8 +33,7 @@ typedef struct bel_csv_source {
     bel_csv_options given;          // its paths' patterns replaced by files
     const bel_column_names *like;   // what the model was trained with; NULL: nothing is known
     bel_column_names names;
-    bel_csv_file *files;
-    int64_t *first_record; // of each file
+    bel_csv_set set;
     bel_csv_place *columns;
     int column_count;
     int used_count;                                       // columns up to the last one that is used

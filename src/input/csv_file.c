@@ -122,7 +122,7 @@ static bel_csv_field plain_field(const char *row, const char *end, char delimite
 // The row at `row` where it is like nearly all: a line without quotes that has all its fields. One
 // loop without branches looks at its bytes, several at a time. *out_next stays where it is when the
 // row is another one.
-static bel_status *pass_plain_row(const bel_csv_file *file, const char *row, int column_count,
+static bel_status *pass_plain_row(const bel_csv_file *file, const char *row,
                                   const bel_csv_label *label, const char **out_next)
 {
     const char *stop = memchr(row, '\n', (size_t)(file->end - row));
@@ -130,6 +130,7 @@ static bel_status *pass_plain_row(const bel_csv_file *file, const char *row, int
     const char *end = stop > row && stop[-1] == '\r' ? stop - 1 : stop;
     const size_t length = (size_t)(end - row);
     const char delimiter = file->delimiter;
+    const int column_count = file->column_count;
     size_t delimiters = 0;
     unsigned char others = 0;
     for (size_t i = 0; i < length; i++) {
@@ -151,15 +152,16 @@ static bel_status *pass_plain_row(const bel_csv_file *file, const char *row, int
 
 // Where the row at `row` ends, and how many line breaks are within. With `label` (NULL: the row may
 // be bad) its fields are counted and the label is looked at.
-static bel_status *pass_row(const bel_csv_file *file, const char *row, int column_count,
-                            const bel_csv_label *label, const char **out_next, int64_t *out_breaks)
+static bel_status *pass_row(const bel_csv_file *file, const char *row, const bel_csv_label *label,
+                            const char **out_next, int64_t *out_breaks)
 {
     const char *at = row, *extra = NULL;
     bel_csv_stop stop = BEL_CSV_DELIMITER;
+    const int column_count = file->column_count;
     int count = 0;
     *out_breaks = 0;
     *out_next = NULL;
-    BEL_TRY(pass_plain_row(file, row, column_count, label, out_next));
+    BEL_TRY(pass_plain_row(file, row, label, out_next));
     if (*out_next != NULL) return NULL;
     while (stop == BEL_CSV_DELIMITER) {
         const char *start = at;
@@ -186,12 +188,12 @@ static bel_status *pass_row(const bel_csv_file *file, const char *row, int colum
     return NULL;
 }
 
-bel_status *bel_csv_file_check_row(const bel_csv_file *file, const char *row, int column_count,
+bel_status *bel_csv_file_check_row(const bel_csv_file *file, const char *row,
                                    const bel_csv_label *label)
 {
     const char *next;
     int64_t breaks;
-    return pass_row(file, row, column_count, label, &next, &breaks);
+    return pass_row(file, row, label, &next, &breaks);
 }
 
 static bel_status *note_row(bel_csv_file *file, const char *row, int64_t breaks)
@@ -204,14 +206,13 @@ static bel_status *note_row(bel_csv_file *file, const char *row, int64_t breaks)
     return bel_number_list_append(&file->tall_breaks, before + breaks);
 }
 
-bel_status *bel_csv_file_index(bel_csv_file *file, int column_count, const bel_csv_label *label,
-                               bool keep_bad)
+bel_status *bel_csv_file_index(bel_csv_file *file, const bel_csv_label *label, bool keep_bad)
 {
     const char *row = file->rows;
     while (row < file->end) {
         const char *next = file->end;
         int64_t breaks;
-        BEL_TRY(pass_row(file, row, column_count, keep_bad ? NULL : label, &next, &breaks));
+        BEL_TRY(pass_row(file, row, keep_bad ? NULL : label, &next, &breaks));
         BEL_TRY_CTX(note_row(file, row, breaks), "%s", file->path);
         row = next;
     }

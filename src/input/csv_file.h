@@ -12,6 +12,7 @@
 typedef struct bel_csv_file {
     const char *path; // not owned
     char delimiter;
+    int column_count; // set by who reads the header
     bel_file_view view;
     const char *text; // behind the byte-order mark
     const char *end;  // before blank lines at the end
@@ -39,14 +40,14 @@ bel_status *bel_csv_file_split(const bel_csv_file *file, const char *row,
                                bel_csv_field **out_fields, int *out_count,
                                const char **out_next) BEL_MUST_USE;
 
-// Goes over all rows from `rows` on: every one must have `column_count` fields, closed quotes and a
+// Goes over all rows from `rows` on: every one must have column_count fields, closed quotes and a
 // good label. Notes where each begins. With `keep_bad` quotes alone are looked at, without which
 // nobody knows where rows begin.
-bel_status *bel_csv_file_index(bel_csv_file *file, int column_count, const bel_csv_label *label,
+bel_status *bel_csv_file_index(bel_csv_file *file, const bel_csv_label *label,
                                bool keep_bad) BEL_MUST_USE;
 
 // The same for one row.
-bel_status *bel_csv_file_check_row(const bel_csv_file *file, const char *row, int column_count,
+bel_status *bel_csv_file_check_row(const bel_csv_file *file, const char *row,
                                    const bel_csv_label *label) BEL_MUST_USE;
 
 // Reads a label. DATA_LOSS with its place.

@@ -62,7 +62,9 @@ bel_status *bel_source_open(const bel_source_description *description, const bel
                             bel_source **out_source)
 {
     switch (description->kind) {
-    case BEL_SOURCE_CSV: return bel_source_open_csv(&description->csv, opening, out_source);
+    case BEL_SOURCE_CSV:
+        return (description->csv.table != NULL ? bel_source_open_table : bel_source_open_csv)(
+            &description->csv, opening, out_source);
     case BEL_SOURCE_IDX: return bel_source_open_idx(&description->idx, out_source);
     case BEL_SOURCE_MEMORY: return bel_source_open_memory(&description->memory, out_source);
     case BEL_SOURCE_TEXT: return bel_source_open_text(&description->text, out_source);

@@ -75,6 +75,7 @@ struct bel_source {
     struct bel_record_stream **inner; // the datasets that it is made of
     int inner_count;
     const bel_column_names *names; // of its columns; NULL: it has none
+    const struct bel_columns *table; // the description of its columns; NULL: it has none
 };
 
 // Memory for field `field` of the record being read: zeroed in a record, with old content in a row.
@@ -101,6 +102,8 @@ void bel_source_destroy(bel_source *source); // with its datasets; accepts NULL
 // One opener per kind, in source_<kind>.c.
 bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_opening *opening,
                                 bel_source **out_source) BEL_MUST_USE;
+bel_status *bel_source_open_table(const bel_csv_options *options, const bel_opening *opening,
+                                  bel_source **out_source) BEL_MUST_USE;
 bel_status *bel_source_open_idx(const bel_idx_description *description,
                                 bel_source **out_source) BEL_MUST_USE;
 bel_status *bel_source_open_memory(const bel_memory_description *description,

@@ -6,12 +6,11 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/decimal.h"
 #include "base/hash.h"
 #include "base/number.h"
 #include "belfry/graph.h"
 #include "input/csv_columns.h"
-#include "input/decimal.h"
-#include "input/paths.h"
 
 // --- Reading a record ----------------------------------------------------------------------------
 
@@ -262,48 +261,29 @@ static bel_status *read_row(const bel_csv_source *source, const bel_csv_file *fi
     return NULL;
 }
 
-// The file of a record and the start of its row.
-static const bel_csv_file *find_row(const bel_csv_source *source, int64_t number,
-                                    const char **out_row)
-{
-    size_t file =
-        bel_last_at_most(source->first_record, (size_t)source->options->path_count, number);
-    const bel_csv_file *found = &source->files[file];
-    *out_row = found->text + found->row_starts.items[number - source->first_record[file]];
-    return found;
-}
-
 static bel_status *csv_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
     const bel_csv_source *source = (const bel_csv_source *)base;
     const char *row;
-    const bel_csv_file *file = find_row(source, number, &row);
-    if (source->bad != NULL)
-        BEL_TRY(bel_csv_file_check_row(file, row, source->column_count, &source->label));
+    const bel_csv_file *file = bel_csv_set_find(&source->set, number, &row);
+    if (source->bad != NULL) BEL_TRY(bel_csv_file_check_row(file, row, &source->label));
     return read_row(source, file, row, sink);
 }
 
 static bel_status *csv_check(const bel_source *base, int64_t block)
 {
-    const bel_csv_source *source = (const bel_csv_source *)base;
-    int end, first = bel_file_view_turn(block, source->options->path_count, &end);
-    for (int i = first; i < end; i++)
-        BEL_TRY(bel_file_view_check(&source->files[i].view, source->files[i].path));
-    return NULL;
+    return bel_csv_set_check(&((const bel_csv_source *)base)->set, block);
 }
 
 static void csv_origin(const bel_source *base, int64_t number, bel_str *out_text)
 {
-    const bel_csv_source *source = (const bel_csv_source *)base;
-    const char *row;
-    const bel_csv_file *file = find_row(source, number, &row);
-    bel_str_printf(out_text, "%s:%lld", file->path, (long long)bel_csv_file_line(file, row));
+    bel_csv_set_origin(&((const bel_csv_source *)base)->set, number, out_text);
 }
 
 static const char *csv_file(const bel_source *base, int64_t number)
 {
     const char *row;
-    return find_row((const bel_csv_source *)base, number, &row)->path;
+    return bel_csv_set_find(&((const bel_csv_source *)base)->set, number, &row)->path;
 }
 
 static void csv_describe(const bel_source *base, bel_str *out_text)
@@ -333,8 +313,7 @@ static void csv_describe(const bel_source *base, bel_str *out_text)
 static void csv_destroy(bel_source *base)
 {
     bel_csv_source *source = (bel_csv_source *)base;
-    for (int i = 0; i < source->options->path_count; i++)
-        bel_csv_file_close(&source->files[i]);
+    bel_csv_set_close(&source->set);
     bel_arena_destroy(source->arena);
     bel_free(source);
 }
@@ -351,50 +330,23 @@ static const bel_source_kind csv_kind = {
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// Which files there are. Until then there are none, also to close.
-static bel_status *find_files(bel_csv_source *source)
-{
-    int asked = source->given.path_count;
-    source->given.path_count = 0;
-    BEL_TRY(bel_paths_expand(source->arena, source->given.paths, asked, &source->given.paths,
-                             &source->given.path_count));
-    size_t count = (size_t)source->given.path_count;
-    source->files = bel_arena_alloc(source->arena, count * sizeof *source->files);
-    source->first_record = bel_arena_alloc(source->arena, count * sizeof *source->first_record);
-    return NULL;
-}
-
 // All headers before any row: columns find their places in the first file's, and all others have
-// the same. Records are numbered through the files, each from first_record on.
+// the same.
 static bel_status *open_files(bel_csv_source *source, const bel_opening *opening)
 {
-    const bel_csv_options *options = source->options;
-    for (int i = 0; i < options->path_count; i++) {
-        bel_csv_file *file = &source->files[i];
-        BEL_TRY(bel_csv_file_open(file, options->paths[i], options->delimiter));
-        BEL_TRY(bel_csv_columns_read_header(source, file));
-        source->base.size_bytes += file->view.size;
-        source->base.content =
-            bel_hash64_more(source->base.content, file->view.data, file->view.size);
-    }
+    bel_csv_options *given = &source->given;
+    bel_csv_set *set = &source->set;
+    BEL_TRY(bel_csv_set_open(set, source->arena, given->paths, given->path_count, given->delimiter,
+                             &given->paths));
+    given->path_count = set->count;
+    for (int i = 0; i < set->count; i++)
+        BEL_TRY(bel_csv_columns_read_header(source, &set->files[i]));
+    source->base.size_bytes = set->size_bytes;
+    source->base.content = set->content;
     BEL_TRY(bel_csv_columns_use(source));
     bel_csv_columns_keep_names(source);
-    for (int i = 0; i < options->path_count; i++) {
-        bel_csv_file *file = &source->files[i];
-        BEL_TRY(
-            bel_csv_file_index(file, source->column_count, &source->label, source->bad != NULL));
-        source->first_record[i] = source->base.record_count;
-        source->base.record_count += (int64_t)file->row_starts.count;
-    }
-    if (source->base.record_count == 0) {
-        const bel_csv_file *first = &source->files[0];
-        size_t size = (size_t)(first->end - first->text);
-        return BEL_ERR(
-            BEL_DATA_LOSS, "%s: expected records behind the header, got none%s", first->path,
-            memchr(first->text, '\r', size) == NULL || memchr(first->text, '\n', size) != NULL
-                ? ""
-                : "; its lines end with CR alone, and those of CSV with LF or CR LF");
-    }
+    BEL_TRY(bel_csv_set_index(set, &source->label, source->bad != NULL));
+    source->base.record_count = set->row_count;
     return bel_source_read_some(&source->base, opening);
 }
 
@@ -408,8 +360,7 @@ bel_status *bel_source_open_csv(const bel_csv_options *options, const bel_openin
     source->options = &source->given;
     source->like = opening->like;
     source->bad = opening->bad;
-    bel_status *status = find_files(source);
-    if (status == NULL) status = open_files(source, opening);
+    bel_status *status = open_files(source, opening);
     source->like = NULL; // the caller's
     if (status != NULL) {
         csv_destroy(&source->base);

@@ -1,6 +1,6 @@
 // Decimal numbers out of text, exact and fast.
-#ifndef BELFRY_INPUT_DECIMAL_H
-#define BELFRY_INPUT_DECIMAL_H
+#ifndef BELFRY_BASE_DECIMAL_H
+#define BELFRY_BASE_DECIMAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

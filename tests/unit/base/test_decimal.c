@@ -1,5 +1,5 @@
 // The fast number parser gives the bits of strtod, on both of its ways.
-#include "input/decimal.h"
+#include "base/decimal.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 // ten is at most 10^22, both are exact doubles and one multiplication or division rounds once, so
 // the result is the correctly rounded one (Clinger 1990, "How to read floating point numbers
 // accurately"). Everything else goes to bel_strtod.
-#include "input/decimal.h"
+#include "base/decimal.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,0 +1,297 @@
+// Layout: elements of "x" stand in the order of the columns, a number's indicator right behind it,
+// so a description says by itself what element 17 is. Ids and lists are numbered in the same way.
+#include "columns/description.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/number.h"
+#include "base/str.h"
+
+const char *const bel_column_kind_names[BEL_COLUMN_KINDS] = {"number", "category", "hash",  "list",
+                                                             "text",   "date",     "cross", "key",
+                                                             "weight", "label",    "ignore"};
+const char *const bel_column_scale_names[BEL_SCALES] = {"standard", "min_max", "log", "buckets",
+                                                        "none"};
+const char *const bel_column_missing_names[BEL_MISSINGS] = {"mean", "median", "constant", "error"};
+const char *const bel_date_part_names[BEL_DATE_PARTS] = {"time", "month", "weekday", "hour"};
+
+// --- Making one ----------------------------------------------------------------------------------
+
+bel_columns *bel_columns_create(void)
+{
+    static const char *const missing[] = {"",     "NA",   "N/A",  "nan", "NaN",
+                                          "null", "NULL", "None", "?"};
+    bel_columns *columns = bel_xcalloc(1, sizeof *columns);
+    columns->arena = bel_arena_create();
+    columns->delimiter = ',';
+    columns->header = true;
+    columns->missing = missing;
+    columns->missing_count = sizeof missing / sizeof missing[0];
+    columns->label = columns->weight = -1;
+    return columns;
+}
+
+void bel_columns_destroy(bel_columns *columns)
+{
+    if (columns == NULL) return;
+    for (int i = 0; i < columns->count; i++)
+        bel_index_deinit(&columns->items[i].index);
+    bel_index_deinit(&columns->names);
+    bel_free(columns->items);
+    bel_free(columns->text);
+    bel_arena_destroy(columns->arena);
+    bel_free(columns);
+}
+
+bel_column *bel_columns_add(bel_columns *columns, const char *name, bel_column_kind kind)
+{
+    size_t capacity = (size_t)columns->count;
+    if ((capacity & (capacity - 1)) == 0) { // 0, 1, 2, 4 …: full
+        size_t more = capacity == 0 ? 1 : 2 * capacity;
+        columns->items = bel_xrealloc(columns->items, more * sizeof *columns->items);
+    }
+    bel_column *column = &columns->items[columns->count];
+    *column = (bel_column){.name = bel_arena_strdup(columns->arena, name),
+                           .kind = kind,
+                           .deviation = 1,
+                           .high = 1,
+                           .separator = '|',
+                           .most = 16,
+                           .grams = 1};
+    column->seed = bel_hash64(column->name, strlen(column->name));
+    bel_index_put_text(&columns->names, column->name, columns->count++);
+    return column;
+}
+
+int bel_columns_find(const bel_columns *columns, const char *name)
+{
+    size_t at = 0;
+    for (int found; (found = bel_index_next_text(&columns->names, name, &at)) >= 0;)
+        if (strcmp(columns->items[found].name, name) == 0) return found;
+    return -1;
+}
+
+// --- Values --------------------------------------------------------------------------------------
+
+uint64_t bel_column_hash(const bel_column *column, const char *text, size_t length)
+{
+    return bel_hash128_of(text, length, column->seed).low;
+}
+
+int bel_column_value(const bel_column *column, const char *text, size_t length)
+{
+    size_t at = 0;
+    uint64_t hash = bel_column_hash(column, text, length);
+    for (int found; (found = bel_index_next(&column->index, hash, &at)) >= 0;) {
+        const char *value = column->values[found];
+        if (strlen(value) == length && memcmp(value, text, length) == 0) return found;
+    }
+    return -1;
+}
+
+bool bel_columns_is_missing(const bel_columns *columns, const char *text, size_t length)
+{
+    for (int i = 0; i < columns->missing_count; i++) {
+        const char *missing = columns->missing[i];
+        if (strlen(missing) == length && memcmp(missing, text, length) == 0) return true;
+    }
+    return false;
+}
+
+// --- Finishing -----------------------------------------------------------------------------------
+
+BEL_PRINTF(3, 4)
+static bel_status *fault(const bel_column *column, const char *source, const char *format, ...)
+{
+    va_list args;
+    bel_str text = {0};
+    char message[512];
+    va_start(args, format);
+    bel_vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (column->line > 0) {
+        bel_str_printf(&text, "%s:%d: ", source, column->line);
+    } else {
+        bel_str_printf(&text, "%s: ", source);
+    }
+    bel_status *status =
+        BEL_ERR(BEL_INVALID_ARGUMENT, "%scolumn \"%s\": %s", text.text, column->name, message);
+    bel_str_deinit(&text);
+    return status;
+}
+
+static bel_status *index_values(bel_column *column, const char *source)
+{
+    for (int i = 0; i < column->value_count; i++) {
+        size_t length = strlen(column->values[i]);
+        if (bel_column_value(column, column->values[i], length) >= 0) {
+            return fault(column, source, "the value \"%s\" stands twice", column->values[i]);
+        }
+        bel_index_put(&column->index, bel_column_hash(column, column->values[i], length), i);
+    }
+    return NULL;
+}
+
+static bel_status *check_number(const bel_column *column, const char *source)
+{
+    bool good = isfinite(column->mean) && isfinite(column->deviation) && column->deviation > 0;
+    if (!good) return fault(column, source, "expected a mean and a deviation above 0");
+    if (column->kind != BEL_COLUMN_NUMBER) return NULL;
+    if (column->scale == BEL_SCALE_MIN_MAX && !(column->high > column->low)) {
+        return fault(column, source, "expected a high above its low");
+    }
+    if (column->scale == BEL_SCALE_BUCKETS && column->bound_count == 0) {
+        return fault(column, source, "expected bounds of its buckets");
+    }
+    for (int i = 1; i < column->bound_count; i++)
+        if (!(column->bounds[i] > column->bounds[i - 1])) {
+            return fault(column, source, "expected bounds that rise");
+        }
+    if (!(column->clip >= 0)) return fault(column, source, "expected a clip of 0 or more");
+    return NULL;
+}
+
+// A cross is of values that stand in a row as they are.
+static bel_status *find_crossed(bel_columns *columns, bel_column *cross, const char *source)
+{
+    if (cross->of_count < 2 || cross->of_count > BEL_CROSS_MOST) {
+        return fault(cross, source, "expected a cross of 2 to %d columns, got %d", BEL_CROSS_MOST,
+                     cross->of_count);
+    }
+    for (int i = 0; i < cross->of_count; i++) {
+        int place = bel_columns_find(columns, cross->of[i]);
+        bel_column_kind kind = place < 0 ? BEL_COLUMN_KINDS : columns->items[place].kind;
+        if (kind != BEL_COLUMN_CATEGORY && kind != BEL_COLUMN_HASH) {
+            return fault(cross, source, "expected a category or hash \"%s\" to cross%s",
+                         cross->of[i], place < 0 ? ", got no such column" : "");
+        }
+        columns->items[place].crossed = true;
+        cross->of_places[i] = place;
+    }
+    return NULL;
+}
+
+static int width_of(const bel_column *column)
+{
+    static const int widths[BEL_DATE_PARTS] = {1, 12, 7, 24};
+    int width = column->indicator;
+    switch (column->kind) {
+    case BEL_COLUMN_NUMBER:
+        return width + (column->scale == BEL_SCALE_BUCKETS ? column->bound_count + 1 : 1);
+    case BEL_COLUMN_CATEGORY:
+        return column->embedded ? 0 : column->value_count + column->missing_value;
+    case BEL_COLUMN_DATE:
+        for (int p = 0; p < BEL_DATE_PARTS; p++)
+            if ((column->parts >> p & 1) != 0) width += widths[p];
+        return width;
+    default: return 0;
+    }
+}
+
+static bool is_id(const bel_column *column)
+{
+    return column->kind == BEL_COLUMN_HASH || column->kind == BEL_COLUMN_CROSS ||
+           (column->kind == BEL_COLUMN_CATEGORY && column->embedded);
+}
+
+static void place(bel_columns *columns, bel_column *column)
+{
+    bool list = column->kind == BEL_COLUMN_LIST || column->kind == BEL_COLUMN_TEXT;
+    column->x_width = width_of(column);
+    column->x_place = column->x_width > 0 ? columns->x_width : -1;
+    column->id_place = is_id(column) ? columns->id_count++ : -1;
+    column->list_place = list ? columns->list_count++ : -1;
+    columns->x_width += column->x_width;
+    if (list && column->most > columns->list_most) columns->list_most = column->most;
+}
+
+static bel_status *finish_column(bel_columns *columns, int i, const char *source)
+{
+    bel_column *column = &columns->items[i];
+    int *only = column->kind == BEL_COLUMN_LABEL    ? &columns->label
+                : column->kind == BEL_COLUMN_WEIGHT ? &columns->weight
+                                                    : NULL;
+    if (only != NULL && *only >= 0) {
+        return fault(column, source, "\"%s\" is the %s already", columns->items[*only].name,
+                     bel_column_kind_names[column->kind]);
+    }
+    if (only != NULL) *only = i;
+    bool scaled = column->kind == BEL_COLUMN_NUMBER || column->kind == BEL_COLUMN_DATE ||
+                  column->kind == BEL_COLUMN_LABEL;
+    if (scaled) BEL_TRY(check_number(column, source));
+    if (column->kind == BEL_COLUMN_CROSS) BEL_TRY(find_crossed(columns, column, source));
+    BEL_TRY(index_values(column, source));
+    if (column->kind == BEL_COLUMN_LABEL && column->label == BEL_LABEL_CLASSES &&
+        column->value_count < 2) {
+        return fault(column, source, "expected two classes or more, got %d", column->value_count);
+    }
+    place(columns, column);
+    return NULL;
+}
+
+bel_status *bel_columns_finish(bel_columns *columns, const char *source)
+{
+    for (int i = 0; i < columns->count; i++)
+        BEL_TRY(finish_column(columns, i, source));
+    if (columns->x_width == 0 && columns->id_count == 0 && columns->list_count == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: expected a column to learn from besides the label, got none", source);
+    }
+    columns->text = bel_columns_write(columns);
+    columns->fingerprint = bel_hash64(columns->text, strlen(columns->text));
+    return NULL;
+}
+
+// --- Questions -----------------------------------------------------------------------------------
+
+const char *bel_columns_text(const bel_columns *columns)
+{
+    return columns->text;
+}
+
+static const bel_column *label_of(const bel_columns *columns)
+{
+    return columns->label < 0 ? NULL : &columns->items[columns->label];
+}
+
+bel_label_kind bel_columns_label_kind(const bel_columns *columns)
+{
+    const bel_column *label = label_of(columns);
+    return label == NULL ? BEL_LABEL_NONE : label->label;
+}
+
+const char *bel_columns_label(const bel_columns *columns)
+{
+    const bel_column *label = label_of(columns);
+    return label == NULL ? NULL : label->name;
+}
+
+int bel_columns_class_count(const bel_columns *columns)
+{
+    return bel_columns_label_kind(columns) == BEL_LABEL_CLASSES ? label_of(columns)->value_count
+                                                                : 0;
+}
+
+const char *bel_columns_class(const bel_columns *columns, int number)
+{
+    return label_of(columns)->values[number];
+}
+
+double bel_columns_label_mean(const bel_columns *columns)
+{
+    return bel_columns_label_kind(columns) == BEL_LABEL_NUMBER ? label_of(columns)->mean : 0;
+}
+
+double bel_columns_label_deviation(const bel_columns *columns)
+{
+    return bel_columns_label_kind(columns) == BEL_LABEL_NUMBER ? label_of(columns)->deviation : 1;
+}
+
+int64_t bel_columns_rows(const bel_columns *columns)
+{
+    return columns->rows;
+}

@@ -1,0 +1,112 @@
+// A description as YAML. Columns stand one on a line, what matters most first, so that it can be
+// edited by hand and compared by eye; numbers have all the digits that bring the same bits back.
+#include <string.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "columns/description.h"
+
+static void put_list(bel_str *out, const char *key, const char *const *texts, int count)
+{
+    bel_str_printf(out, ", %s: [", key);
+    for (int i = 0; i < count; i++) {
+        if (i > 0) bel_str_puts(out, ", ");
+        bel_json_write_string(out, texts[i]);
+    }
+    bel_str_puts(out, "]");
+}
+
+static void put_moments(bel_str *out, const bel_column *column)
+{
+    bel_str_printf(out, ", mean: %.17g, deviation: %.17g", column->mean, column->deviation);
+}
+
+static void put_number(bel_str *out, const bel_column *column)
+{
+    bel_str_printf(out, ", scale: %s", bel_column_scale_names[column->scale]);
+    put_moments(out, column);
+    bel_str_printf(out, ", low: %.17g, high: %.17g, missing: %s, fill: %.17g, indicator: %s",
+                   column->low, column->high, bel_column_missing_names[column->missing],
+                   column->fill, column->indicator ? "true" : "false");
+    if (column->clip > 0) bel_str_printf(out, ", clip: %.17g", column->clip);
+    if (column->bound_count == 0) return;
+    bel_str_puts(out, ", bounds: [");
+    for (int i = 0; i < column->bound_count; i++)
+        bel_str_printf(out, "%s%.17g", i > 0 ? ", " : "", column->bounds[i]);
+    bel_str_puts(out, "]");
+}
+
+static void put_date(bel_str *out, const bel_column *column)
+{
+    bool first = true;
+    bel_str_puts(out, ", parts: [");
+    for (int p = 0; p < BEL_DATE_PARTS; p++) {
+        if ((column->parts >> p & 1) == 0) continue;
+        bel_str_printf(out, "%s%s", first ? "" : ", ", bel_date_part_names[p]);
+        first = false;
+    }
+    bel_str_puts(out, "]");
+    if (column->day_first) bel_str_puts(out, ", day_first: true");
+    put_moments(out, column);
+    bel_str_printf(out, ", indicator: %s", column->indicator ? "true" : "false");
+}
+
+static void put_category(bel_str *out, const bel_column *column)
+{
+    bel_str_printf(out, ", as: %s", column->embedded ? "embedding" : "one_hot");
+    if (column->missing_value) bel_str_puts(out, ", missing: value");
+    put_list(out, "values", column->values, column->value_count);
+}
+
+static void put_label(bel_str *out, const bel_column *column)
+{
+    if (column->label == BEL_LABEL_CLASSES) {
+        put_list(out, "classes", column->values, column->value_count);
+    } else {
+        put_moments(out, column);
+    }
+}
+
+static void put_column(bel_str *out, const bel_column *column)
+{
+    bel_str_puts(out, "  - {name: ");
+    bel_json_write_string(out, column->name);
+    bel_str_printf(out, ", kind: %s", bel_column_kind_names[column->kind]);
+    switch (column->kind) {
+    case BEL_COLUMN_NUMBER: put_number(out, column); break;
+    case BEL_COLUMN_CATEGORY: put_category(out, column); break;
+    case BEL_COLUMN_LIST:
+        bel_str_puts(out, ", separator: ");
+        bel_json_write_string(out, (char[]){column->separator, '\0'});
+        bel_str_printf(out, ", most: %d", column->most);
+        break;
+    case BEL_COLUMN_TEXT:
+        bel_str_printf(out, ", most: %d, grams: %d", column->most, column->grams);
+        break;
+    case BEL_COLUMN_DATE: put_date(out, column); break;
+    case BEL_COLUMN_CROSS: put_list(out, "of", column->of, column->of_count); break;
+    case BEL_COLUMN_LABEL: put_label(out, column); break;
+    default: break;
+    }
+    if (column->note != NULL) {
+        bel_str_puts(out, ", note: ");
+        bel_json_write_string(out, column->note);
+    }
+    bel_str_puts(out, "}\n");
+}
+
+char *bel_columns_write(const bel_columns *columns)
+{
+    bel_str out = {0};
+    bel_str_puts(&out, "# What the columns of a table are, and what becomes of them.\ndelimiter: ");
+    bel_json_write_string(&out, (char[]){columns->delimiter, '\0'});
+    bel_str_printf(&out, "\nheader: %s\nmissing: [", columns->header ? "true" : "false");
+    for (int i = 0; i < columns->missing_count; i++) {
+        if (i > 0) bel_str_puts(&out, ", ");
+        bel_json_write_string(&out, columns->missing[i]);
+    }
+    bel_str_printf(&out, "]\nrows: %lld\ncolumns:\n", (long long)columns->rows);
+    for (int i = 0; i < columns->count; i++)
+        put_column(&out, &columns->items[i]);
+    return out.text;
+}

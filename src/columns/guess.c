@@ -1,0 +1,418 @@
+// What a column is follows from all of its cells, so one text behind a million numbers is seen. A
+// rule that could be wrong says what it did and why (its note), and the user has the last word: by
+// flags, or in the description, which is a text.
+#include "columns/guess.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/decimal.h"
+#include "base/str.h"
+
+enum {
+    MOST_NUMBER_CLASSES = 20, // a label of more whole numbers is a number
+    MOST_CLASSES = 10000,
+    MOST_ONE_HOT = 128,
+    MOST_MARKERS = 3, // texts among numbers that stand for missing ones
+    TEXT_WORDS = 4,   // so many words a cell, and it is a text
+    FEW_ROWS = 20,    // too few to say that values do not come again
+};
+
+// --- What the options say ------------------------------------------------------------------------
+
+static bel_status *no_such(const bel_guess_column *columns, int count, const char *source,
+                           const char *name)
+{
+    const char **names = bel_xcalloc((size_t)count + 1, sizeof *names);
+    for (int i = 0; i < count; i++)
+        names[i] = columns[i].name;
+    int nearest = bel_nearest_name(name, names, (size_t)count);
+    const char *hint = nearest < 0 ? NULL : names[nearest];
+    bel_free(names);
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\"%s%s%s", source, name,
+                   hint == NULL ? "" : "; did you mean \"", hint == NULL ? "" : hint,
+                   hint == NULL ? "" : "\"?");
+}
+
+// A name is first looked for as it is: it may have a star in it.
+static bel_status *set_use(const bel_guess_column *columns, int count, const char *pattern,
+                           bel_guess_use use, const char *source, bel_guess_use *uses)
+{
+    bool exact = false, found = false;
+    for (int i = 0; i < count; i++)
+        exact = exact || strcmp(columns[i].name, pattern) == 0;
+    for (int i = 0; i < count; i++) {
+        bool fits = exact ? strcmp(columns[i].name, pattern) == 0
+                          : fnmatch(pattern, columns[i].name, 0) == 0;
+        if (!fits) continue;
+        found = true;
+        if (uses[i] != BEL_GUESS_FREE && uses[i] != use) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" is asked for twice", source,
+                           columns[i].name);
+        }
+        uses[i] = use;
+    }
+    return found ? NULL : no_such(columns, count, source, pattern);
+}
+
+static bel_status *set_uses(const bel_guess_column *columns, int count, const char *const *patterns,
+                            int pattern_count, bel_guess_use use, const char *source,
+                            bel_guess_use *uses)
+{
+    for (int i = 0; i < pattern_count; i++)
+        BEL_TRY(set_use(columns, count, patterns[i], use, source, uses));
+    return NULL;
+}
+
+// A name that says so, else the last column that nothing else has taken.
+static int likely_label(const bel_guess_column *columns, int count, const bel_guess_use *uses)
+{
+    static const char *const names[] = {"label", "target", "class", "y"};
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
+        for (int i = 0; i < count; i++)
+            if (uses[i] == BEL_GUESS_FREE && strcasecmp(columns[i].name, names[n]) == 0) return i;
+    for (int i = count - 1; i >= 0; i--)
+        if (uses[i] == BEL_GUESS_FREE) return i;
+    return -1;
+}
+
+bel_status *bel_guess_uses(const bel_guess_column *columns, int count,
+                           const bel_columns_options *options, const char *source,
+                           bel_guess_use *out_uses)
+{
+    memset(out_uses, 0, (size_t)count * sizeof *out_uses);
+    const bel_columns_options *o = options;
+    if (o->label != NULL)
+        BEL_TRY(set_use(columns, count, o->label, BEL_GUESS_LABEL, source, out_uses));
+    if (o->weight != NULL)
+        BEL_TRY(set_use(columns, count, o->weight, BEL_GUESS_WEIGHT, source, out_uses));
+    BEL_TRY(set_uses(columns, count, o->ignored, o->ignored_count, BEL_GUESS_IGNORED, source,
+                     out_uses));
+    BEL_TRY(set_uses(columns, count, o->categories, o->category_count, BEL_GUESS_CATEGORY, source,
+                     out_uses));
+    BEL_TRY(
+        set_uses(columns, count, o->numbers, o->number_count, BEL_GUESS_NUMBER, source, out_uses));
+    BEL_TRY(set_uses(columns, count, o->keys, o->key_count, BEL_GUESS_KEY, source, out_uses));
+    if (o->label != NULL || o->no_label) return NULL;
+    int label = likely_label(columns, count, out_uses);
+    if (label >= 0) out_uses[label] = BEL_GUESS_LABEL;
+    return NULL;
+}
+
+bool bel_guess_needs_values(const bel_guess_column *column, bel_guess_use use)
+{
+    if (use == BEL_GUESS_LABEL || use == BEL_GUESS_CATEGORY) return true;
+    const bel_column_statistics *s = column->statistics;
+    return use == BEL_GUESS_FREE && s != NULL && s->numbers < s->cells - s->missing;
+}
+
+// --- A column ------------------------------------------------------------------------------------
+
+// What guessing a column works with.
+typedef struct guess {
+    const bel_column_statistics *s;
+    const bel_columns_options *options;
+    const char *source;
+    bel_columns *description;
+    bel_column *column; // the one that was added
+    bel_str note;
+    int64_t rest; // cells that are not missing
+} guess;
+
+static bool is_number(const bel_value_count *value)
+{
+    double number;
+    const char *end = value->text + value->length;
+    return value->length > 0 && bel_decimal_parse(value->text, end, &number) == end;
+}
+
+static const char *copy_value(const guess *g, const bel_value_count *value)
+{
+    char *text = bel_arena_alloc(g->description->arena, value->length + 1);
+    memcpy(text, value->text, value->length);
+    return text;
+}
+
+static void note_missing(guess *g)
+{
+    if (g->s->missing > 0) bel_str_printf(&g->note, ", %lld missing", (long long)g->s->missing);
+}
+
+static void fill_number(guess *g)
+{
+    bel_column *c = g->column;
+    const bel_column_statistics *s = g->s;
+    const bel_moments *m = c->scale == BEL_SCALE_LOG ? &s->logs : &s->values_of_numbers;
+    double deviation = bel_moments_deviation(m);
+    c->mean = m->mean;
+    c->deviation = deviation > 0 ? deviation : 1;
+    c->low = s->low;
+    c->high = s->high;
+    c->fill = s->values_of_numbers.mean;
+    c->indicator = s->missing > 0;
+    c->clip = 10;
+    bel_str_printf(&g->note, "%.6g to %.6g, mean %.6g", s->low, s->high, s->values_of_numbers.mean);
+    note_missing(g);
+}
+
+// The texts among numbers, when they are so few that they stand for missing values; they are added
+// to the description's.
+static bool take_markers(guess *g)
+{
+    const bel_column_statistics *s = g->s;
+    if (s->values.many || 2 * s->numbers < g->rest) return false;
+    bel_value_count *values = bel_value_counts_sorted(&s->values), markers[MOST_MARKERS];
+    int count = 0;
+    for (size_t i = 0; i < s->values.count && count <= MOST_MARKERS; i++) {
+        if (is_number(&values[i])) continue;
+        if (count < MOST_MARKERS) markers[count] = values[i];
+        count++;
+    }
+    bel_free(values);
+    if (count > MOST_MARKERS) return false;
+    bel_columns *d = g->description;
+    size_t room = (size_t)d->missing_count + (size_t)count;
+    const char **missing = bel_arena_alloc(d->arena, room * sizeof *missing);
+    memcpy(missing, d->missing, (size_t)d->missing_count * sizeof *missing);
+    for (int i = 0; i < count; i++) {
+        if (bel_columns_is_missing(d, markers[i].text, markers[i].length)) continue;
+        missing[d->missing_count++] = copy_value(g, &markers[i]);
+        bel_str_printf(&g->note, "\"%s\" stands for a missing number; ",
+                       missing[d->missing_count - 1]);
+    }
+    d->missing = missing;
+    return true;
+}
+
+static bel_column *add(guess *g, const char *name, bel_column_kind kind)
+{
+    g->column = bel_columns_add(g->description, name, kind);
+    return g->column;
+}
+
+// Values that come often enough to be learned from, the most frequent first.
+static void fill_category(guess *g)
+{
+    bel_column *c = g->column;
+    bel_value_count *values = bel_value_counts_sorted(&g->s->values);
+    int64_t least = g->rest >= 1000 ? 2 + g->rest / 10000 : g->s->values.count > 32 ? 2 : 1;
+    size_t count = 0, total = g->s->values.count;
+    while (count < total && count < BEL_COLUMN_MOST_VALUES && values[count].count >= least)
+        count++;
+    const char **texts = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *texts);
+    for (size_t i = 0; i < count; i++)
+        texts[i] = copy_value(g, &values[i]);
+    bel_free(values);
+    c->values = texts;
+    c->value_count = (int)count;
+    c->missing_value = g->s->missing > 0;
+    c->embedded = count > MOST_ONE_HOT;
+    bel_str_printf(&g->note, "%zu values", total);
+    if (count < total)
+        bel_str_printf(&g->note,
+                       ", the %zu that come %lld times or more are told "
+                       "apart",
+                       count, (long long)least);
+    note_missing(g);
+}
+
+static void fill_date(guess *g)
+{
+    const bel_column_statistics *s = g->s;
+    bel_column *c = g->column;
+    double deviation = bel_moments_deviation(&s->seconds);
+    c->parts = BEL_DATE_TIME | BEL_DATE_MONTH | BEL_DATE_WEEKDAY;
+    if (s->timed_dates > 0) c->parts |= BEL_DATE_HOUR;
+    c->day_first = s->month_dates < g->rest;
+    c->mean = s->seconds.mean;
+    c->deviation = deviation > 0 ? deviation : 1;
+    c->indicator = s->missing > 0;
+    bel_str_puts(&g->note, c->day_first ? "the day before the month" : "dates");
+    note_missing(g);
+}
+
+static void guess_texts(guess *g, const char *name)
+{
+    const bel_column_statistics *s = g->s;
+    int64_t distinct = s->values.many ? INT64_MAX : (int64_t)s->values.count;
+    bool rare = g->rest >= FEW_ROWS && (double)distinct > 0.9 * (double)g->rest;
+    bool wordy = s->words >= TEXT_WORDS * g->rest && 2 * (double)distinct > (double)g->rest;
+    // How many there are of too many to count is not known; if they came twice each, they are rare.
+    rare = rare || (s->values.many && g->rest < 4 * (int64_t)BEL_STATISTICS_MOST_VALUES);
+    if (wordy) {
+        add(g, name, BEL_COLUMN_TEXT)->most = 64;
+        bel_str_printf(&g->note, "%.1f words each", (double)s->words / (double)g->rest);
+        note_missing(g);
+    } else if (rare) {
+        add(g, name, BEL_COLUMN_IGNORE);
+        bel_str_puts(&g->note, "nearly every row has another text");
+    } else if (s->values.many) {
+        add(g, name, BEL_COLUMN_HASH);
+        bel_str_printf(&g->note, "more than %d values", BEL_STATISTICS_MOST_VALUES);
+        note_missing(g);
+    } else {
+        add(g, name, BEL_COLUMN_CATEGORY);
+        fill_category(g);
+    }
+}
+
+static void guess_free(guess *g, const char *name)
+{
+    const bel_column_statistics *s = g->s;
+    bool numbers = s->numbers == g->rest;
+    if (g->rest == 0) {
+        add(g, name, BEL_COLUMN_IGNORE);
+        bel_str_puts(&g->note, "there is no value in any row");
+    } else if (s->missing == 0 && ((numbers && s->low == s->high) ||
+                                   (!numbers && !s->values.many && s->values.count == 1))) {
+        add(g, name, BEL_COLUMN_IGNORE);
+        bel_str_puts(&g->note, "all rows have the same value");
+    } else if (numbers && s->consecutive && s->wholes == g->rest && s->missing == 0 &&
+               g->rest >= FEW_ROWS) {
+        add(g, name, BEL_COLUMN_IGNORE);
+        bel_str_puts(&g->note, "it counts the rows");
+    } else if (numbers || (s->numbers > 0 && take_markers(g))) {
+        add(g, name, BEL_COLUMN_NUMBER);
+        fill_number(g);
+        g->column->indicator = g->column->indicator || !numbers;
+    } else if (s->month_dates == g->rest || s->day_dates == g->rest) {
+        add(g, name, BEL_COLUMN_DATE);
+        fill_date(g);
+    } else {
+        guess_texts(g, name);
+    }
+}
+
+// --- The label -----------------------------------------------------------------------------------
+
+static int compare_numbers(const void *left, const void *right)
+{
+    const bel_value_count *a = left, *b = right;
+    double x = 0, y = 0;
+    (void)bel_decimal_parse(a->text, a->text + a->length, &x);
+    (void)bel_decimal_parse(b->text, b->text + b->length, &y);
+    return x < y ? -1 : x > y;
+}
+
+static int compare_texts(const void *left, const void *right)
+{
+    const bel_value_count *a = left, *b = right;
+    size_t common = a->length < b->length ? a->length : b->length;
+    int order = memcmp(a->text, b->text, common);
+    if (order != 0) return order;
+    return a->length < b->length ? -1 : a->length > b->length;
+}
+
+// Classes are numbered by their values, or by their bytes, so that they have the same numbers
+// whatever order the rows are in.
+static void fill_classes(guess *g)
+{
+    size_t count = g->s->values.count;
+    bel_value_count *values = bel_value_counts_sorted(&g->s->values);
+    bool numbers = g->s->numbers == g->rest;
+    qsort(values, count, sizeof *values, numbers ? compare_numbers : compare_texts);
+    const char **texts = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *texts);
+    for (size_t i = 0; i < count; i++)
+        texts[i] = copy_value(g, &values[i]);
+    bel_free(values);
+    g->column->label = BEL_LABEL_CLASSES;
+    g->column->values = texts;
+    g->column->value_count = (int)count;
+    bel_str_printf(&g->note, "%zu classes", count);
+}
+
+static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
+{
+    const bel_column_statistics *s = g->s;
+    bel_label_kind wanted = g->options->label_kind;
+    bool numbers = s->numbers == g->rest, few = !s->values.many;
+    bool classes =
+        wanted == BEL_LABEL_CLASSES ||
+        (wanted == BEL_LABEL_NONE &&
+         (!numbers || (s->wholes == g->rest && few && s->values.count <= MOST_NUMBER_CLASSES)));
+    add(g, name, BEL_COLUMN_LABEL);
+    if (g->rest == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the label \"%s\" has no value in any row",
+                       g->source, name);
+    }
+    if (classes && (!few || s->values.count > MOST_CLASSES ||
+                    (g->rest >= FEW_ROWS && 2 * (int64_t)s->values.count > g->rest))) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: the label \"%s\" has nearly as many different values as rows, which "
+                       "are no classes; hint: --label_column says which column is the label",
+                       g->source, name);
+    }
+    if (classes && s->values.count < 2) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: the label \"%s\" has the same value in all rows: there is nothing to "
+                       "learn",
+                       g->source, name);
+    }
+    if (classes) {
+        fill_classes(g);
+    } else if (!numbers) {
+        *out_wrong = true;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the label \"%s\" is to be a number", g->source,
+                       name);
+    } else {
+        g->column->label = BEL_LABEL_NUMBER;
+        g->column->scale = BEL_SCALE_STANDARD;
+        fill_number(g);
+        g->column->indicator = false;
+        return NULL;
+    }
+    if (s->missing > 0) bel_str_printf(&g->note, ", %lld missing", (long long)s->missing);
+    return NULL;
+}
+
+// --- All of them ---------------------------------------------------------------------------------
+
+static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, bool *out_wrong)
+{
+    switch (use) {
+    case BEL_GUESS_LABEL: return guess_label(g, name, out_wrong);
+    case BEL_GUESS_WEIGHT: add(g, name, BEL_COLUMN_WEIGHT); return NULL;
+    case BEL_GUESS_IGNORED: add(g, name, BEL_COLUMN_IGNORE); return NULL;
+    case BEL_GUESS_KEY: add(g, name, BEL_COLUMN_KEY); return NULL;
+    case BEL_GUESS_CATEGORY:
+        add(g, name, g->s->values.many ? BEL_COLUMN_HASH : BEL_COLUMN_CATEGORY);
+        if (!g->s->values.many) fill_category(g);
+        return NULL;
+    case BEL_GUESS_NUMBER:
+        add(g, name, BEL_COLUMN_NUMBER);
+        fill_number(g);
+        *out_wrong = g->s->numbers < g->rest;
+        if (!*out_wrong) return NULL;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" is to be a number", g->source,
+                       name);
+    case BEL_GUESS_FREE: break;
+    }
+    guess_free(g, name);
+    return NULL;
+}
+
+bel_status *bel_guess(const bel_guess_column *columns, const bel_guess_use *uses, int count,
+                      const bel_columns_options *options, const char *source,
+                      bel_columns *description, int *out_wrong)
+{
+    *out_wrong = -1;
+    for (int i = 0; i < count; i++) {
+        const bel_column_statistics *s = columns[i].statistics;
+        guess g = {.s = s,
+                   .options = options,
+                   .source = source,
+                   .description = description,
+                   .rest = s->cells - s->missing};
+        bool wrong = false;
+        bel_status *status = guess_used(&g, columns[i].name, uses[i], &wrong);
+        if (g.note.length > 0) g.column->note = bel_arena_strdup(description->arena, g.note.text);
+        bel_str_deinit(&g.note);
+        if (wrong) *out_wrong = i;
+        if (status != NULL) return status;
+    }
+    return NULL;
+}

@@ -1,0 +1,258 @@
+// Moments of a grain come from sums of differences from its first number; those of grains are put
+// together by Chan, Golub and LeVeque's formula, in order. Values are counted in an open hash table
+// whose places point into the file. When there are more than are counted, which does not depend on
+// the order in which they come, the table is emptied and stays so.
+#include "columns/statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/decimal.h"
+#include "base/hash.h"
+#include "base/real.h"
+#include "columns/date.h"
+
+// --- Moments -------------------------------------------------------------------------------------
+
+void bel_moments_merge(bel_moments *moments, const bel_moments *more)
+{
+    if (more->count == 0) return;
+    if (moments->count == 0) {
+        *moments = *more;
+        return;
+    }
+    double a = (double)moments->count, b = (double)more->count, both = a + b;
+    double apart = more->mean - moments->mean;
+    moments->mean += apart * (b / both);
+    moments->squares += more->squares + apart * apart * (a * (b / both));
+    moments->count += more->count;
+}
+
+double bel_moments_deviation(const bel_moments *moments)
+{
+    if (moments->count == 0 || !(moments->squares > 0)) return 0;
+    return sqrt(moments->squares / (double)moments->count);
+}
+
+static bel_moments moments_of(int64_t count, double first, double sum, double squares)
+{
+    if (count == 0) return (bel_moments){0};
+    double n = (double)count, mean = sum / n, rest = squares - sum * mean;
+    return (bel_moments){.count = count, .mean = first + mean, .squares = rest > 0 ? rest : 0};
+}
+
+// --- Values --------------------------------------------------------------------------------------
+
+static bel_value_count *find_place(const bel_value_counts *values, uint64_t hash, const char *text,
+                                   size_t length)
+{
+    size_t mask = values->capacity - 1;
+    for (size_t i = hash & mask;; i = (i + 1) & mask) {
+        bel_value_count *place = &values->places[i];
+        if (place->text == NULL) return place;
+        bool same = place->hash == hash && place->length == length &&
+                    memcmp(place->text, text, length) == 0;
+        if (same) return place;
+    }
+}
+
+static void grow(bel_value_counts *values)
+{
+    enum { FIRST = 16 };
+    bel_value_counts old = *values;
+    values->capacity = old.capacity == 0 ? FIRST : 2 * old.capacity;
+    values->places = bel_xcalloc(values->capacity, sizeof *values->places);
+    for (size_t i = 0; i < old.capacity; i++) {
+        const bel_value_count *from = &old.places[i];
+        if (from->text != NULL) *find_place(values, from->hash, from->text, from->length) = *from;
+    }
+    bel_free(old.places);
+}
+
+static void empty(bel_value_counts *values)
+{
+    bel_free(values->places);
+    *values = (bel_value_counts){.many = true};
+}
+
+static void count_value(bel_value_counts *values, const bel_value_count *value)
+{
+    if (values->many) return;
+    if (2 * (values->count + 1) > values->capacity) grow(values);
+    bel_value_count *place = find_place(values, value->hash, value->text, value->length);
+    if (place->text != NULL) {
+        place->count += value->count;
+        return;
+    }
+    *place = *value;
+    values->count++;
+    if (values->count > BEL_STATISTICS_MOST_VALUES) empty(values);
+}
+
+static int compare_counts(const void *left, const void *right)
+{
+    const bel_value_count *a = left, *b = right;
+    if (a->count != b->count) return a->count > b->count ? -1 : 1;
+    size_t common = a->length < b->length ? a->length : b->length;
+    int order = memcmp(a->text, b->text, common);
+    if (order != 0) return order;
+    return a->length < b->length ? -1 : a->length > b->length;
+}
+
+bel_value_count *bel_value_counts_sorted(const bel_value_counts *values)
+{
+    bel_value_count *list = bel_xcalloc(values->count + 1, sizeof *list);
+    size_t count = 0;
+    for (size_t i = 0; i < values->capacity; i++)
+        if (values->places[i].text != NULL) list[count++] = values->places[i];
+    qsort(list, count, sizeof *list, compare_counts);
+    return list;
+}
+
+// --- A grain -------------------------------------------------------------------------------------
+
+void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs)
+{
+    *gatherer = (bel_column_gatherer){.takes_logs = takes_logs};
+    gatherer->statistics.counts_values = counts_values;
+    gatherer->statistics.consecutive = true;
+}
+
+void bel_column_gatherer_take_number(bel_column_gatherer *gatherer, double value)
+{
+    bel_column_statistics *s = &gatherer->statistics;
+    bool first = s->numbers == 0;
+    if (first) {
+        s->first = s->low = s->high = value;
+    } else {
+        s->low = value < s->low ? value : s->low;
+        s->high = value > s->high ? value : s->high;
+        s->consecutive = s->consecutive && value == s->last + 1;
+    }
+    s->last = value;
+    s->numbers++;
+    s->wholes += value == floor(value);
+    double apart = value - s->first;
+    gatherer->sum += apart;
+    gatherer->squares += apart * apart;
+    if (!gatherer->takes_logs) return;
+    double logarithm = copysign(bel_real_log(1 + fabs(value)), value);
+    if (first) gatherer->log_first = logarithm;
+    apart = logarithm - gatherer->log_first;
+    gatherer->log_sum += apart;
+    gatherer->log_squares += apart * apart;
+}
+
+static int64_t count_words(const char *text, size_t length)
+{
+    int64_t words = 0;
+    bool inside = false;
+    for (size_t i = 0; i < length; i++) {
+        words += text[i] != ' ' && !inside;
+        inside = text[i] != ' ';
+    }
+    return words;
+}
+
+static void take_date(bel_column_gatherer *gatherer, const char *text, size_t length)
+{
+    bel_column_statistics *s = &gatherer->statistics;
+    bel_date date, other;
+    bool month = bel_date_parse(text, length, false, &date);
+    bool day = bel_date_parse(text, length, true, &other);
+    s->month_dates += month;
+    s->day_dates += day;
+    if (!month && !day) return;
+    const bel_date *found = month ? &date : &other;
+    s->timed_dates += found->timed;
+    double seconds = (double)found->seconds;
+    if (s->seconds.count++ == 0) gatherer->second_first = seconds;
+    double apart = seconds - gatherer->second_first;
+    gatherer->second_sum += apart;
+    gatherer->second_squares += apart * apart;
+}
+
+void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, size_t length,
+                              int64_t place)
+{
+    bel_column_statistics *s = &gatherer->statistics;
+    double value;
+    bool number = length > 0 && bel_decimal_parse(text, text + length, &value) == text + length;
+    if (number) {
+        bel_column_gatherer_take_number(gatherer, value);
+    } else {
+        if (s->other_count < BEL_STATISTICS_PLACES) s->others[s->other_count++] = place;
+        s->words += count_words(text, length);
+        s->bytes += (int64_t)length;
+        // A column that has held something else than dates needs no more of them.
+        if (s->month_dates + s->day_dates > 0 || s->cells - s->missing - s->numbers < 2)
+            take_date(gatherer, text, length);
+    }
+    if (!s->counts_values || s->values.many) return;
+    count_value(&s->values,
+                &(bel_value_count){
+                    .hash = bel_hash64(text, length), .text = text, .length = length, .count = 1});
+}
+
+void bel_column_gatherer_end(bel_column_gatherer *gatherer)
+{
+    bel_column_statistics *s = &gatherer->statistics;
+    s->values_of_numbers = moments_of(s->numbers, s->first, gatherer->sum, gatherer->squares);
+    s->seconds = moments_of(s->seconds.count, gatherer->second_first, gatherer->second_sum,
+                            gatherer->second_squares);
+    if (gatherer->takes_logs) {
+        s->logs =
+            moments_of(s->numbers, gatherer->log_first, gatherer->log_sum, gatherer->log_squares);
+    }
+}
+
+// --- Grains together -----------------------------------------------------------------------------
+
+static void merge_numbers(bel_column_statistics *s, const bel_column_statistics *more)
+{
+    if (more->numbers == 0) return;
+    if (s->numbers == 0) {
+        s->low = more->low;
+        s->high = more->high;
+        s->first = more->first;
+        s->consecutive = more->consecutive;
+    } else {
+        s->low = more->low < s->low ? more->low : s->low;
+        s->high = more->high > s->high ? more->high : s->high;
+        s->consecutive = s->consecutive && more->consecutive && more->first == s->last + 1;
+    }
+    s->last = more->last;
+}
+
+void bel_column_statistics_merge(bel_column_statistics *statistics,
+                                 const bel_column_statistics *more)
+{
+    bel_column_statistics *s = statistics;
+    merge_numbers(s, more);
+    s->counts_values = s->counts_values || more->counts_values;
+    s->cells += more->cells;
+    s->missing += more->missing;
+    s->numbers += more->numbers;
+    s->wholes += more->wholes;
+    s->month_dates += more->month_dates;
+    s->day_dates += more->day_dates;
+    s->timed_dates += more->timed_dates;
+    s->words += more->words;
+    s->bytes += more->bytes;
+    bel_moments_merge(&s->values_of_numbers, &more->values_of_numbers);
+    bel_moments_merge(&s->logs, &more->logs);
+    bel_moments_merge(&s->seconds, &more->seconds);
+    for (int i = 0; i < more->other_count && s->other_count < BEL_STATISTICS_PLACES; i++)
+        s->others[s->other_count++] = more->others[i];
+    if (more->values.many && !s->values.many) empty(&s->values);
+    for (size_t i = 0; i < more->values.capacity && !s->values.many; i++)
+        if (more->values.places[i].text != NULL) count_value(&s->values, &more->values.places[i]);
+}
+
+void bel_column_statistics_deinit(bel_column_statistics *statistics)
+{
+    bel_free(statistics->values.places);
+    statistics->values = (bel_value_counts){0};
+}

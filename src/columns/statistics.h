@@ -1,0 +1,89 @@
+// What is in a column, gathered in one pass: of what types its cells are, the moments of numbers,
+// which values there are and how often. Rows are taken in grains of BEL_GRAIN_ROWS; each grain has
+// statistics of its own, which are put together in the order of the rows. So the result has the
+// same bits however many threads gather grains.
+#ifndef BELFRY_COLUMNS_STATISTICS_H
+#define BELFRY_COLUMNS_STATISTICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+enum {
+    BEL_GRAIN_ROWS = 4096,
+    BEL_STATISTICS_MOST_VALUES = 1 << 16, // of which are counted
+    BEL_STATISTICS_PLACES = 10,           // of cells of a kind that are kept for messages
+};
+
+// Count, mean and the sum of squared differences from it.
+typedef struct bel_moments {
+    int64_t count;
+    double mean, squares;
+} bel_moments;
+
+// The moments of two parts together.
+void bel_moments_merge(bel_moments *moments, const bel_moments *more);
+double bel_moments_deviation(const bel_moments *moments); // of the population
+
+typedef struct bel_value_count {
+    uint64_t hash;
+    const char *text; // NULL: the place is free
+    size_t length;
+    int64_t count;
+} bel_value_count;
+
+// Values and how often they come, by hash. All zero: empty.
+typedef struct bel_value_counts {
+    bel_value_count *places;
+    size_t capacity, count; // capacity: 0, or a power of two
+    bool many;              // more than are counted: empty from then on
+} bel_value_counts;
+
+typedef struct bel_column_statistics {
+    bool counts_values; // else `values` stays empty
+    int64_t cells, missing;
+    // Of those that are not missing:
+    int64_t numbers, wholes, month_dates, day_dates, timed_dates;
+    int64_t words, bytes;
+    bel_moments values_of_numbers, logs, seconds;
+    double low, high;
+    bool consecutive; // whole numbers, each one more than the one before
+    double first, last;
+    bel_value_counts values;
+    // Where the first are that are no numbers: offsets that the gatherer knows.
+    int64_t others[BEL_STATISTICS_PLACES];
+    int other_count;
+} bel_column_statistics;
+
+// What is gathered while a grain is read.
+typedef struct bel_column_gatherer {
+    bel_column_statistics statistics;
+    bool takes_logs;
+    // Sums of differences from the first number, so that large numbers close together keep their
+    // digits; the same of logarithms and seconds.
+    double sum, squares, log_first, log_sum, log_squares, second_first, second_sum, second_squares;
+} bel_column_gatherer;
+
+void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs);
+
+// Takes a cell that is not missing: `text` without spaces around it, which stays where it is as
+// long as the statistics are used. `place` is kept where it is no number.
+void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, size_t length,
+                              int64_t place);
+// The same for a number that was read already.
+void bel_column_gatherer_take_number(bel_column_gatherer *gatherer, double value);
+// Behind the last cell: statistics.values_of_numbers and the like are set.
+void bel_column_gatherer_end(bel_column_gatherer *gatherer);
+
+// Adds those of the rows behind. `more` keeps its own memory.
+void bel_column_statistics_merge(bel_column_statistics *statistics,
+                                 const bel_column_statistics *more);
+void bel_column_statistics_deinit(bel_column_statistics *statistics);
+
+// The values, most frequent first, of equal frequency by their bytes; free with bel_free. Bytes are
+// compared, so the order is the same everywhere.
+bel_value_count *bel_value_counts_sorted(const bel_value_counts *values);
+
+#endif

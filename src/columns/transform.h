@@ -1,0 +1,36 @@
+// A row's cells to the elements of its record: the one place that does it, in training, evaluation
+// and prediction alike.
+#ifndef BELFRY_COLUMNS_TRANSFORM_H
+#define BELFRY_COLUMNS_TRANSFORM_H
+
+#include "columns/description.h"
+
+// Where a row goes. Pointers that the description has no elements for are not used.
+typedef struct bel_columns_row {
+    float *x;       // [x_width]
+    int64_t *ids;   // [id_count]
+    int64_t *lists; // [list_count][list_most]
+    int64_t *class_number;
+    float *number; // the label
+    float *weight;
+    uint64_t *crossed; // [count]: hashes of the columns that are crossed
+} bel_columns_row;
+
+enum { BEL_COLUMN_EXPECTED = 256 };
+
+// Before a row's cells: nothing is set.
+void bel_columns_row_begin(const bel_columns *columns, const bel_columns_row *row);
+
+// Takes the cell of a column. `text` has no spaces around it and no quotes. False: it is something
+// else than `expected` then says.
+bool bel_columns_row_put(const bel_columns *columns, const bel_column *column, const char *text,
+                         size_t length, const bel_columns_row *row,
+                         char expected[BEL_COLUMN_EXPECTED]);
+
+// The same for the cell of a NUMBER that was read already.
+bool bel_columns_row_put_number(const bel_column *column, double value, const bel_columns_row *row);
+
+// Behind the last cell: what is made of several.
+void bel_columns_row_end(const bel_columns *columns, const bel_columns_row *row);
+
+#endif

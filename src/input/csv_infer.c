@@ -1,0 +1,388 @@
+// What the columns of a table are, by all of its cells. Rows without a label teach nothing, so they
+// do not count. Values are counted where they may be needed: of columns that the options name, and
+// of those with a text in the first grain; where a text comes later than that, the files are gone
+// through once more.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/decimal.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "columns/guess.h"
+#include "input/column_names.h"
+#include "input/csv_table.h"
+
+// A slot of a wave.
+typedef struct slot {
+    bel_column_gatherer *gatherers; // of each column
+    bel_csv_field *fields;          // of the row, by column
+    double *numbers;
+    bool *is_number;
+    bel_arena *arena; // values with doubled quotes
+    bel_csv_spare spare;
+} slot;
+
+typedef struct infer {
+    const bel_columns_options *options;
+    bel_columns *description;
+    bel_arena *arena;
+    bel_csv_set set;
+    const char *source; // the first file
+    const char *const *names;
+    int count;    // of columns
+    int **places; // of each file: the column that each of its fields is; -1: none
+    bel_guess_use *uses;
+    bool *counts; // whether a column's values are counted
+    int label;    // -1: there is none
+    slot *slots;
+    int slot_count;
+    bel_column_statistics *totals;
+    int64_t unlabelled;
+} infer;
+
+// --- Gathering -----------------------------------------------------------------------------------
+
+// Splits a row, whose structure is known to be good; bare numbers are read on the way.
+static void split_row(const infer *in, slot *s, const bel_csv_file *file, const int *places,
+                      const char *at)
+{
+    for (int i = 0; i < file->column_count; i++) {
+        bel_csv_field field = {.text = at};
+        double value = 0;
+        const char *stop = bel_decimal_parse(at, file->end, &value);
+        bool number = stop != NULL && stop < file->end && *stop == file->delimiter;
+        if (number) {
+            field.length = (size_t)(stop - at);
+            at = stop + 1;
+        } else {
+            (void)bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
+        }
+        int column = places[i];
+        if (column < 0) continue;
+        s->fields[column] = field;
+        s->numbers[column] = value;
+        s->is_number[column] = number && !in->counts[column];
+    }
+}
+
+static bel_csv_cell cell_of(slot *s, int column)
+{
+    bel_csv_cell cell = bel_csv_table_cell(&s->fields[column], &s->spare);
+    if (cell.text == s->spare.text && cell.length > 0) // the next one takes the place
+        cell.text = bel_arena_copy(s->arena, cell.text, cell.length);
+    return cell;
+}
+
+static void take_row(infer *in, slot *s, int64_t row)
+{
+    for (int c = 0; c < in->count; c++) {
+        bel_column_statistics *of = &s->gatherers[c].statistics;
+        of->cells++;
+        if (s->is_number[c]) {
+            bel_column_gatherer_take_number(&s->gatherers[c], s->numbers[c]);
+            continue;
+        }
+        bel_csv_cell cell = cell_of(s, c);
+        if (bel_columns_is_missing(in->description, cell.text, cell.length)) {
+            of->missing++;
+        } else {
+            bel_column_gatherer_take(&s->gatherers[c], cell.text, cell.length, row);
+        }
+    }
+}
+
+static bool lacks_label(const infer *in, slot *s)
+{
+    if (in->label < 0 || s->is_number[in->label]) return false;
+    bel_csv_cell cell = bel_csv_table_cell(&s->fields[in->label], &s->spare);
+    return bel_columns_is_missing(in->description, cell.text, cell.length);
+}
+
+static void gather(void *user, int number, int64_t first, int64_t count)
+{
+    infer *in = user;
+    slot *s = &in->slots[number];
+    for (int c = 0; c < in->count; c++)
+        bel_column_gatherer_begin(&s->gatherers[c], in->counts[c], false);
+    for (int64_t row = first; row < first + count; row++) {
+        const char *at;
+        const bel_csv_file *file = bel_csv_set_find(&in->set, row, &at);
+        split_row(in, s, file, in->places[file - in->set.files], at);
+        if (!lacks_label(in, s)) take_row(in, s, row);
+    }
+    for (int c = 0; c < in->count; c++)
+        bel_column_gatherer_end(&s->gatherers[c]);
+}
+
+static bool merge(void *user, int number)
+{
+    infer *in = user;
+    slot *s = &in->slots[number];
+    for (int c = 0; c < in->count; c++) {
+        bel_column_statistics_merge(&in->totals[c], &s->gatherers[c].statistics);
+        bel_column_statistics_deinit(&s->gatherers[c].statistics);
+    }
+    return true;
+}
+
+// Goes through rows [0, count) of all files. Values point into the files, or into slots' arenas.
+static bel_status *pass(infer *in, int64_t count)
+{
+    for (int c = 0; c < in->count; c++) {
+        bel_column_statistics_deinit(&in->totals[c]);
+        in->totals[c] = (bel_column_statistics){.consecutive = true};
+    }
+    return bel_csv_grains_run(&(bel_csv_grains){.row_count = count,
+                                                .thread_count = in->options->thread_count,
+                                                .gather = gather,
+                                                .merge = merge,
+                                                .user = in});
+}
+
+static bool wants_values(infer *in)
+{
+    bool more = false;
+    for (int c = 0; c < in->count; c++) {
+        bel_guess_column column = {in->names[c], &in->totals[c]};
+        if (in->counts[c] || !bel_guess_needs_values(&column, in->uses[c])) continue;
+        more = in->counts[c] = true;
+    }
+    return more;
+}
+
+static bel_status *gather_all(infer *in)
+{
+    int64_t rows = in->set.row_count, first = rows < BEL_GRAIN_ROWS ? rows : BEL_GRAIN_ROWS;
+    for (int c = 0; c < in->count; c++) {
+        bel_guess_column column = {in->names[c], NULL};
+        in->counts[c] = bel_guess_needs_values(&column, in->uses[c]);
+    }
+    BEL_TRY(pass(in, first));
+    bool more = wants_values(in);
+    if (more || first < rows) BEL_TRY(pass(in, rows));
+    if (wants_values(in)) BEL_TRY(pass(in, rows));
+    return NULL;
+}
+
+// --- Opening -------------------------------------------------------------------------------------
+
+// The one that most of the first line's fields could be told apart by.
+static char likely_delimiter(const char *text, const char *end)
+{
+    static const char candidates[] = {',', ';', '\t', '|'};
+    size_t counts[sizeof candidates] = {0}, best = 0;
+    bool quoted = false;
+    for (const char *at = text; at < end && (quoted || *at != '\n'); at++) {
+        quoted = quoted != (*at == '"');
+        for (size_t c = 0; c < sizeof candidates && !quoted; c++)
+            counts[c] += *at == candidates[c];
+    }
+    for (size_t c = 1; c < sizeof candidates; c++)
+        if (counts[c] > counts[best]) best = c;
+    return candidates[best];
+}
+
+static int find_name(const infer *in, const char *name)
+{
+    for (int c = 0; c < in->count; c++)
+        if (strcmp(in->names[c], name) == 0) return c;
+    return -1;
+}
+
+// Of two columns of one name the first counts.
+static bel_status *place_columns(infer *in, int number)
+{
+    bel_csv_file *file = &in->set.files[number];
+    const char *const *names;
+    BEL_TRY(bel_csv_table_names(file, in->description->header, in->arena, &names));
+    if (number == 0) {
+        in->names = names;
+        in->count = file->column_count;
+    }
+    size_t bytes = (size_t)file->column_count * sizeof **in->places;
+    int *places = in->places[number] = bel_arena_alloc(in->arena, bytes);
+    bool *taken = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *taken);
+    for (int i = 0; i < file->column_count; i++) {
+        int column = find_name(in, names[i]);
+        places[i] = column < 0 || taken[column] ? -1 : column;
+        if (column < 0) continue;
+        if (taken[column] && number == 0)
+            bel_log_write(BEL_LOG_WARN, "%s: two columns are called \"%s\"; the first one counts",
+                          file->path, names[i]);
+        taken[column] = true;
+    }
+    for (int c = 0; c < in->count; c++) {
+        if (taken[c] || find_name(in, in->names[c]) != c) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\", which %s has", file->path,
+                       in->names[c], in->source);
+    }
+    return NULL;
+}
+
+static bel_status *open_files(infer *in, const bel_csv_options *csv)
+{
+    const char *const *paths;
+    const bel_csv_label none = {.column = -1};
+    BEL_TRY(bel_csv_set_open(&in->set, in->arena, csv->paths, csv->path_count, ',', &paths));
+    const bel_csv_file *first = &in->set.files[0];
+    in->source = first->path;
+    in->description->delimiter =
+        csv->delimiter != '\0' ? csv->delimiter : likely_delimiter(first->text, first->end);
+    in->places = bel_arena_alloc(in->arena, (size_t)in->set.count * sizeof *in->places);
+    for (int i = 0; i < in->set.count; i++) {
+        in->set.files[i].delimiter = in->description->delimiter;
+        BEL_TRY(place_columns(in, i));
+    }
+    return bel_csv_set_index(&in->set, &none, false);
+}
+
+static void make_room(infer *in)
+{
+    size_t count = (size_t)in->count;
+    in->uses = bel_arena_alloc(in->arena, count * sizeof *in->uses);
+    in->counts = bel_arena_alloc(in->arena, count * sizeof *in->counts);
+    in->totals = bel_arena_alloc(in->arena, count * sizeof *in->totals);
+    int slots = bel_csv_grain_slots(in->options->thread_count);
+    in->slots = bel_arena_alloc(in->arena, (size_t)slots * sizeof *in->slots);
+    for (in->slot_count = 0; in->slot_count < slots; in->slot_count++) {
+        slot *s = &in->slots[in->slot_count];
+        s->gatherers = bel_xcalloc(count, sizeof *s->gatherers);
+        s->fields = bel_xcalloc(count, sizeof *s->fields);
+        s->numbers = bel_xcalloc(count, sizeof *s->numbers);
+        s->is_number = bel_xcalloc(count, sizeof *s->is_number);
+        s->arena = bel_arena_create();
+    }
+}
+
+static void clean_up(infer *in)
+{
+    for (int i = 0; i < in->slot_count; i++) {
+        slot *s = &in->slots[i];
+        bel_free(s->gatherers);
+        bel_free(s->fields);
+        bel_free(s->numbers);
+        bel_free(s->is_number);
+        bel_free(s->spare.text);
+        bel_arena_destroy(s->arena);
+    }
+    for (int c = 0; c < in->count && in->totals != NULL; c++)
+        bel_column_statistics_deinit(&in->totals[c]);
+    bel_csv_set_close(&in->set);
+    bel_arena_destroy(in->arena);
+}
+
+// --- The result ----------------------------------------------------------------------------------
+
+// Cells of a column that should hold numbers, each with its place; the error has them all.
+static bel_status *name_wrong_cells(const infer *in, int column, bel_status *status)
+{
+    const bel_column_statistics *s = &in->totals[column];
+    bel_str text = {0};
+    for (int i = 0; i < s->other_count; i++) {
+        const char *at;
+        const bel_csv_file *file = bel_csv_set_find(&in->set, s->others[i], &at);
+        const int *places = in->places[file - in->set.files];
+        bel_csv_field field = {0};
+        for (int f = 0; f < file->column_count; f++) {
+            (void)bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
+            if (places[f] == column) break;
+        }
+        char *got = bel_csv_quote(&field);
+        bel_status *where = bel_csv_file_error(file, field.text, "%s", got);
+        bel_str_printf(&text, "%s%s", i == 0 ? "" : "; ", bel_status_message(where));
+        bel_status_ignore(where); // told with the others
+        bel_free(got);
+    }
+    int64_t wrong = s->cells - s->missing - s->numbers;
+    bel_status *all =
+        BEL_ERR(BEL_DATA_LOSS,
+                "%s, but %lld of its cells are none: %s%s; hint: --missing for texts that "
+                "stand for nothing, --categorical \"%s\" for names",
+                bel_status_message(status), (long long)wrong, text.text,
+                wrong > s->other_count ? " …" : "", in->names[column]);
+    bel_status_ignore(status); // said in more words
+    bel_str_deinit(&text);
+    return all;
+}
+
+// YAML and messages hold UTF-8 alone.
+static bel_status *check_texts(const infer *in)
+{
+    for (int i = 0; i < in->description->count; i++) {
+        const bel_column *column = &in->description->items[i];
+        for (int v = 0; v < column->value_count; v++) {
+            const char *at = column->values[v];
+            int bytes = 1;
+            while (*at != '\0' && (bytes = bel_utf8_bytes(at)) > 0)
+                at += bytes;
+            if (bytes > 0) continue;
+            return BEL_ERR(BEL_DATA_LOSS,
+                           "%s: column \"%s\": expected text in UTF-8; hint: iconv -f ISO-8859-1 "
+                           "-t UTF-8",
+                           in->source, column->name);
+        }
+    }
+    return NULL;
+}
+
+static bel_status *describe(infer *in)
+{
+    bel_guess_column *columns = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *columns);
+    int kept = 0, wrong = -1;
+    bel_guess_use *uses = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *uses);
+    for (int c = 0; c < in->count; c++) { // the first of each name
+        if (find_name(in, in->names[c]) != c) continue;
+        columns[kept] = (bel_guess_column){in->names[c], &in->totals[c]};
+        uses[kept++] = in->uses[c];
+    }
+    in->description->rows = in->count > 0 ? in->totals[0].cells : 0;
+    bel_status *status =
+        bel_guess(columns, uses, kept, in->options, in->source, in->description, &wrong);
+    if (status != NULL && wrong >= 0)
+        return name_wrong_cells(in, find_name(in, columns[wrong].name), status);
+    BEL_TRY(status);
+    BEL_TRY(check_texts(in));
+    return bel_columns_finish(in->description, in->source);
+}
+
+static bel_status *run(infer *in, const bel_csv_options *csv)
+{
+    const bel_columns_options *o = in->options;
+    bel_columns *d = in->description;
+    d->header = !csv->no_header;
+    if (o->missing != NULL) {
+        const char **missing =
+            bel_arena_alloc(d->arena, ((size_t)o->missing_count + 1) * sizeof *missing);
+        missing[0] = "";
+        for (int i = 0; i < o->missing_count; i++)
+            missing[i + 1] = bel_arena_strdup(d->arena, o->missing[i]);
+        d->missing = missing;
+        d->missing_count = o->missing_count + 1;
+    }
+    BEL_TRY(open_files(in, csv));
+    make_room(in);
+    bel_guess_column *named = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *named);
+    for (int c = 0; c < in->count; c++)
+        named[c].name = in->names[c];
+    BEL_TRY(bel_guess_uses(named, in->count, o, in->source, in->uses));
+    in->label = -1;
+    for (int c = 0; c < in->count; c++)
+        if (in->uses[c] == BEL_GUESS_LABEL) in->label = c;
+    BEL_TRY(gather_all(in));
+    return describe(in);
+}
+
+bel_status *bel_columns_infer(const bel_csv_options *csv, const bel_columns_options *options,
+                              bel_columns **out_columns)
+{
+    infer in = {
+        .options = options, .description = bel_columns_create(), .arena = bel_arena_create()};
+    bel_status *status = run(&in, csv);
+    clean_up(&in);
+    if (status == NULL) {
+        *out_columns = in.description;
+    } else {
+        bel_columns_destroy(in.description);
+    }
+    return status;
+}

@@ -1,0 +1,71 @@
+// Several files behave as one: a row's number is looked up among the first rows of the files, which
+// are few. Each file counts lines by itself, so that messages name the place that an editor shows.
+#include "input/csv_set.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "input/paths.h"
+
+bel_status *bel_csv_set_open(bel_csv_set *set, bel_arena *arena, const char *const *paths,
+                             int path_count, char delimiter, const char *const **out_paths)
+{
+    int found = 0;
+    BEL_TRY(bel_paths_expand(arena, paths, path_count, out_paths, &found));
+    set->files = bel_arena_alloc(arena, (size_t)found * sizeof *set->files);
+    set->first_row = bel_arena_alloc(arena, (size_t)found * sizeof *set->first_row);
+    set->count = found;
+    for (int i = 0; i < found; i++) {
+        bel_csv_file *file = &set->files[i];
+        BEL_TRY(bel_csv_file_open(file, (*out_paths)[i], delimiter));
+        set->size_bytes += file->view.size;
+        set->content = bel_hash64_more(set->content, file->view.data, file->view.size);
+    }
+    return NULL;
+}
+
+void bel_csv_set_close(bel_csv_set *set)
+{
+    for (int i = 0; i < set->count; i++)
+        bel_csv_file_close(&set->files[i]);
+    set->count = 0;
+}
+
+bel_status *bel_csv_set_index(bel_csv_set *set, const bel_csv_label *label, bool keep_bad)
+{
+    for (int i = 0; i < set->count; i++) {
+        bel_csv_file *file = &set->files[i];
+        BEL_TRY(bel_csv_file_index(file, label, keep_bad));
+        set->first_row[i] = set->row_count;
+        set->row_count += (int64_t)file->row_starts.count;
+    }
+    if (set->row_count > 0) return NULL;
+    const bel_csv_file *first = &set->files[0];
+    size_t size = (size_t)(first->end - first->text);
+    bool ends = memchr(first->text, '\r', size) == NULL || memchr(first->text, '\n', size) != NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s: expected records behind the header, got none%s", first->path,
+                   ends ? "" : "; its lines end with CR alone, and those of CSV with LF or CR LF");
+}
+
+const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, const char **out_row)
+{
+    size_t file = bel_last_at_most(set->first_row, (size_t)set->count, number);
+    const bel_csv_file *found = &set->files[file];
+    *out_row = found->text + found->row_starts.items[number - set->first_row[file]];
+    return found;
+}
+
+bel_status *bel_csv_set_check(const bel_csv_set *set, int64_t block)
+{
+    int end, first = bel_file_view_turn(block, set->count, &end);
+    for (int i = first; i < end; i++)
+        BEL_TRY(bel_file_view_check(&set->files[i].view, set->files[i].path));
+    return NULL;
+}
+
+void bel_csv_set_origin(const bel_csv_set *set, int64_t number, bel_str *out_text)
+{
+    const char *row;
+    const bel_csv_file *file = bel_csv_set_find(set, number, &row);
+    bel_str_printf(out_text, "%s:%lld", file->path, (long long)bel_csv_file_line(file, row));
+}

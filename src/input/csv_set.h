@@ -1,0 +1,37 @@
+// The CSV files of a dataset, opened: their rows are numbered through all of them.
+#ifndef BELFRY_INPUT_CSV_SET_H
+#define BELFRY_INPUT_CSV_SET_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "input/csv_file.h"
+
+typedef struct bel_csv_set {
+    bel_csv_file *files;
+    int64_t *first_row; // of each file
+    int count;
+    int64_t row_count;
+    uint64_t size_bytes, content; // of all, and a hash of it
+} bel_csv_set;
+
+// Opens the files that paths and patterns name; *out_paths are theirs. Nothing is indexed. Close it
+// also after a failure; it starts zeroed. Memory comes from `arena`.
+bel_status *bel_csv_set_open(bel_csv_set *set, bel_arena *arena, const char *const *paths,
+                             int path_count, char delimiter,
+                             const char *const **out_paths) BEL_MUST_USE;
+void bel_csv_set_close(bel_csv_set *set);
+
+// Indexes each file (bel_csv_file_index), and numbers the rows. DATA_LOSS: there is none.
+bel_status *bel_csv_set_index(bel_csv_set *set, const bel_csv_label *label,
+                              bool keep_bad) BEL_MUST_USE;
+
+// The file of a row, and where the row begins.
+const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, const char **out_row);
+
+// Before a block is read: files that have become shorter are errors (bel_file_view_turn).
+bel_status *bel_csv_set_check(const bel_csv_set *set, int64_t block) BEL_MUST_USE;
+
+// "train.csv:17".
+void bel_csv_set_origin(const bel_csv_set *set, int64_t number, bel_str *out_text);
+
+#endif

@@ -1,0 +1,104 @@
+// Grains are gathered in waves, a slot each, and put together between the waves: memory is that of a
+// wave, and the order is that of the rows.
+#include "input/csv_table.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "columns/statistics.h"
+#include "input/column_names.h"
+
+// --- Names and cells -----------------------------------------------------------------------------
+
+bel_status *bel_csv_table_names(bel_csv_file *file, bool header, bel_arena *arena,
+                                const char *const **out_names)
+{
+    bel_csv_field *fields;
+    int count;
+    const char *next;
+    BEL_TRY(bel_csv_file_split(file, file->text, &fields, &count, &next));
+    const char *zero = memchr(file->text, '\0', (size_t)(next - file->text));
+    if (zero != NULL) {
+        bel_free(fields);
+        return bel_csv_file_error(file, zero, "expected text, got a zero byte in the first row");
+    }
+    const char **names = bel_arena_alloc(arena, (size_t)count * sizeof *names);
+    for (int i = 0; i < count; i++) {
+        char *name;
+        if (header) {
+            bel_csv_field trimmed = bel_csv_trim(&fields[i]);
+            name = bel_xcalloc(bel_csv_value_length(&trimmed) + 1, 1);
+            bel_csv_copy_value(&trimmed, name);
+        } else {
+            name = bel_strf("%d", i);
+        }
+        names[i] = bel_column_name_utf8(name, arena);
+        bel_free(name);
+    }
+    bel_free(fields);
+    file->column_count = count;
+    if (header) file->rows = next;
+    *out_names = names;
+    return NULL;
+}
+
+bel_csv_cell bel_csv_table_cell(const bel_csv_field *field, bel_csv_spare *spare)
+{
+    bel_csv_field trimmed = bel_csv_trim(field);
+    if (!trimmed.doubled) return (bel_csv_cell){trimmed.text, trimmed.length};
+    size_t length = bel_csv_value_length(&trimmed);
+    if (length + 1 > spare->capacity) {
+        spare->capacity = 2 * (length + 1);
+        spare->text = bel_xrealloc(spare->text, spare->capacity);
+    }
+    bel_csv_copy_value(&trimmed, spare->text);
+    return (bel_csv_cell){spare->text, length};
+}
+
+// --- Grains --------------------------------------------------------------------------------------
+
+enum { GRAINS_A_THREAD = 8 };
+
+typedef struct wave {
+    const bel_csv_grains *grains;
+    int64_t first; // grain of it
+} wave;
+
+static int threads_of(int thread_count)
+{
+    return thread_count > 0 ? thread_count : bel_available_cores();
+}
+
+int bel_csv_grain_slots(int thread_count)
+{
+    return threads_of(thread_count) * GRAINS_A_THREAD;
+}
+
+static void gather(void *argument, int64_t tile)
+{
+    const wave *w = argument;
+    int64_t first = (w->first + tile) * BEL_GRAIN_ROWS, rest = w->grains->row_count - first;
+    w->grains->gather(w->grains->user, (int)tile, first,
+                      rest < BEL_GRAIN_ROWS ? rest : BEL_GRAIN_ROWS);
+}
+
+bel_status *bel_csv_grains_run(const bel_csv_grains *grains)
+{
+    int64_t count = (grains->row_count + BEL_GRAIN_ROWS - 1) / BEL_GRAIN_ROWS;
+    int slots = bel_csv_grain_slots(grains->thread_count),
+        threads = threads_of(grains->thread_count);
+    bel_team *team;
+    BEL_TRY(bel_team_create(count < threads ? (int)count + (count == 0) : threads, &team));
+    bool goes_on = true;
+    for (int64_t first = 0; first < count && goes_on; first += slots) {
+        wave w = {grains, first};
+        int tiles = (int)(count - first < slots ? count - first : slots);
+        bel_team_run(team, gather, &w, tiles);
+        for (int i = 0; i < tiles && goes_on; i++)
+            goes_on = grains->merge(grains->user, i);
+    }
+    bel_team_destroy(team);
+    return NULL;
+}

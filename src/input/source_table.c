@@ -1,0 +1,465 @@
+// CSV files as a description of columns has them (belfry/columns.h). Each file's columns are found
+// by name in its own header, so files may have them in any order, and others beside them. A cell
+// goes to its elements by columns/transform.h alone.
+//
+// When the files are opened every cell is read once, on all cores, so that nothing wrong shows up
+// in the middle of a training; rows without a label are left out then, and counted in the log. What
+// may be left out as bad, or is read at once anyway, is not looked at before.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/decimal.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "belfry/graph.h"
+#include "columns/statistics.h"
+#include "columns/transform.h"
+#include "input/csv_table.h"
+#include "input/source.h"
+
+enum { MOST_ERRORS = 10 };
+
+typedef struct table_source {
+    bel_source base;
+    bel_arena *arena;
+    const bel_columns *columns;
+    bel_csv_set set;
+    int **places;                  // of each file: the column that each of its fields is; -1: none
+    bool labelled;                 // rows have a label
+    bel_number_list labelled_rows; // rows that are records; empty: all are
+    bool some;                     // it is not
+    int x_field, id_field, list_field, label_field, weight_field; // -1: there is none
+    bel_bad_records *bad;
+} table_source;
+
+// What reading a row needs beside it; of one thread.
+typedef struct scratch {
+    uint64_t *crossed;
+    bel_csv_spare spare;
+} scratch;
+
+// --- A row ---------------------------------------------------------------------------------------
+
+static bel_status *cell_error(const bel_csv_file *file, const bel_csv_field *field,
+                              const bel_column *column, const char *expected)
+{
+    char *got = bel_csv_quote(field);
+    bel_status *status = bel_csv_file_error(file, field->text, "%s \"%s\": expected %s, got %s",
+                                            column->kind == BEL_COLUMN_LABEL ? "label" : "column",
+                                            column->name, expected, got);
+    bel_free(got);
+    return status;
+}
+
+static bool is_missing_label(const table_source *source, const bel_column *column,
+                             bel_csv_cell cell)
+{
+    return column->kind == BEL_COLUMN_LABEL &&
+           bel_columns_is_missing(source->columns, cell.text, cell.length);
+}
+
+// Reads the row at `at`, whose structure was checked. *out_missing (NULL: it is an error): the label
+// is missing, and nothing else was looked at behind it.
+static bel_status *read_row(const table_source *source, const bel_csv_file *file, const char *at,
+                            const bel_columns_row *row, scratch *s, bool *out_missing)
+{
+    const bel_columns *columns = source->columns;
+    const int *places = source->places[file - source->set.files];
+    bel_columns_row_begin(columns, row);
+    for (int i = 0; i < file->column_count; i++) {
+        const bel_column *column = places[i] < 0 ? NULL : &columns->items[places[i]];
+        double value;
+        const char *stop = NULL;
+        if (column != NULL && column->kind == BEL_COLUMN_NUMBER)
+            stop = bel_decimal_parse(at, file->end, &value);
+        bool bare = stop != NULL && stop < file->end && *stop == file->delimiter;
+        if (bare && bel_columns_row_put_number(column, value, row)) {
+            at = stop + 1;
+            continue;
+        }
+        bel_csv_field field;
+        bel_csv_stop end = bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
+        if (end > BEL_CSV_ROW_END) { // only when the file was changed behind our back
+            return bel_csv_file_error(file, at, "%s", bel_csv_fault_text(end));
+        }
+        if (column == NULL) continue;
+        char expected[BEL_COLUMN_EXPECTED];
+        bel_csv_cell cell = bel_csv_table_cell(&field, &s->spare);
+        if (bel_columns_row_put(columns, column, cell.text, cell.length, row, expected)) continue;
+        if (out_missing != NULL && is_missing_label(source, column, cell)) {
+            *out_missing = true;
+            return NULL;
+        }
+        return cell_error(file, &field, column, expected);
+    }
+    bel_columns_row_end(columns, row);
+    return NULL;
+}
+
+static void *place_of(const table_source *source, const bel_sink *sink, int field)
+{
+    return field < 0 ? NULL : bel_sink_place(sink, &source->base, field, 0);
+}
+
+static bel_columns_row row_of(const table_source *source, const bel_sink *sink)
+{
+    void *label = place_of(source, sink, source->label_field);
+    return (bel_columns_row){.x = place_of(source, sink, source->x_field),
+                             .ids = place_of(source, sink, source->id_field),
+                             .lists = place_of(source, sink, source->list_field),
+                             .class_number = label,
+                             .number = label,
+                             .weight = place_of(source, sink, source->weight_field)};
+}
+
+static int64_t row_number(const table_source *source, int64_t record)
+{
+    return source->some ? source->labelled_rows.items[record] : record;
+}
+
+static bel_status *table_read(const bel_source *base, int64_t number, const bel_sink *sink)
+{
+    const table_source *source = (const table_source *)base;
+    const bel_csv_label none = {.column = -1};
+    const char *at;
+    const bel_csv_file *file = bel_csv_set_find(&source->set, row_number(source, number), &at);
+    if (source->bad != NULL) BEL_TRY(bel_csv_file_check_row(file, at, &none));
+    uint64_t few[64];
+    size_t count = (size_t)source->columns->count;
+    scratch s = {.crossed = count <= 64 ? few : bel_xcalloc(count, sizeof *s.crossed)};
+    bel_columns_row row = row_of(source, sink);
+    row.crossed = s.crossed;
+    bel_status *status = read_row(source, file, at, &row, &s, NULL);
+    if (s.crossed != few) bel_free(s.crossed);
+    bel_free(s.spare.text);
+    return status;
+}
+
+static bel_status *table_check(const bel_source *base, int64_t block)
+{
+    return bel_csv_set_check(&((const table_source *)base)->set, block);
+}
+
+static void table_origin(const bel_source *base, int64_t number, bel_str *out_text)
+{
+    const table_source *source = (const table_source *)base;
+    bel_csv_set_origin(&source->set, row_number(source, number), out_text);
+}
+
+static const char *table_file(const bel_source *base, int64_t number)
+{
+    const table_source *source = (const table_source *)base;
+    const char *at;
+    return bel_csv_set_find(&source->set, row_number(source, number), &at)->path;
+}
+
+// Notes do not change what records hold, but everything else in the text does.
+static void table_describe(const bel_source *base, bel_str *out_text)
+{
+    const table_source *source = (const table_source *)base;
+    bel_str_printf(out_text, "columns=%016llx label=%d",
+                   (unsigned long long)source->columns->fingerprint, source->labelled);
+}
+
+static void table_destroy(bel_source *base)
+{
+    table_source *source = (table_source *)base;
+    bel_csv_set_close(&source->set);
+    bel_number_list_deinit(&source->labelled_rows);
+    bel_arena_destroy(source->arena);
+    bel_free(source);
+}
+
+static const bel_source_kind table_kind = {
+    .name = "table",
+    .check = table_check,
+    .read = table_read,
+    .origin = table_origin,
+    .file = table_file,
+    .describe = table_describe,
+    .destroy = table_destroy,
+};
+
+// --- Columns by name -----------------------------------------------------------------------------
+
+static bool is_read(const table_source *source, const bel_column *column)
+{
+    if (column->kind == BEL_COLUMN_LABEL) return source->labelled;
+    if (column->kind == BEL_COLUMN_WEIGHT) return source->labelled;
+    return column->kind != BEL_COLUMN_IGNORE && column->kind != BEL_COLUMN_KEY &&
+           column->kind != BEL_COLUMN_CROSS;
+}
+
+static bel_status *missing_columns(const table_source *source, const bel_csv_file *file,
+                                   const bool *found, const char *const *names)
+{
+    bel_str missing = {0}, others = {0};
+    for (int c = 0; c < source->columns->count; c++) {
+        const bel_column *column = &source->columns->items[c];
+        if (found[c] || !is_read(source, column)) continue;
+        bel_str_printf(&missing, "%s\"%s\"", missing.length > 0 ? ", " : "", column->name);
+    }
+    if (missing.length == 0) return NULL;
+    for (int i = 0; i < file->column_count; i++)
+        if (bel_columns_find(source->columns, names[i]) < 0)
+            bel_str_printf(&others, "%s\"%s\"", others.length > 0 ? ", " : "", names[i]);
+    bel_status *status = BEL_ERR(
+        BEL_INVALID_ARGUMENT, "%s: no column %s, with which the model was trained%s%s", file->path,
+        missing.text, others.length > 0 ? "; here are, and were not there: " : "",
+        others.length > 0 ? others.text : "");
+    bel_str_deinit(&missing);
+    bel_str_deinit(&others);
+    return status;
+}
+
+// Of two columns of one name the first counts, as when the description was made.
+static bel_status *place_columns(table_source *source, int number)
+{
+    bel_csv_file *file = &source->set.files[number];
+    const bel_columns *columns = source->columns;
+    const char *const *names;
+    BEL_TRY(bel_csv_table_names(file, columns->header, source->arena, &names));
+    size_t bytes = (size_t)file->column_count * sizeof(int);
+    int *places = source->places[number] = bel_arena_alloc(source->arena, bytes);
+    bool *found = bel_arena_alloc(source->arena, (size_t)columns->count * sizeof *found);
+    bel_str others = {0};
+    for (int i = 0; i < file->column_count; i++) {
+        int c = bel_columns_find(columns, names[i]);
+        bool reads = c >= 0 && !found[c] && is_read(source, &columns->items[c]);
+        places[i] = reads ? c : -1;
+        if (c >= 0) found[c] = true;
+        if (c < 0) bel_str_printf(&others, "%s\"%s\"", others.length > 0 ? ", " : "", names[i]);
+    }
+    if (others.length > 0) {
+        bel_log_write(BEL_LOG_INFO, "%s: left out, as the model was not trained with them: %s",
+                      file->path, others.text);
+    }
+    bel_str_deinit(&others);
+    return missing_columns(source, file, found, names);
+}
+
+static void add_field(table_source *source, bel_source_field *fields, int *place, const char *name,
+                      bel_dtype dtype, bel_shape shape)
+{
+    *place = source->base.field_count++;
+    fields[*place] = (bel_source_field){.name = name, .dtype = dtype, .shape = shape};
+}
+
+static void make_fields(table_source *source)
+{
+    enum { MOST = 5 };
+    const bel_columns *c = source->columns;
+    bel_source_field *fields = bel_arena_alloc(source->arena, MOST * sizeof *fields);
+    source->base.fields = fields;
+    if (c->x_width > 0)
+        add_field(source, fields, &source->x_field, "x", BEL_DTYPE_F32, BEL_SHAPE(c->x_width));
+    if (c->id_count > 0)
+        add_field(source, fields, &source->id_field, BEL_ID_FIELD, BEL_DTYPE_I64,
+                  BEL_SHAPE(c->id_count));
+    if (c->list_count > 0)
+        add_field(source, fields, &source->list_field, BEL_ID_LIST_FIELD, BEL_DTYPE_I64,
+                  BEL_SHAPE(c->list_count, c->list_most));
+    if (!source->labelled) return;
+    if (c->weight >= 0)
+        add_field(source, fields, &source->weight_field, BEL_WEIGHT_FIELD, BEL_DTYPE_F32,
+                  bel_shape_scalar());
+    bool classes = bel_columns_label_kind(c) == BEL_LABEL_CLASSES;
+    if (c->label >= 0)
+        add_field(source, fields, &source->label_field, BEL_LABEL_FIELD,
+                  classes ? BEL_DTYPE_I64 : BEL_DTYPE_F32, bel_shape_scalar());
+}
+
+// --- Every cell, once ----------------------------------------------------------------------------
+
+// A slot of a wave of grains.
+typedef struct check_slot {
+    bel_columns_row row;
+    scratch scratch;
+    int64_t first, unlabelled;    // of the grain
+    bool missing[BEL_GRAIN_ROWS]; // which rows have no label
+    int64_t count;
+    bel_status *errors[MOST_ERRORS];
+    int error_count;
+} check_slot;
+
+typedef struct check {
+    table_source *source;
+    check_slot *slots;
+    int slot_count;
+    int64_t unlabelled;
+    bel_status *errors[MOST_ERRORS];
+    int error_count;
+    bel_status *status; // memory
+} check;
+
+static void check_grain(void *user, int number, int64_t first, int64_t count)
+{
+    check *c = user;
+    check_slot *slot = &c->slots[number];
+    slot->first = first;
+    slot->count = count;
+    slot->unlabelled = 0;
+    slot->error_count = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const char *at;
+        bool missing = false;
+        const bel_csv_file *file = bel_csv_set_find(&c->source->set, first + i, &at);
+        bel_status *status = read_row(c->source, file, at, &slot->row, &slot->scratch, &missing);
+        slot->missing[i] = missing;
+        slot->unlabelled += missing;
+        if (status == NULL) continue;
+        if (slot->error_count < MOST_ERRORS) {
+            slot->errors[slot->error_count++] = status;
+        } else {
+            bel_status_ignore(status); // there are enough
+        }
+    }
+}
+
+// Rows are listed from the first one without a label on.
+static bel_status *note_rows(check *c, const check_slot *slot)
+{
+    table_source *source = c->source;
+    if (!source->some && slot->unlabelled == 0) return NULL;
+    bel_number_list *list = &source->labelled_rows;
+    for (int64_t row = 0; !source->some && row < slot->first; row++)
+        BEL_TRY(bel_number_list_append(list, row));
+    source->some = true;
+    for (int64_t i = 0; i < slot->count; i++)
+        if (!slot->missing[i]) BEL_TRY(bel_number_list_append(list, slot->first + i));
+    return NULL;
+}
+
+static bool merge_grain(void *user, int number)
+{
+    check *c = user;
+    check_slot *slot = &c->slots[number];
+    for (int i = 0; i < slot->error_count; i++) {
+        if (c->error_count < MOST_ERRORS) {
+            c->errors[c->error_count++] = slot->errors[i];
+        } else {
+            bel_status_ignore(slot->errors[i]); // there are enough
+        }
+    }
+    slot->error_count = 0;
+    c->unlabelled += slot->unlabelled;
+    if (c->status == NULL) c->status = note_rows(c, slot);
+    return c->status == NULL && c->error_count < MOST_ERRORS;
+}
+
+// The errors in one, each with its place.
+static bel_status *gather_errors(check *c)
+{
+    if (c->error_count == 0) return c->status;
+    bel_str text = {0};
+    for (int i = 0; i < c->error_count; i++) {
+        bel_str_printf(&text, "%s%s", i == 0 ? "" : "; ", bel_status_message(c->errors[i]));
+        bel_status_ignore(c->errors[i]); // told together
+    }
+    bel_status_ignore(c->status); // less than the errors
+    bel_status *status =
+        BEL_ERR(BEL_DATA_LOSS, "%s%s", text.text, c->error_count == MOST_ERRORS ? " …" : "");
+    bel_str_deinit(&text);
+    return status;
+}
+
+static void make_slots(check *c, int threads)
+{
+    const bel_columns *columns = c->source->columns;
+    c->slot_count = bel_csv_grain_slots(threads);
+    c->slots = bel_xcalloc((size_t)c->slot_count, sizeof *c->slots);
+    for (int i = 0; i < c->slot_count; i++) {
+        check_slot *slot = &c->slots[i];
+        int64_t *label = bel_xcalloc(1, sizeof *label);
+        size_t lists = (size_t)columns->list_count * (size_t)columns->list_most;
+        slot->row =
+            (bel_columns_row){.x = bel_xcalloc((size_t)columns->x_width + 1, sizeof(float)),
+                              .ids = bel_xcalloc((size_t)columns->id_count + 1, sizeof(int64_t)),
+                              .lists = bel_xcalloc(lists + 1, sizeof(int64_t)),
+                              .class_number = label,
+                              .number = (float *)label,
+                              .weight = bel_xcalloc(1, sizeof(float)),
+                              .crossed = bel_xcalloc((size_t)columns->count, sizeof(uint64_t))};
+    }
+}
+
+static void free_slots(check *c)
+{
+    for (int i = 0; i < c->slot_count; i++) {
+        bel_columns_row *row = &c->slots[i].row;
+        bel_free(row->x);
+        bel_free(row->ids);
+        bel_free(row->lists);
+        bel_free(row->class_number);
+        bel_free(row->weight);
+        bel_free(row->crossed);
+        bel_free(c->slots[i].scratch.spare.text);
+    }
+    bel_free(c->slots);
+}
+
+static bel_status *check_cells(table_source *source)
+{
+    check c = {.source = source};
+    make_slots(&c, 0);
+    bel_status *status = bel_csv_grains_run(&(bel_csv_grains){.row_count = source->set.row_count,
+                                                              .gather = check_grain,
+                                                              .merge = merge_grain,
+                                                              .user = &c});
+    if (status == NULL) status = gather_errors(&c);
+    free_slots(&c);
+    BEL_TRY(status);
+    if (c.unlabelled == 0) return NULL;
+    if (source->labelled_rows.count == 0) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: no row has a label \"%s\"", source->set.files[0].path,
+                       bel_columns_label(source->columns));
+    }
+    bel_log_write(BEL_LOG_WARN, "%s: %lld of %lld rows have no label \"%s\", and are left out",
+                  source->set.files[0].path, (long long)c.unlabelled,
+                  (long long)source->set.row_count, bel_columns_label(source->columns));
+    return NULL;
+}
+
+// --- Opening -------------------------------------------------------------------------------------
+
+static bel_status *open_files(table_source *source, const bel_csv_options *options,
+                              const bel_opening *opening)
+{
+    const char *const *paths;
+    const bel_csv_label none = {.column = -1};
+    bel_csv_set *set = &source->set;
+    BEL_TRY(bel_csv_set_open(set, source->arena, options->paths, options->path_count,
+                             source->columns->delimiter, &paths));
+    source->places = bel_arena_alloc(source->arena, (size_t)set->count * sizeof *source->places);
+    for (int i = 0; i < set->count; i++)
+        BEL_TRY(place_columns(source, i));
+    make_fields(source);
+    BEL_TRY(bel_csv_set_index(set, &none, source->bad != NULL));
+    source->base.size_bytes = set->size_bytes;
+    source->base.content = set->content;
+    if (!opening->at_once && source->bad == NULL) BEL_TRY(check_cells(source));
+    source->base.record_count =
+        source->some ? (int64_t)source->labelled_rows.count : set->row_count;
+    return NULL;
+}
+
+bel_status *bel_source_open_table(const bel_csv_options *options, const bel_opening *opening,
+                                  bel_source **out_source)
+{
+    table_source *source = bel_xcalloc(1, sizeof *source);
+    source->base.kind = &table_kind;
+    source->base.table = options->table;
+    source->arena = bel_arena_create();
+    source->columns = options->table;
+    source->labelled = !options->unlabelled && options->table->label >= 0;
+    source->bad = opening->bad;
+    source->x_field = source->id_field = source->list_field = -1;
+    source->label_field = source->weight_field = -1;
+    bel_status *status = open_files(source, options, opening);
+    if (status != NULL) {
+        table_destroy(&source->base);
+        return status;
+    }
+    *out_source = &source->base;
+    return NULL;
+}
