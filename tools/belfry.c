@@ -31,6 +31,8 @@ static const bel_verb verbs[] = {
     {"predict", BEL_VERB_PREDICT, "[flags]", "one line for each example", bel_verb_predict, false},
     {"inspect", BEL_VERB_INSPECT, "FOLDER [flags]", "what a checkpoint holds, and its digest",
      bel_verb_inspect, true},
+    {"columns", BEL_VERB_COLUMNS, "FILE… [flags]", "what the columns of CSV files are",
+     bel_verb_columns, true},
     {"graph", BEL_VERB_GRAPH, "[training flags]",
      "what a training step computes, its memory and where its time goes", bel_verb_graph, false},
     {"local train", BEL_VERB_LOCAL_TRAIN, "[flags] -- [training flags]",

@@ -18,6 +18,7 @@
 #define ALONG BEL_VERB_TRAIN_AND_EVALUATE // evaluating while training
 #define READING (BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
 #define RUNNING BEL_VERBS_RUNNING
+#define DESCRIBING (TRAINING | BEL_VERB_COLUMNS)
 #define BUILDING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN | STARTING) // packages
 #define STORED (RUNNING | BEL_VERB_DOCTOR)
 #define LOCAL BEL_VERB_LOCAL_TRAIN
@@ -29,7 +30,7 @@
      BEL_VERB_JOBS_REMOVE | BEL_VERB_JOBS_SCALE | BEL_VERB_JOBS_LOGS | BEL_VERB_JOBS_TOP |         \
      BEL_VERB_JOBS_RESUME | BEL_VERB_SUPERVISE)
 #define REPORTING                                                                                  \
-    (RUNNING | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | BEL_VERB_NEW |              \
+    (RUNNING | BEL_VERB_COLUMNS | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION | BEL_VERB_NEW |              \
      BEL_VERB_EXPERIMENT | BEL_VERB_SHELL | CERTS | LOCAL | BEL_VERB_LOCAL_RANKS |                 \
      BEL_VERB_CARRY | BEL_VERB_RANK | JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
@@ -78,9 +79,9 @@ static const bel_option table[] = {
      "Folder in which relative names of data files are looked up.", NULL},
     {"input_format", STRING, RUNNING, "auto", "auto|csv|idx", NULL, DATA,
      "How to read the files; auto takes names with \"idx\" or \"ubyte\" for IDX.", NULL},
-    {"label_column", STRING, RUNNING, "", NULL, "NAME", DATA,
-     "column that holds the class. Without it: the last one; for predict: there is "
-     "none.", "input_format=csv"},
+    {"label_column", STRING, RUNNING | BEL_VERB_COLUMNS, "", NULL, "NAME", DATA,
+     "column that holds what is to be learned. Without it: one called label, target, class or y, or the last "
+     "one; for predict: there is none.", "input_format=csv"},
     {"id_columns", STRINGS, RUNNING, "", NULL, "NAME", DATA,
      "columns of a CSV file that hold texts or numbers which name something: they become ids. "
      "Remembered by checkpoints.", "model=wide_deep"},
@@ -94,9 +95,28 @@ static const bel_option table[] = {
     {"length_column", STRING, RUNNING, "", NULL, "NAME", DATA,
      "column of a CSV file that holds how many steps of a sequence count; without it all do. "
      "Remembered by checkpoints.", "model=gru|lstm"},
+    {"columns", STRING, RUNNING, "auto", NULL, "FILE", DATA,
+     "What the columns of a CSV file are (belfry columns). auto: they are looked at, unless flags such as "
+     "--feature_scale or --class_count say it; none: all are numbers. Remembered by checkpoints.", "input_format=csv"},
+    {"categorical", STRINGS, DESCRIBING, "", NULL, "NAME", DATA,
+     "columns, or patterns of them, that hold categories, whatever they look like.", "input_format=csv"},
+    {"numeric", STRINGS, DESCRIBING, "", NULL, "NAME", DATA,
+     "columns that hold numbers; other texts in them are errors.", "input_format=csv"},
+    {"ignore", STRINGS, DESCRIBING, "", NULL, "NAME", DATA,
+     "columns that are left out.", "input_format=csv"},
+    {"key_columns", STRINGS, DESCRIBING, "", NULL, "NAME", DATA,
+     "columns that name a row, and are passed through to predictions.", "input_format=csv"},
+    {"weight_column", STRING, DESCRIBING, "", NULL, "NAME", DATA,
+     "column that says how much a row counts.", "input_format=csv"},
+    {"missing", STRINGS, DESCRIBING, "", NULL, "TEXT", DATA,
+     "texts that stand for a missing value, beside an empty one; without it NA, N/A, n/a, #N/A, <NA>, nan, NaN, null, NULL, None, ? and a point.",
+     "input_format=csv"},
+    {"delimiter", STRING, DESCRIBING, "", NULL, "CHARACTER", DATA,
+     "what stands between fields, or tab; without it what the first line has most of: comma, semicolon, tab or bar.",
+     "input_format=csv"},
     {"path_column", STRING, RUNNING, "path", NULL, "NAME", DATA,
      "column of a CSV file that names a file, for packages that make features of files.", "package"},
-    {"header", BOOL, RUNNING, "true", NULL, NULL, DATA,
+    {"header", BOOL, RUNNING | BEL_VERB_COLUMNS, "true", NULL, NULL, DATA,
      "the files begin with a line of column names; with --no_header columns are named 0, 1 …",
      "input_format=csv"},
     {"feature_scale", DOUBLE, RUNNING, "1", NULL, NULL, DATA,
@@ -126,10 +146,22 @@ static const bel_option table[] = {
      "Which module of --package_path; without that, PACKAGE is the folder.", NULL},
     {"class_count", INT, RUNNING, "10", "[0, 1048576]", "classes", MODEL,
      "Labels must lie below it; 0, for packages only: any label.", NULL},
+    {"objective", STRING, RUNNING | BEL_VERB_COLUMNS, "classification",
+     "classification|binary|regression|huber|quantile|poisson|tweedie", NULL, MODEL,
+     "What is learned: one of several classes, or a number. Without it the label says which of classification and "
+     "regression.", NULL},
+    {"quantile", DOUBLE, RUNNING, "0.5", "(0, 1)", NULL, MODEL,
+     "share of labels that is to lie below the prediction.", "objective=quantile"},
+    {"huber_delta", DOUBLE, RUNNING, "1", "(0, inf)", "deviations", MODEL,
+     "errors above it count in proportion to their size, others to its square.", "objective=huber"},
+    {"tweedie_power", DOUBLE, RUNNING, "1.5", "(1, 2)", NULL, MODEL,
+     "power of the mean that the variance grows with.", "objective=tweedie"},
+    {"wide_numbers", BOOL, RUNNING, "false", NULL, NULL, MODEL,
+     "numbers have weights of their own beside the hidden layers, too.", "model=wide_deep"},
     {"hidden_units", INTS, RUNNING, "512,512", "[1, 1048576]", "units", MODEL,
      "sizes of the hidden layers.", "model=dnn|wide_deep"},
     {"embedding_width", INT, RUNNING, "16", "[1, 4096]", "floats", MODEL,
-     "width of an id's row.", "model=wide_deep"},
+     "width of an id's row.", "model=wide_deep|dnn|linear"},
     {"id_list_combiner", STRING, RUNNING, "mean", "sum|mean|sqrtn", NULL, MODEL,
      "what becomes of the rows of a value of --id_list_columns: their weighted sum, alone or over the "
      "sum of the weights or the root of that of their squares.", "model=wide_deep"},
@@ -389,6 +421,9 @@ enum { FLAG_COUNT = sizeof table / sizeof table[0] };
 // What other trainers, and their users, call these.
 static const bel_option_word words[] = {
     {"alpha", "learning_rate"},
+    {"cat_features", "categorical"},
+    {"categorical_feature", "categorical"},
+    {"categorical_features", "categorical"},
     {"batch", "train_batch_size"},
     {"batch_size", "train_batch_size"},
     {"checkpoint_dir", "model_dir"},
@@ -425,6 +460,12 @@ static const bel_option_word words[] = {
     {"random_seed", "seed"},
     {"random_state", "seed"},
     {"save_dir", "model_dir"},
+    {"sep", "delimiter"},
+    {"separator", "delimiter"},
+    {"ignore_column", "ignore"},
+    {"ignore_columns", "ignore"},
+    {"na_values", "missing"},
+    {"task", "objective"},
     {"save_steps", "save_checkpoints_steps"},
     {"steps", "train_steps"},
     {"target", "label_column"},

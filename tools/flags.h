@@ -31,6 +31,7 @@ enum {
     BEL_VERB_JOBS_RESUME = 1 << 22,
     BEL_VERB_RANK = 1 << 24,
     BEL_VERB_CERTS = 1 << 23,
+    BEL_VERB_COLUMNS = 1 << 26,
     BEL_VERB_SHELL = 1 << 25, // completion, complete, manual
 };
 

@@ -75,6 +75,19 @@ bel_status *bel_flag_inputs_check(const bel_options *options)
     return NULL;
 }
 
+bel_status *bel_flag_inputs_paths(const bel_options *options, bel_mode mode, char ***out_paths,
+                                  int *out_count)
+{
+    file_list files = {0};
+    BEL_TRY(file_list_init(options, mode, &files));
+    *out_paths = bel_xcalloc((size_t)files.count + 1, sizeof **out_paths);
+    *out_count = files.count;
+    for (int i = 0; i < files.count; i++)
+        (*out_paths)[i] = bel_xstrdup(files.paths[i]);
+    file_list_deinit(&files);
+    return NULL;
+}
+
 int64_t bel_flag_inputs_bytes(const bel_options *options)
 {
     enum { UNPACKED = 5 };
@@ -191,6 +204,14 @@ static bel_status *open_paths(const bel_flag_input *input, const char *label, bo
 static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const file_list *files,
                             bel_dataset **out_dataset)
 {
+    if (input->columns != NULL) {
+        *out_dataset =
+            bel_dataset_from_csv(&(bel_csv_options){.paths = files->paths,
+                                                    .path_count = files->count,
+                                                    .table = input->columns,
+                                                    .unlabelled = mode == BEL_MODE_PREDICT});
+        return NULL;
+    }
     bool header = bel_options_bool(input->options, "header");
     const char *label = bel_options_string(input->options, "label_column");
     if (input->id_list_columns == NULL && (input->id_list_most != 0 || input->id_list_weights)) {
@@ -291,6 +312,7 @@ static void add_stages(bel_flag_input *input, bel_mode mode, bel_dataset *datase
     if (training) {
         int64_t buffer = bel_options_int(options, "shuffle_buffer");
         int64_t epochs = bel_options_int(options, "num_epochs");
+        if (epochs == 0 && bel_options_int(options, "train_steps") == 0) epochs = input->num_epochs;
         bool endless = epochs == 0 && bel_options_int(options, "train_steps") > 0;
         uint64_t seed = (uint64_t)bel_options_int(options, "seed");
         if (buffer != 1) bel_dataset_shuffle(dataset, buffer, seed);
@@ -298,6 +320,8 @@ static void add_stages(bel_flag_input *input, bel_mode mode, bel_dataset *datase
     }
     const char *batch_flag = training ? "train_batch_size" : "eval_batch_size";
     int64_t batch_size = bel_options_int(options, batch_flag);
+    if (training && input->train_batch_size > 0 && !bel_options_is_given(options, batch_flag))
+        batch_size = input->train_batch_size;
     if (input->feature_fn != NULL) {
         const char *drop[] = {bel_options_string(options, "path_column"), NULL};
         bel_dataset_named_files(dataset, drop[0], NULL);

@@ -3,6 +3,7 @@
 #define BELFRY_TOOLS_INPUTS_H
 
 #include "base/options.h"
+#include "belfry/columns.h"
 #include "belfry/package.h"
 
 // What the data flags mean for one run. Immutable; must outlive the estimator's calls.
@@ -14,14 +15,21 @@ typedef struct bel_flag_input {
     int64_t id_list_most;        // 0: the default
     bool id_list_weights;
     const char *length_column;
-    const char *label_column;   // of the checkpoint; NULL: it says none
-    int64_t class_count;        // 0: labels are not checked
+    const char *label_column;             // of the checkpoint; NULL: it says none
+    const bel_columns *columns;           // of a table; NULL: the fields above say what columns are
+    int64_t train_batch_size, num_epochs; // where no flag says it; 0: the flags' defaults
+    int64_t class_count;                  // 0: labels are not checked
     bel_feature_fn *feature_fn; // of a package: rows name files; NULL: rows are the features
     void *feature_user;
 } bel_flag_input;
 
 // NOT_FOUND, PERMISSION_DENIED: one of the files that the data flags name cannot be read here.
 bel_status *bel_flag_inputs_check(const bel_options *options) BEL_MUST_USE;
+
+// The files to train on, or to read, below --data_dir, with patterns replaced by what they match.
+// Free each and the list with bel_free.
+bel_status *bel_flag_inputs_paths(const bel_options *options, bel_mode mode, char ***out_paths,
+                                  int *out_count) BEL_MUST_USE;
 
 // "csv" or "idx": how the files are read that the data flags name. With files of both kinds, and
 // without any, it is "csv", which reads more flags.

@@ -60,9 +60,10 @@ static bool is_parameter(const char *flag)
 static bool is_young(const char *flag)
 {
     static const char *const young[] = {
-        "beta1",      "beta2",          "staircase",          "schedule_formula",
-        "rate_scale", "wide_optimizer", "wide_learning_rate", "id_list_combiner",
-        "batch_norm"};
+        "beta1",         "beta2",          "staircase",          "schedule_formula",
+        "rate_scale",    "wide_optimizer", "wide_learning_rate", "id_list_combiner",
+        "batch_norm",    "objective",      "quantile",           "huber_delta",
+        "tweedie_power", "wide_numbers"};
     for (size_t i = 0; i < sizeof young / sizeof young[0]; i++)
         if (strcmp(flag, young[i]) == 0) return true;
     return false;

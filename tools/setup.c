@@ -23,6 +23,7 @@
 #include "input/column_names.h"
 #include "package.h"
 #include "params.h"
+#include "tables.h"
 
 // --- The model ----------------------------------------------------------------------------------
 
@@ -50,7 +51,7 @@ static bel_status *choose_model(const bel_options *options, const bel_params *pa
 static bel_status *check_flags(const bel_options *options, bool is_package, const bel_setup *setup)
 {
     bool stored = setup->checkpoint != NULL && !bel_options_is_given(options, "model");
-    const char *model = is_package || stored ? NULL : bel_options_string(options, "model");
+    const char *model = is_package || stored ? NULL : setup->model->name;
     bel_option_meaning meanings[] = {{"input_format", bel_flag_inputs_format(options)},
                                      {"model", model},
                                      {is_package ? "optimizer" : NULL, NULL},
@@ -68,9 +69,17 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     bel_params_set(params, "model", setup->model->name);
     BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));
     BEL_TRY(check_flags(options, is_package, setup));
+    if (setup->columns != NULL)
+        BEL_TRY(bel_table_set_params(params, options, setup->columns, setup->checkpoint == NULL));
 
-    setup->input = (bel_flag_input){
-        .options = options, .feature_scale = 1, .label_column = setup->label_column};
+    setup->input = (bel_flag_input){.options = options,
+                                    .feature_scale = 1,
+                                    .label_column = setup->label_column,
+                                    .columns = setup->columns};
+    if (setup->columns != NULL) {
+        setup->input.train_batch_size = bel_table_batch_size(setup->columns);
+        setup->input.num_epochs = bel_table_epochs(setup->columns);
+    }
     const char *ids = bel_params_get(params, "id_columns");
     setup->input.id_columns = setup->id_columns = ids != NULL ? bel_xstrdup(ids) : NULL;
     const char *lists = bel_params_get(params, "id_list_columns");
@@ -303,6 +312,21 @@ static bel_status *finish(const bel_options *options, bel_params *params, bel_se
     return status;
 }
 
+// A table has another model than other data where no flag says which.
+static bel_status *finish_training(const bel_options *options, bel_setup *setup,
+                                   bel_setup **out_setup)
+{
+    bel_params params = {.arena = bel_arena_create()};
+    bel_status *status = bel_table_for_training(options, setup->model_dir, &setup->columns);
+    if (status != NULL) {
+        bel_arena_destroy(params.arena);
+        bel_setup_destroy(setup);
+        return status;
+    }
+    if (setup->columns != NULL) bel_params_set(&params, "model", "wide_deep");
+    return finish(options, &params, setup, out_setup);
+}
+
 bel_status *bel_setup_for_training(const bel_options *options, const char *job_file,
                                    bel_setup **out_setup)
 {
@@ -313,8 +337,7 @@ bel_status *bel_setup_for_training(const bel_options *options, const char *job_f
     bel_setup *setup = bel_xcalloc(1, sizeof *setup);
     setup->model_dir = bel_xstrdup(model_dir);
     if (job_file != NULL) setup->job_file = bel_xstrdup(job_file);
-    bel_params params = {.arena = bel_arena_create()};
-    return finish(options, &params, setup, out_setup);
+    return finish_training(options, setup, out_setup);
 }
 
 bel_status *bel_setup_for_looking(const bel_options *options, bel_setup **out_setup)
@@ -322,15 +345,16 @@ bel_status *bel_setup_for_looking(const bel_options *options, bel_setup **out_se
     const char *model_dir = bel_options_string(options, "model_dir");
     bel_setup *setup = bel_xcalloc(1, sizeof *setup);
     setup->model_dir = bel_xstrdup(model_dir != NULL ? model_dir : ".");
-    bel_params params = {.arena = bel_arena_create()};
-    return finish(options, &params, setup, out_setup);
+    return finish_training(options, setup, out_setup);
 }
 
-// The label that it was trained with.
-static bel_status *read_label(const bel_ckpt_reader *reader, bel_setup *setup)
+// The columns, or the label, that it was trained with.
+static bel_status *read_columns(const bel_ckpt_reader *reader, bel_setup *setup)
 {
     const char *columns = bel_ckpt_setting(reader, BEL_SETTING_COLUMNS);
+    const char *table = bel_ckpt_setting(reader, BEL_SETTING_TABLE);
     bel_column_names names;
+    if (table != NULL) return bel_columns_parse(table, bel_ckpt_folder(reader), &setup->columns);
     if (columns == NULL) return NULL;
     bel_arena *arena = bel_arena_create();
     bel_status *status = bel_column_names_read(columns, bel_ckpt_folder(reader), arena, &names);
@@ -349,7 +373,7 @@ bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_se
     setup->model_dir = model_dir != NULL ? bel_xstrdup(model_dir) : folder_of(setup->checkpoint);
     bel_params params = {.arena = bel_arena_create()};
     bel_params_from_checkpoint(&params, reader);
-    bel_status *status = read_label(reader, setup);
+    bel_status *status = read_columns(reader, setup);
     bel_ckpt_close(reader);
     if (status != NULL) {
         bel_params_deinit(&params);
@@ -368,6 +392,7 @@ void bel_setup_destroy(bel_setup *setup)
     bel_free(setup->id_list_columns);
     bel_free(setup->length_column);
     bel_free(setup->label_column);
+    bel_columns_destroy(setup->columns);
     bel_free(setup->checkpoint);
     bel_free(setup->model_dir);
     bel_free(setup->job_file);

@@ -17,6 +17,7 @@ typedef struct bel_setup {
     char *id_list_columns;
     char *length_column; // of it
     char *label_column;  // of it
+    bel_columns *columns; // of it
     char *checkpoint;    // evaluate, predict: the folder that is read
     char *model_dir;
     char *job_file; // train: what job.yaml gets, or NULL

@@ -12,6 +12,7 @@ bel_verb_fn bel_verb_train; // train_and_evaluate, and train
 bel_verb_fn bel_verb_evaluate;
 bel_verb_fn bel_verb_predict;
 bel_verb_fn bel_verb_inspect;
+bel_verb_fn bel_verb_columns;
 bel_verb_fn bel_verb_graph;
 bel_verb_fn bel_verb_new;
 bel_verb_fn bel_verb_doctor;

@@ -2,7 +2,7 @@
 """The peer on the tables of bench/tables/get: scikit-learn's usual pipeline, tuned on nothing, on the same split.
 
 usage: sklearn_tables.py FOLDER [--table NAME] [--model linear|mlp|stopped] [--seed N]
-With a table and a model it trains and judges one model; otherwise each of those left open, each in a process of its own.
+With a table and a model it trains and judges one; otherwise each of those left open, in a process of its own.
 A line says: the table, the model, rows to train and to test, columns used of those that there are without the
 target, the inputs that became of them, the quality on the rows to test and the seconds of all, imports included.
 

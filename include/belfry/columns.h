@@ -59,9 +59,10 @@ typedef struct bel_columns_options {
     int number_count;
     const char *const *keys; ///< passed through to predictions
     int key_count;
-    const char *const *missing; ///< texts that stand for a missing value; NULL: "", "NA", "N/A",
-    int missing_count;          ///< "nan", "NaN", "null", "NULL", "None", "?"
-    int thread_count;           ///< 0: the cores; the result is the same with any
+    const char *const *
+        missing; ///< texts that stand for a missing value; NULL: "", "NA", "N/A", "n/a", "#N/A", "<NA>",
+    int missing_count; ///< "nan", "NaN", "null", "NULL", "None", "?"
+    int thread_count;  ///< 0: the cores; the result is the same with any
 } bel_columns_options;
 
 /// Looks at every cell of the files, and decides what each column is: see docs/columns.md for the

@@ -163,9 +163,11 @@ bool bel_date_parse(const char *text, size_t length, bool day_first, bel_date *o
         s.at++;
         if (!take_time(&s, &time) || s.at != s.end) return false;
     }
-    int64_t days = days_before(year, month, day);
+    int64_t days = days_before(year, month, day), begin = days_before(year, 1, 1);
+    double length_days = (double)(days_before(year + 1, 1, 1) - begin);
     *out_date = (bel_date){.seconds = days * 86400 + time,
                            .month = month - 1,
+                           .season = (double)(days - begin) / length_days,
                            .weekday = (int)(((days + 3) % 7 + 7) % 7), // 1970 began on a Thursday
                            .hour = (int)(time / 3600),
                            .timed = timed};

@@ -9,6 +9,7 @@
 typedef struct bel_date {
     int64_t seconds; // since 1970, as if in UTC
     int month;       // 0 to 11
+    double season;   // how much of the year is over, in [0, 1)
     int weekday;     // 0 to 6, from Monday on
     int hour;        // 0 to 23
     bool timed;      // it has a time of day

@@ -17,14 +17,15 @@ const char *const bel_column_kind_names[BEL_COLUMN_KINDS] = {"number", "category
 const char *const bel_column_scale_names[BEL_SCALES] = {"standard", "min_max", "log", "buckets",
                                                         "none"};
 const char *const bel_column_missing_names[BEL_MISSINGS] = {"mean", "median", "constant", "error"};
-const char *const bel_date_part_names[BEL_DATE_PARTS] = {"time", "month", "weekday", "hour"};
+const char *const bel_date_part_names[BEL_DATE_PARTS] = {"time", "season", "month", "weekday",
+                                                         "hour"};
 
 // --- Making one ----------------------------------------------------------------------------------
 
 bel_columns *bel_columns_create(void)
 {
-    static const char *const missing[] = {"",     "NA",   "N/A",  "nan", "NaN",
-                                          "null", "NULL", "None", "?"};
+    static const char *const missing[] = {"",    "NA",   "N/A",  "n/a",  "#N/A", "<NA>", "nan",
+                                          "NaN", "null", "NULL", "None", "?",    "."};
     bel_columns *columns = bel_xcalloc(1, sizeof *columns);
     columns->arena = bel_arena_create();
     columns->delimiter = ',';
@@ -177,7 +178,7 @@ static bel_status *find_crossed(bel_columns *columns, bel_column *cross, const c
 
 static int width_of(const bel_column *column)
 {
-    static const int widths[BEL_DATE_PARTS] = {1, 12, 7, 24};
+    static const int widths[BEL_DATE_PARTS] = {1, 2, 12, 7, 24};
     int width = column->indicator;
     switch (column->kind) {
     case BEL_COLUMN_NUMBER:

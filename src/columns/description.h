@@ -45,11 +45,11 @@ typedef enum bel_column_missing {
 // Parts of a date, bits.
 enum {
     BEL_DATE_TIME = 1,    // seconds since 1970, standardised: one number
-    BEL_DATE_MONTH = 2,   // one of 12
-    BEL_DATE_WEEKDAY = 4, // one of 7, Monday first
-    BEL_DATE_HOUR = 8,    // one of 24
-    BEL_DATE_PARTS = 4,   // how many there are
-    BEL_DATE_MOST_BITS = 15,
+    BEL_DATE_SEASON = 2,  // sine and cosine of the share of the year that is over
+    BEL_DATE_MONTH = 4,   // one of 12
+    BEL_DATE_WEEKDAY = 8, // one of 7, Monday first
+    BEL_DATE_HOUR = 16,   // one of 24
+    BEL_DATE_PARTS = 5,   // how many there are
 };
 
 typedef struct bel_column {

@@ -256,7 +256,7 @@ static bel_status *read_column(const bel_yaml *yaml, const bel_yaml_node *node,
         column->label =
             bel_yaml_member(node, "classes") != NULL ? BEL_LABEL_CLASSES : BEL_LABEL_NUMBER;
     if (column->kind == BEL_COLUMN_DATE && column->parts == 0)
-        column->parts = BEL_DATE_TIME | BEL_DATE_MONTH | BEL_DATE_WEEKDAY;
+        column->parts = BEL_DATE_TIME | BEL_DATE_SEASON;
     return NULL;
 }
 

@@ -3,8 +3,20 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "columns/description.h"
+
+// The fewest digits that bring the same bits back.
+static void put_double(bel_str *out, const char *before, double value)
+{
+    char text[32];
+    for (int digits = 15; digits <= 17; digits++) {
+        bel_snprintf(text, sizeof text, "%.*g", digits, value);
+        if (bel_strtod(text, NULL) == value) break;
+    }
+    bel_str_printf(out, "%s%s", before, text);
+}
 
 static void put_list(bel_str *out, const char *key, const char *const *texts, int count)
 {
@@ -18,21 +30,24 @@ static void put_list(bel_str *out, const char *key, const char *const *texts, in
 
 static void put_moments(bel_str *out, const bel_column *column)
 {
-    bel_str_printf(out, ", mean: %.17g, deviation: %.17g", column->mean, column->deviation);
+    put_double(out, ", mean: ", column->mean);
+    put_double(out, ", deviation: ", column->deviation);
 }
 
 static void put_number(bel_str *out, const bel_column *column)
 {
     bel_str_printf(out, ", scale: %s", bel_column_scale_names[column->scale]);
     put_moments(out, column);
-    bel_str_printf(out, ", low: %.17g, high: %.17g, missing: %s, fill: %.17g, indicator: %s",
-                   column->low, column->high, bel_column_missing_names[column->missing],
-                   column->fill, column->indicator ? "true" : "false");
-    if (column->clip > 0) bel_str_printf(out, ", clip: %.17g", column->clip);
+    put_double(out, ", low: ", column->low);
+    put_double(out, ", high: ", column->high);
+    bel_str_printf(out, ", missing: %s", bel_column_missing_names[column->missing]);
+    put_double(out, ", fill: ", column->fill);
+    bel_str_printf(out, ", indicator: %s", column->indicator ? "true" : "false");
+    if (column->clip > 0) put_double(out, ", clip: ", column->clip);
     if (column->bound_count == 0) return;
     bel_str_puts(out, ", bounds: [");
     for (int i = 0; i < column->bound_count; i++)
-        bel_str_printf(out, "%s%.17g", i > 0 ? ", " : "", column->bounds[i]);
+        put_double(out, i > 0 ? ", " : "", column->bounds[i]);
     bel_str_puts(out, "]");
 }
 

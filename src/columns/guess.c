@@ -17,8 +17,12 @@ enum {
     MOST_NUMBER_CLASSES = 20, // a label of more whole numbers is a number
     MOST_CLASSES = 10000,
     MOST_ONE_HOT = 128,
-    MOST_MARKERS = 3, // texts among numbers that stand for missing ones
-    TEXT_WORDS = 4,   // so many words a cell, and it is a text
+    WEEKDAY_ROWS = 10000, // so many rows have something to say of weekdays
+    MOST_MARKERS = 3,     // texts among numbers that stand for missing ones
+    TEXT_WORDS = 4,       // so many words a cell, and it is a text
+    MANY_ROWS = 1000,     // of which a value comes LEAST_OFTEN times to be told apart
+    LEAST_OFTEN = 5,
+    MANY_VALUES = 32, // of fewer rows: of which each comes twice
     FEW_ROWS = 20,    // too few to say that values do not come again
 };
 
@@ -199,7 +203,7 @@ static void fill_category(guess *g)
 {
     bel_column *c = g->column;
     bel_value_count *values = bel_value_counts_sorted(&g->s->values);
-    int64_t least = g->rest >= 1000 ? 2 + g->rest / 10000 : g->s->values.count > 32 ? 2 : 1;
+    int64_t least = g->rest >= MANY_ROWS ? LEAST_OFTEN : g->s->values.count > MANY_VALUES ? 2 : 1;
     size_t count = 0, total = g->s->values.count;
     while (count < total && count < BEL_COLUMN_MOST_VALUES && values[count].count >= least)
         count++;
@@ -225,7 +229,8 @@ static void fill_date(guess *g)
     const bel_column_statistics *s = g->s;
     bel_column *c = g->column;
     double deviation = bel_moments_deviation(&s->seconds);
-    c->parts = BEL_DATE_TIME | BEL_DATE_MONTH | BEL_DATE_WEEKDAY;
+    c->parts = BEL_DATE_TIME | BEL_DATE_SEASON;
+    if (g->rest >= WEEKDAY_ROWS) c->parts |= BEL_DATE_WEEKDAY;
     if (s->timed_dates > 0) c->parts |= BEL_DATE_HOUR;
     c->day_first = s->month_dates < g->rest;
     c->mean = s->seconds.mean;

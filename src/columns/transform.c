@@ -193,6 +193,11 @@ static bool put_date(const bel_column *column, bool is_missing, const char *text
     if (!bel_date_parse(text, length, column->day_first, &date)) return false;
     if ((column->parts & BEL_DATE_TIME) != 0)
         *x++ = (float)(((double)date.seconds - column->mean) / column->deviation);
+    if ((column->parts & BEL_DATE_SEASON) != 0) {
+        const double turn = 6.283185307179586;
+        *x++ = (float)bel_real_sin(turn * date.season);
+        *x++ = (float)bel_real_cos(turn * date.season);
+    }
     if ((column->parts & BEL_DATE_MONTH) != 0) {
         x[date.month] = 1;
         x += 12;

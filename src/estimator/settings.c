@@ -15,6 +15,7 @@
 #include "base/number.h"
 #include "base/openblas.h"
 #include "base/str.h"
+#include "belfry/columns.h"
 #include "optim/settings.h"
 #include "ps/layout/shard_settings.h"
 
@@ -105,6 +106,8 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
         add_text(settings, BEL_SETTING_COLUMNS, text.text);
         bel_str_deinit(&text);
     }
+    const bel_columns *table = bel_input_table(input);
+    if (table != NULL) add_text(settings, BEL_SETTING_TABLE, bel_columns_text(table));
     add(settings, "input", "%016llx", (unsigned long long)bel_input_fingerprint(input));
     add(settings, "arithmetic", "%d", ARITHMETIC);
 }
@@ -187,6 +190,7 @@ static const char *value_of(const bel_settings *settings, const char *name)
 static void note(bel_str *list, const char *name, const char *was, const char *is)
 {
     if (strcmp(name, "input") == 0) name = "input (the data, their order, the number of epochs)";
+    if (strcmp(name, BEL_SETTING_TABLE) == 0) was = "another description", is = "this one";
     bel_str_printf(list, "%s%s was %s and is %s", list->length > 0 ? "; " : "", name,
                    was != NULL ? was : "not set", is != NULL ? is : "not set");
 }

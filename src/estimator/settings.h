@@ -10,6 +10,8 @@
 
 // The setting whose value bel_column_names_write writes.
 #define BEL_SETTING_COLUMNS "columns"
+// That of bel_columns_text, where the input has one.
+#define BEL_SETTING_TABLE "table"
 // That of how many replicas a step has, where that is fixed.
 #define BEL_SETTING_REPLICAS "replicas"
 

@@ -92,6 +92,11 @@ const bel_column_names *bel_input_names(const bel_input *input)
     return input->stream->source->names;
 }
 
+const bel_columns *bel_input_table(const bel_input *input)
+{
+    return input->stream->source->table;
+}
+
 int bel_input_field_count(const bel_input *input)
 {
     return input->fields.count;

@@ -27,6 +27,9 @@ void bel_input_destroy(bel_input *input);
 // Names of the source's columns, which live as long as the input; NULL: it has none.
 const bel_column_names *bel_input_names(const bel_input *input);
 
+// The description of its columns, which is the program's; NULL: it has none.
+const bel_columns *bel_input_table(const bel_input *input);
+
 // Fields of a batch: name, dtype, and shape with BEL_DIM_BATCH first (and BEL_DIM_TIME - k for
 // other open dimensions). Known from the source, or by mapping the first record.
 int bel_input_field_count(const bel_input *input);

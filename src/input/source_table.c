@@ -51,17 +51,25 @@ static bel_status *cell_error(const bel_csv_file *file, const bel_csv_field *fie
     return status;
 }
 
-static bool is_missing_label(const table_source *source, const bel_column *column,
-                             bel_csv_cell cell)
+// What a row's label is.
+typedef enum label_state {
+    LABEL_GOOD,
+    LABEL_MISSING, // nothing behind it was looked at
+    LABEL_UNKNOWN, // a class that training did not have; the same
+} label_state;
+
+static label_state judge_label(const table_source *source, const bel_column *column,
+                               bel_csv_cell cell)
 {
-    return column->kind == BEL_COLUMN_LABEL &&
-           bel_columns_is_missing(source->columns, cell.text, cell.length);
+    if (column->kind != BEL_COLUMN_LABEL) return LABEL_GOOD;
+    if (bel_columns_is_missing(source->columns, cell.text, cell.length)) return LABEL_MISSING;
+    return column->label == BEL_LABEL_CLASSES ? LABEL_UNKNOWN : LABEL_GOOD;
 }
 
-// Reads the row at `at`, whose structure was checked. *out_missing (NULL: it is an error): the label
-// is missing, and nothing else was looked at behind it.
+// Reads the row at `at`, whose structure was checked. *out_label (NULL: not asked for): why a label
+// was the reason of an error.
 static bel_status *read_row(const table_source *source, const bel_csv_file *file, const char *at,
-                            const bel_columns_row *row, scratch *s, bool *out_missing)
+                            const bel_columns_row *row, scratch *s, label_state *out_label)
 {
     const bel_columns *columns = source->columns;
     const int *places = source->places[file - source->set.files];
@@ -86,10 +94,7 @@ static bel_status *read_row(const table_source *source, const bel_csv_file *file
         char expected[BEL_COLUMN_EXPECTED];
         bel_csv_cell cell = bel_csv_table_cell(&field, &s->spare);
         if (bel_columns_row_put(columns, column, cell.text, cell.length, row, expected)) continue;
-        if (out_missing != NULL && is_missing_label(source, column, cell)) {
-            *out_missing = true;
-            return NULL;
-        }
+        if (out_label != NULL) *out_label = judge_label(source, column, cell);
         return cell_error(file, &field, column, expected);
     }
     bel_columns_row_end(columns, row);
@@ -275,9 +280,9 @@ static void make_fields(table_source *source)
 typedef struct check_slot {
     bel_columns_row row;
     scratch scratch;
-    int64_t first, unlabelled;    // of the grain
-    bool missing[BEL_GRAIN_ROWS]; // which rows have no label
-    int64_t count;
+    int64_t first, count, unlabelled, unknown; // of the grain
+    bool left_out[BEL_GRAIN_ROWS];             // rows whose label is missing or unknown
+    bel_status *unknown_error;                 // of the first of these
     bel_status *errors[MOST_ERRORS];
     int error_count;
 } check_slot;
@@ -286,7 +291,8 @@ typedef struct check {
     table_source *source;
     check_slot *slots;
     int slot_count;
-    int64_t unlabelled;
+    int64_t unlabelled, unknown;
+    bel_status *unknown_error;
     bel_status *errors[MOST_ERRORS];
     int error_count;
     bel_status *status; // memory
@@ -298,20 +304,22 @@ static void check_grain(void *user, int number, int64_t first, int64_t count)
     check_slot *slot = &c->slots[number];
     slot->first = first;
     slot->count = count;
-    slot->unlabelled = 0;
+    slot->unlabelled = slot->unknown = 0;
     slot->error_count = 0;
     for (int64_t i = 0; i < count; i++) {
         const char *at;
-        bool missing = false;
+        label_state label = LABEL_GOOD;
         const bel_csv_file *file = bel_csv_set_find(&c->source->set, first + i, &at);
-        bel_status *status = read_row(c->source, file, at, &slot->row, &slot->scratch, &missing);
-        slot->missing[i] = missing;
-        slot->unlabelled += missing;
-        if (status == NULL) continue;
-        if (slot->error_count < MOST_ERRORS) {
+        bel_status *status = read_row(c->source, file, at, &slot->row, &slot->scratch, &label);
+        slot->left_out[i] = label != LABEL_GOOD;
+        slot->unlabelled += label == LABEL_MISSING;
+        slot->unknown += label == LABEL_UNKNOWN;
+        if (label == LABEL_UNKNOWN && slot->unknown == 1) {
+            slot->unknown_error = status;
+        } else if (label == LABEL_GOOD && status != NULL && slot->error_count < MOST_ERRORS) {
             slot->errors[slot->error_count++] = status;
         } else {
-            bel_status_ignore(status); // there are enough
+            bel_status_ignore(status); // counted, or there are enough
         }
     }
 }
@@ -320,13 +328,13 @@ static void check_grain(void *user, int number, int64_t first, int64_t count)
 static bel_status *note_rows(check *c, const check_slot *slot)
 {
     table_source *source = c->source;
-    if (!source->some && slot->unlabelled == 0) return NULL;
+    if (!source->some && slot->unlabelled + slot->unknown == 0) return NULL;
     bel_number_list *list = &source->labelled_rows;
     for (int64_t row = 0; !source->some && row < slot->first; row++)
         BEL_TRY(bel_number_list_append(list, row));
     source->some = true;
     for (int64_t i = 0; i < slot->count; i++)
-        if (!slot->missing[i]) BEL_TRY(bel_number_list_append(list, slot->first + i));
+        if (!slot->left_out[i]) BEL_TRY(bel_number_list_append(list, slot->first + i));
     return NULL;
 }
 
@@ -343,6 +351,13 @@ static bool merge_grain(void *user, int number)
     }
     slot->error_count = 0;
     c->unlabelled += slot->unlabelled;
+    c->unknown += slot->unknown;
+    if (c->unknown_error == NULL) {
+        c->unknown_error = slot->unknown_error;
+    } else {
+        bel_status_ignore(slot->unknown_error); // the first one is kept
+    }
+    slot->unknown_error = NULL;
     if (c->status == NULL) c->status = note_rows(c, slot);
     return c->status == NULL && c->error_count < MOST_ERRORS;
 }
@@ -398,6 +413,35 @@ static void free_slots(check *c)
     bel_free(c->slots);
 }
 
+// A few rows of other classes are rows that a model cannot be right about; many are another table,
+// or classes that are written in another way.
+static bel_status *tell_left_out(const check *c)
+{
+    enum { MOST_UNKNOWN = 10 }; // a share: one in so many
+    const table_source *source = c->source;
+    const char *path = source->set.files[0].path, *label = bel_columns_label(source->columns);
+    int64_t rows = source->set.row_count - c->unlabelled;
+    if (c->unknown > 0 && c->unknown * MOST_UNKNOWN > rows) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s, and %lld more of %lld rows have other classes",
+                       bel_status_message(c->unknown_error), (long long)c->unknown - 1,
+                       (long long)rows);
+    }
+    if (c->unlabelled > 0 && source->labelled_rows.count == 0) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: no row has a label \"%s\"", path, label);
+    }
+    if (c->unlabelled > 0) {
+        bel_log_write(BEL_LOG_WARN, "%s: %lld of %lld rows have no label \"%s\", and are left out",
+                      path, (long long)c->unlabelled, (long long)source->set.row_count, label);
+    }
+    if (c->unknown > 0) {
+        bel_log_write(BEL_LOG_WARN,
+                      "%lld of %lld rows have a class that training had not, and are left out; the "
+                      "first: %s",
+                      (long long)c->unknown, (long long)rows, bel_status_message(c->unknown_error));
+    }
+    return NULL;
+}
+
 static bel_status *check_cells(table_source *source)
 {
     check c = {.source = source};
@@ -408,16 +452,9 @@ static bel_status *check_cells(table_source *source)
                                                               .user = &c});
     if (status == NULL) status = gather_errors(&c);
     free_slots(&c);
-    BEL_TRY(status);
-    if (c.unlabelled == 0) return NULL;
-    if (source->labelled_rows.count == 0) {
-        return BEL_ERR(BEL_DATA_LOSS, "%s: no row has a label \"%s\"", source->set.files[0].path,
-                       bel_columns_label(source->columns));
-    }
-    bel_log_write(BEL_LOG_WARN, "%s: %lld of %lld rows have no label \"%s\", and are left out",
-                  source->set.files[0].path, (long long)c.unlabelled,
-                  (long long)source->set.row_count, bel_columns_label(source->columns));
-    return NULL;
+    if (status == NULL) status = tell_left_out(&c);
+    bel_status_ignore(c.unknown_error); // told
+    return status;
 }
 
 // --- Opening -------------------------------------------------------------------------------------

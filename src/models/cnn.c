@@ -44,8 +44,8 @@ bel_status *bel_cnn_model(bel_model_context *context, bel_estimator_spec *spec)
     for (int i = 0; i < conv_count; i++)
         h = conv_layer(context, h, filters[i], window, i, &penalty);
     h = bel_part_dense_layers(context, bel_flatten(g, h, 1), units, dense_count, &penalty);
-    int64_t classes = bel_part_whole(context, "class_count", 10, 2, BEL_PART_MAX_CLASSES);
-    bel_value *logits = bel_part_dense(context, h, classes, "logits", &penalty);
-    bel_part_classify(context, spec, logits, penalty);
+    int64_t outputs = bel_part_outputs(context);
+    bel_value *logits = bel_part_dense(context, h, outputs, "logits", &penalty);
+    bel_part_finish(context, spec, logits, penalty);
     return NULL;
 }

@@ -12,10 +12,10 @@ bel_status *bel_dnn_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     int64_t units[BEL_PART_MAX_LAYERS];
     int layer_count = bel_part_layers(context, "hidden_units", "512,512", 1 << 20, units);
-    bel_value *x = bel_part_flat_feature(context), *penalty = NULL;
+    bel_value *x = bel_part_numbers(context), *penalty = NULL;
     bel_value *h = bel_part_dense_layers(context, x, units, layer_count, &penalty);
-    int64_t classes = bel_part_whole(context, "class_count", 10, 2, BEL_PART_MAX_CLASSES);
-    bel_value *logits = bel_part_dense(context, h, classes, "logits", &penalty);
-    bel_part_classify(context, spec, logits, penalty);
+    int64_t outputs = bel_part_outputs(context);
+    bel_value *logits = bel_part_dense(context, h, outputs, "logits", &penalty);
+    bel_part_finish(context, spec, logits, penalty);
     return NULL;
 }

@@ -8,10 +8,10 @@
 
 bel_status *bel_linear_model(bel_model_context *context, bel_estimator_spec *spec)
 {
-    bel_value *x = bel_part_flat_feature(context);
+    bel_value *x = bel_part_numbers(context);
     bel_value *penalty = NULL;
-    int64_t classes = bel_part_whole(context, "class_count", 10, 2, BEL_PART_MAX_CLASSES);
-    bel_value *logits = bel_part_dense(context, x, classes, "logits", &penalty);
-    bel_part_classify(context, spec, logits, penalty);
+    int64_t outputs = bel_part_outputs(context);
+    bel_value *logits = bel_part_dense(context, x, outputs, "logits", &penalty);
+    bel_part_finish(context, spec, logits, penalty);
     return NULL;
 }

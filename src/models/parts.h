@@ -37,8 +37,9 @@ bel_value *bel_part_dense_layers(bel_model_context *context, bel_value *x, const
 bel_value *bel_part_dense(bel_model_context *context, bel_value *x, int64_t units, const char *name,
                           bel_value **penalty);
 
-// The only feature, which must be [n, in]: anything else is a sticky error that says so.
-bel_value *bel_part_flat_feature(bel_model_context *context);
+// The numbers of an example [n, in], as bel_columns_layer makes them with parameter embedding_width
+// (16): anything else is a sticky error that says so.
+bel_value *bel_part_numbers(bel_model_context *context);
 
 // The only feature as images [n, c, h, w]: as it is, or made of [n, h, w] (one channel) or [n,
 // c·h·w] with parameter image_shape ("c,h,w"; without it one square channel). Else a sticky error.
@@ -50,10 +51,12 @@ bel_value *bel_part_kernel(bel_model_context *context, const char *layer, const 
 // Adds parameter l2 times half the sum of squares of `kernel` to *penalty (NULL: nothing yet).
 void bel_part_add_penalty(bel_model_context *context, bel_value *kernel, bel_value **penalty);
 
-// Completes a classifier from its logits [n, classes]: predictions = softmax; with labels the loss
-// (mean cross-entropy + penalty) and the metric "accuracy", of two classes also "auc", "precision"
-// and "recall" of class 1; the optimizer.
-void bel_part_classify(bel_model_context *context, bel_estimator_spec *spec, bel_value *logits,
-                       bel_value *penalty);
+// How many numbers the last layer gives: class_count (10) of the objective classification, else 1.
+int64_t bel_part_outputs(bel_model_context *context);
+
+// Completes a model from the outputs [n, bel_part_outputs] of its last layer: predictions; with
+// labels the loss (+ penalty) and metrics; the optimizer (objectives.c).
+void bel_part_finish(bel_model_context *context, bel_estimator_spec *spec, bel_value *outputs,
+                     bel_value *penalty);
 
 #endif

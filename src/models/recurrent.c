@@ -58,9 +58,9 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec, l
                        "parameter recurrent_units: at least one layer");
         last = NULL;
     }
-    int64_t classes = bel_part_whole(context, "class_count", 10, 2, BEL_PART_MAX_CLASSES);
-    bel_value *logits = bel_part_dense(context, last, classes, "logits", &penalty);
-    bel_part_classify(context, spec, logits, penalty);
+    int64_t outputs = bel_part_outputs(context);
+    bel_value *logits = bel_part_dense(context, last, outputs, "logits", &penalty);
+    bel_part_finish(context, spec, logits, penalty);
     return NULL;
 }
 

@@ -68,10 +68,10 @@ bel_status *bel_resnet_model(bel_model_context *context, bel_estimator_spec *spe
             bel_graph_pop_scope(l.graph);
         }
     }
-    int64_t classes = bel_part_whole(context, "class_count", 10, 2, BEL_PART_MAX_CLASSES);
+    int64_t outputs = bel_part_outputs(context);
     bel_value *means = bel_flatten(l.graph, bel_global_average_pool(l.graph, h), 1),
               *penalty = NULL;
-    bel_part_classify(context, spec, bel_part_dense(context, means, classes, "logits", &penalty),
-                      penalty);
+    bel_part_finish(context, spec, bel_part_dense(context, means, outputs, "logits", &penalty),
+                    penalty);
     return NULL;
 }

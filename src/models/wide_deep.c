@@ -57,7 +57,8 @@ static looked_up look_for_ids(bel_model_context *context)
     if (bel_context_has_feature(context, BEL_ID_WEIGHT_FIELD))
         found.weights = bel_context_feature(context, BEL_ID_WEIGHT_FIELD);
     found.ids = ids_of(context, BEL_ID_FIELD, 2, "[batch, fields]");
-    if (found.ids == NULL && found.lists == NULL)
+    bool numbers = bel_context_has_feature(context, "x");
+    if (found.ids == NULL && found.lists == NULL && !numbers)
         (void)bel_context_feature(context, BEL_ID_FIELD); // says that there is none
     return found;
 }
@@ -100,6 +101,17 @@ static void set_wide_optimizer(bel_model_context *context, bel_estimator_spec *s
                    wanted);
 }
 
+static bool wants_wide_numbers(bel_model_context *context)
+{
+    const char *text = bel_context_param(context, "wide_numbers", "false");
+    if (strcmp(text, "true") == 0) return true;
+    if (strcmp(text, "false") != 0) {
+        bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                       "parameter wide_numbers must be true or false, got \"%s\"", text);
+    }
+    return false;
+}
+
 bel_status *bel_wide_deep_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -107,7 +119,7 @@ bel_status *bel_wide_deep_model(bel_model_context *context, bel_estimator_spec *
     const bel_initializer small = {.kind = BEL_INIT_NORMAL, .value = 0.05};
     const int64_t over_fields = 1;
     int64_t width = bel_part_whole(context, "embedding_width", 16, 1, MAX_WIDTH);
-    int64_t classes = bel_part_whole(context, "class_count", 10, 2, BEL_PART_MAX_CLASSES);
+    int64_t outputs = bel_part_outputs(context);
     looked_up from = look_for_ids(context);
     bel_value *parts[3], *wide = NULL, *penalty = NULL;
     int count = look_up(g, &from, "deep", width, small, parts);
@@ -120,13 +132,20 @@ bel_status *bel_wide_deep_model(bel_model_context *context, bel_estimator_spec *
     int64_t units[BEL_PART_MAX_LAYERS];
     int layer_count = bel_part_layers(context, "hidden_units", "512,512", 1 << 20, units);
     bel_value *h = bel_part_dense_layers(context, rows, units, layer_count, &penalty);
-    bel_value *deep = bel_part_dense(context, h, classes, "logits", &penalty);
-    count = look_up(g, &from, "wide", classes, zeros, parts);
+    bel_value *deep = bel_part_dense(context, h, outputs, "logits", &penalty);
+    count = look_up(g, &from, "wide", outputs, zeros, parts);
     for (int i = 0; i < count; i++) {
         bel_value *sum = bel_reduce_sum(g, parts[i], &over_fields, 1, false);
         wide = wide == NULL ? sum : bel_add(g, wide, sum);
     }
-    bel_part_classify(context, spec, bel_add(g, wide, deep), penalty);
+    bool numbers = bel_context_has_feature(context, "x") && wants_wide_numbers(context);
+    if (numbers) {
+        bel_value *x = bel_context_feature(context, "x");
+        bel_value *sum = bel_part_dense(context, x, outputs, "wide_numbers", &penalty);
+        wide = wide == NULL ? sum : bel_add(g, wide, sum);
+    }
+    bel_value *logits = wide == NULL ? deep : bel_add(g, wide, deep);
+    bel_part_finish(context, spec, logits, penalty);
     set_wide_optimizer(context, spec);
     return NULL;
 }

@@ -1,0 +1,38 @@
+// Tables from flags: what the columns are (belfry/columns.h), and what a model is to learn of them
+// where no flag says it.
+#ifndef BELFRY_TOOLS_TABLES_H
+#define BELFRY_TOOLS_TABLES_H
+
+#include "base/options.h"
+#include "belfry/columns.h"
+#include "params.h"
+
+// The columns of the files to train on: those that --columns names, else those of the newest
+// checkpoint in model_dir, else as they are inferred. *out_columns is NULL where flags say what
+// columns are (--feature_scale and the like), where the model takes no tables, and where the
+// checkpoint was trained without. Errors: those of bel_columns_infer; INVALID_ARGUMENT, flags that
+// exclude each other.
+bel_status *bel_table_for_training(const bel_options *options, const char *model_dir,
+                                   bel_columns **out_columns) BEL_MUST_USE;
+
+// A description by the flags of columns alone, of the files at `paths`.
+bel_status *bel_table_infer(const bel_options *options, const char *const *paths, int count,
+                            bel_columns **out_columns) BEL_MUST_USE;
+
+// The first of the flags that say what numbers and labels are, and so go with no description, that
+// is given; NULL: none is.
+const char *bel_table_other_flag(const bel_options *options);
+
+// Sets parameters that follow from the columns. `training`: also those that stand for flags which
+// are not given. INVALID_ARGUMENT: the label is none for the objective, or another one is asked for.
+bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
+                                 const bel_columns *columns, bool training) BEL_MUST_USE;
+
+// Examples of a batch and passes over the data, where no flag says it.
+int64_t bel_table_batch_size(const bel_columns *columns);
+int64_t bel_table_epochs(const bel_columns *columns);
+
+// What each column is, as a table for people.
+void bel_table_print(const bel_columns *columns, bel_str *out);
+
+#endif
