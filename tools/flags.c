@@ -74,7 +74,7 @@ static const bel_option table[] = {
     {"train_files", STRINGS, TRAINING, "", NULL, "FILE", DATA,
      "Files to train on, or patterns of them: CSV, or one pair of IDX files (images,labels).", NULL},
     {"eval_files", STRINGS, EVALUATING, "", NULL, "FILE", DATA,
-     "Files to evaluate or predict, in the same form.", NULL},
+     "Files to evaluate or predict, in the same form; for predict also -, rows of a table on standard input.", NULL},
     {"data_dir", STRING, RUNNING, "", NULL, "FOLDER", DATA,
      "Folder in which relative names of data files are looked up.", NULL},
     {"input_format", STRING, RUNNING, "auto", "auto|csv|idx", NULL, DATA,
@@ -342,6 +342,8 @@ static const bel_option table[] = {
     {"outputs", STRINGS, BEL_VERB_PREDICT, "", NULL, "NAME", OUTPUT,
      "Predictions to write, in this order: \"predictions\" and names that the model gives; else all.",
      NULL},
+    {"keep_columns", STRINGS, BEL_VERB_PREDICT, "", NULL, "NAME", OUTPUT,
+     "Columns of the files that are written in front of each prediction, behind those of --key_columns.", NULL},
     {"part", STRING, BEL_VERB_PREDICT, "", NULL, "K/N", OUTPUT,
      "Predict only part K, from 0 on, of N parts of the input: parts one behind the other are the whole. ranks: the "
      "processes of mpirun, srun, torchrun or local ranks share the input, and the first one prints all.", NULL},

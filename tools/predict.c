@@ -1,13 +1,15 @@
 // Verb predict: one line an example, in the order of the files.
 //   text: class,p0,p1,…      json: {"example":0,"class":3,"values":[…]}
 // The class is the index of the largest value; a prediction of one element has no class. Outputs
-// with names follow: as more numbers in text, under their names in JSON.
+// with names follow: as more numbers in text, under their names in JSON. Of a model that was trained
+// with a description of columns it is answers.h that says the form.
 #include <math.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "predict_table.h"
 #include "rank_lines.h"
 #include "results.h"
 #include "setup.h"
@@ -158,7 +160,9 @@ bel_status *bel_verb_predict(const bel_options *options, int *out_exit_code)
     const char *part = bel_options_string(options, "part");
     bool among_ranks = part != NULL && strcmp(part, BEL_PART_OF_RANKS) == 0;
     bel_status *status = among_ranks ? bel_rank_lines_create(&w.ranks) : NULL;
-    if (status == NULL) {
+    if (status == NULL && setup->columns != NULL) {
+        status = bel_predict_table(options, setup, w.ranks);
+    } else if (status == NULL) {
         status = bel_predict(setup->estimator, setup->input_fn, setup->input_user,
                              setup->checkpoint, write_line, &w);
     }

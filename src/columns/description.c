@@ -76,6 +76,11 @@ int bel_columns_find(const bel_columns *columns, const char *name)
     return -1;
 }
 
+bool bel_column_is_feature(const bel_column *column)
+{
+    return column->kind < BEL_COLUMN_CROSS;
+}
+
 // --- Values --------------------------------------------------------------------------------------
 
 uint64_t bel_column_hash(const bel_column *column, const char *text, size_t length)

@@ -124,6 +124,9 @@ bel_column *bel_columns_add(bel_columns *columns, const char *name, bel_column_k
 // The column of this name; -1: there is none.
 int bel_columns_find(const bel_columns *columns, const char *name);
 
+// True when cells of the column are read to predict.
+bool bel_column_is_feature(const bel_column *column);
+
 // Gives elements their places, and the description its text. INVALID_ARGUMENT: two labels, a cross
 // of a column that is no category, a number without deviation …; `source` names it.
 bel_status *bel_columns_finish(bel_columns *columns, const char *source) BEL_MUST_USE;

@@ -189,10 +189,8 @@ static const bel_source_kind table_kind = {
 
 static bool is_read(const table_source *source, const bel_column *column)
 {
-    if (column->kind == BEL_COLUMN_LABEL) return source->labelled;
-    if (column->kind == BEL_COLUMN_WEIGHT) return source->labelled;
-    return column->kind != BEL_COLUMN_IGNORE && column->kind != BEL_COLUMN_KEY &&
-           column->kind != BEL_COLUMN_CROSS;
+    bool beside = column->kind == BEL_COLUMN_LABEL || column->kind == BEL_COLUMN_WEIGHT;
+    return beside ? source->labelled : bel_column_is_feature(column);
 }
 
 static bel_status *missing_columns(const table_source *source, const bel_csv_file *file,

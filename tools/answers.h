@@ -1,0 +1,27 @@
+// Predictions of a table in the user's words: keys, classes by name, probabilities.
+#ifndef BELFRY_TOOLS_ANSWERS_H
+#define BELFRY_TOOLS_ANSWERS_H
+
+#include "base/str.h"
+#include "belfry/columns.h"
+#include "belfry/estimator.h"
+
+typedef struct bel_answers {
+    const bel_columns *columns;
+    bool json;                // a line is an object, else one of CSV
+    const char *const *names; // of the columns that are passed through
+    int name_count;
+} bel_answers;
+
+// CSV: the names of the columns.
+//   classes: id,prediction,p_setosa,p_versicolor …      a number: id,prediction
+void bel_answers_header(const bel_answers *answers, bel_str *out);
+
+// An example's line. `cells`: the values of `names`; `rows`: its predictions, each without the batch
+// dimension.
+//   {"example":0,"id":"17","class":"setosa","probabilities":{"setosa":0.98,…}}
+//   {"example":0,"id":"17","prediction":23.5}
+void bel_answers_line(const bel_answers *answers, int64_t example, const bel_str *cells,
+                      const bel_tensor *prediction, bel_str *out);
+
+#endif

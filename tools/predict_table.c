@@ -1,0 +1,283 @@
+// Two ways in, one form out. Files are read by the library on all towers, and what is passed through
+// is looked up by the row's number. Standard input is read as it comes: all whole rows that are there
+// make a batch, up to BATCH, so that one request is answered at once and many are answered fast. The
+// model always gets BATCH examples, of which only those that were asked for are looked at: its
+// rounding would depend on how many there are, and so on how fast requests come.
+#include "predict_table.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answers.h"
+#include "base/alloc.h"
+#include "base/file.h"
+#include "columns/description.h"
+#include "input/table_rows.h"
+#include "results.h"
+
+enum { BATCH = 32 };
+
+// The columns that are passed through: keys of the description, then those that a flag names. Free
+// with bel_free; the names are the description's and the options'.
+static const char **passed_through(const bel_options *options, const bel_columns *columns,
+                                   int *out_count)
+{
+    size_t asked;
+    const char *const *more = bel_options_list(options, "keep_columns", &asked);
+    const char **names = bel_xcalloc((size_t)columns->count + asked + 1, sizeof *names);
+    for (int i = 0; i < columns->count; i++)
+        if (columns->items[i].kind == BEL_COLUMN_KEY)
+            names[(*out_count)++] = columns->items[i].name;
+    for (size_t i = 0; i < asked; i++)
+        names[(*out_count)++] = more[i];
+    return names;
+}
+
+// --- Files ---------------------------------------------------------------------------------------
+
+typedef struct file_answers {
+    bel_answers answers;
+    bel_table_cells *cells;
+    bel_str *texts;
+    bel_str line;
+    bel_rank_lines *ranks;
+    bool begun; // the header is written, or another part's
+} file_answers;
+
+static bel_status *write_text(file_answers *f)
+{
+    return f->ranks != NULL ? bel_rank_lines_write(f->ranks, f->line.text)
+                            : bel_results_write(f->line.text);
+}
+
+static bel_status *begin(file_answers *f)
+{
+    f->line.length = 0;
+    if (!f->begun) bel_answers_header(&f->answers, &f->line);
+    f->begun = true;
+    return f->line.length > 0 ? write_text(f) : NULL;
+}
+
+static bel_status *write_row(void *user, int64_t example, const bel_row *rows, int count)
+{
+    (void)count;
+    file_answers *f = user;
+    BEL_TRY(begin(f));
+    for (int i = 0; i < f->answers.name_count; i++)
+        bel_table_cells_get(f->cells, example, i, &f->texts[i]);
+    f->line.length = 0;
+    bel_answers_line(&f->answers, example, f->texts, &rows[0].value, &f->line);
+    return write_text(f);
+}
+
+static bel_status *predict_files(const bel_options *options, const bel_setup *setup,
+                                 const bel_answers *answers, bel_rank_lines *ranks)
+{
+    char **paths;
+    int count;
+    BEL_TRY(bel_flag_inputs_paths(options, BEL_MODE_PREDICT, &paths, &count));
+    file_answers f = {.answers = *answers, .ranks = ranks};
+    f.begun = bel_estimator_config(setup->estimator)->predict_part > 0;
+    f.texts = bel_xcalloc((size_t)answers->name_count + 1, sizeof *f.texts);
+    bel_status *status = NULL;
+    if (answers->name_count > 0) {
+        status = bel_table_cells_create(answers->columns, (const char *const *)paths, count,
+                                        answers->names, answers->name_count, &f.cells);
+    }
+    if (status == NULL) {
+        status = bel_predict(setup->estimator, setup->input_fn, setup->input_user,
+                             setup->checkpoint, write_row, &f);
+    }
+    if (status == NULL) status = begin(&f); // of no rows
+    for (int i = 0; i < answers->name_count; i++)
+        bel_str_deinit(&f.texts[i]);
+    bel_free(f.texts);
+    bel_str_deinit(&f.line);
+    bel_table_cells_destroy(f.cells);
+    for (int i = 0; i < count; i++)
+        bel_free(paths[i]);
+    bel_free(paths);
+    return status;
+}
+
+// --- Standard input ------------------------------------------------------------------------------
+
+typedef struct stream {
+    bel_answers answers;
+    bel_table_lines *lines;
+    bel_predictor *predictor;
+    bel_tensor features[3];
+    bel_columns_row row; // of the first example of a batch
+    int feature_count;
+    bel_str *cells; // of each example of a batch
+    int waiting;    // examples
+    int64_t example;
+    bel_str out;
+} stream;
+
+static void add_feature(stream *s, bel_feature *features, const char *name, bel_dtype dtype,
+                        bel_shape shape, void *data)
+{
+    features[s->feature_count] = (bel_feature){.name = name, .dtype = dtype, .shape = shape};
+    bel_tensor *tensor = &s->features[s->feature_count++];
+    *tensor = (bel_tensor){.dtype = dtype, .shape = {.rank = 1, .dims = {BATCH}}, .data = data};
+    for (int32_t d = 0; d < shape.rank; d++)
+        tensor->shape.dims[tensor->shape.rank++] = shape.dims[d];
+}
+
+static bel_status *make_predictor(stream *s, const bel_setup *setup)
+{
+    const bel_columns *c = setup->columns;
+    size_t lists = (size_t)c->list_count * (size_t)c->list_most;
+    bel_feature features[3];
+    s->row =
+        (bel_columns_row){.x = bel_xcalloc(BATCH * (size_t)c->x_width + 1, sizeof *s->row.x),
+                          .ids = bel_xcalloc(BATCH * (size_t)c->id_count + 1, sizeof *s->row.ids),
+                          .lists = bel_xcalloc(BATCH * lists + 1, sizeof *s->row.lists),
+                          .crossed = bel_xcalloc((size_t)c->count + 1, sizeof *s->row.crossed)};
+    if (c->x_width > 0)
+        add_feature(s, features, "x", BEL_DTYPE_F32, BEL_SHAPE(c->x_width), s->row.x);
+    if (c->id_count > 0)
+        add_feature(s, features, BEL_ID_FIELD, BEL_DTYPE_I64, BEL_SHAPE(c->id_count), s->row.ids);
+    if (c->list_count > 0)
+        add_feature(s, features, BEL_ID_LIST_FIELD, BEL_DTYPE_I64,
+                    BEL_SHAPE(c->list_count, c->list_most), s->row.lists);
+    return bel_predictor_create(setup->estimator, features, s->feature_count, setup->checkpoint,
+                                &s->predictor);
+}
+
+// Answers the examples that wait.
+static bel_status *answer(stream *s)
+{
+    const bel_row *rows;
+    int count;
+    if (s->waiting == 0) return NULL;
+    BEL_TRY(bel_predictor_run(s->predictor, s->features, &rows, &count));
+    bel_tensor one = rows[0].value;
+    int64_t elements = bel_shape_elements(&one.shape) / BATCH;
+    s->out.length = 0;
+    for (int i = 0; i < s->waiting; i++) {
+        one.data = (float *)rows[0].value.data + i * elements;
+        bel_answers_line(&s->answers, s->example++, s->cells + (ptrdiff_t)i * s->answers.name_count,
+                         &one, &s->out);
+    }
+    s->waiting = 0;
+    BEL_TRY(bel_results_write(s->out.text));
+    return bel_results_flush();
+}
+
+static bel_status *take_row(stream *s, const char *text, size_t length)
+{
+    const bel_columns *c = s->answers.columns;
+    ptrdiff_t at = s->waiting;
+    bel_columns_row row = {.x = s->row.x + at * c->x_width,
+                           .ids = s->row.ids + at * c->id_count,
+                           .lists = s->row.lists + at * c->list_count * c->list_most,
+                           .crossed = s->row.crossed};
+    bool header;
+    BEL_TRY(bel_table_lines_take(s->lines, text, length, &row, &header));
+    if (header) return NULL;
+    for (int i = 0; i < s->answers.name_count; i++) {
+        const bel_str *cell = bel_table_lines_cell(s->lines, i);
+        bel_str *copy = &s->cells[at * s->answers.name_count + i];
+        copy->length = 0;
+        bel_str_append(copy, cell->text, cell->length);
+    }
+    s->waiting++;
+    return s->waiting == BATCH ? answer(s) : NULL;
+}
+
+// Answers all whole rows of a text. Returns how much of it they take. What was good before a row
+// that is not is answered first.
+static bel_status *take_rows(stream *s, const char *text, size_t length, bool last,
+                             size_t *out_taken)
+{
+    bel_status *status = NULL;
+    *out_taken = 0;
+    for (size_t bytes;
+         status == NULL &&
+         (bytes = bel_table_lines_next(s->lines, text + *out_taken, length - *out_taken, last)) > 0;
+         *out_taken += bytes)
+        status = take_row(s, text + *out_taken, bytes);
+    bel_status *answered = answer(s);
+    if (status == NULL) return answered;
+    bel_status_ignore(answered); // the first error is told
+    return status;
+}
+
+static bel_status *read_stream(stream *s)
+{
+    enum { PIECE = 1 << 16, LONGEST = 1 << 26 };
+    size_t capacity = 0, length = 0;
+    char *text = NULL;
+    bel_status *status = NULL;
+    for (bool last = false; status == NULL && !last;) {
+        text = bel_xgrow(text, &capacity, length + PIECE, 1);
+        ssize_t got = read(STDIN_FILENO, text + length, PIECE);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            status = bel_file_error(errno, "read", "standard input");
+            break;
+        }
+        last = got == 0;
+        length += (size_t)got;
+        size_t taken = 0;
+        status = take_rows(s, text, length, last, &taken);
+        length -= taken;
+        memmove(text, text + taken, length);
+        if (status == NULL && length > LONGEST)
+            status = BEL_ERR(BEL_DATA_LOSS, "standard input: a row of more than 64 MiB");
+    }
+    bel_free(text);
+    return status;
+}
+
+static bel_status *predict_stream(const bel_setup *setup, const bel_answers *answers)
+{
+    stream s = {.answers = *answers};
+    size_t cells = (size_t)BATCH * (size_t)answers->name_count;
+    s.cells = bel_xcalloc(cells + 1, sizeof *s.cells);
+    s.lines = bel_table_lines_create(answers->columns, answers->names, answers->name_count);
+    bel_status *status = make_predictor(&s, setup);
+    if (status == NULL) {
+        bel_answers_header(answers, &s.out);
+        status = bel_results_write(s.out.length > 0 ? s.out.text : "");
+    }
+    if (status == NULL) status = bel_results_flush();
+    if (status == NULL) status = read_stream(&s);
+    bel_predictor_destroy(s.predictor);
+    bel_table_lines_destroy(s.lines);
+    for (size_t i = 0; i < cells; i++)
+        bel_str_deinit(&s.cells[i]);
+    bel_free(s.cells);
+    bel_free(s.row.x);
+    bel_free(s.row.ids);
+    bel_free(s.row.lists);
+    bel_free(s.row.crossed);
+    bel_str_deinit(&s.out);
+    return status;
+}
+
+bel_status *bel_predict_table(const bel_options *options, const bel_setup *setup,
+                              bel_rank_lines *ranks)
+{
+    size_t files, outputs;
+    const char *const *names = bel_options_list(options, "eval_files", &files);
+    bel_options_list(options, "outputs", &outputs);
+    bool streams = files == 1 && strcmp(names[0], "-") == 0;
+    if (outputs > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--outputs: a table's predictions have one form; "
+                                             "hint: --keep_columns for columns of the table");
+    }
+    if (streams && bel_options_is_given(options, "part")) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--part: standard input has no parts");
+    }
+    bel_answers answers = {.columns = setup->columns, .json = bel_options_bool(options, "json")};
+    const char **through = passed_through(options, setup->columns, &answers.name_count);
+    answers.names = through;
+    bel_status *status =
+        streams ? predict_stream(setup, &answers) : predict_files(options, setup, &answers, ranks);
+    bel_free(through);
+    return status;
+}
