@@ -1,15 +1,18 @@
 // The evaluations that a master makes of its snapshots. Their inputs and graphs are made once for
 // the whole job, before it trains, so that what is wrong with them is known then; a graph's
 // variables point into the backend's snapshot, which stays where it is.
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "base/trace.h"
 #include "checkpoint/folder.h"
 #include "estimator/evaluation.h"
+#include "estimator/goal.h"
 #include "estimator/history.h"
 #include "estimator/input_fn.h"
 #include "master/job.h"
@@ -119,6 +122,24 @@ bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int co
     return NULL;
 }
 
+bool bel_job_is_named(const char *folder, const char *name)
+{
+    if (name == NULL) return strcmp(folder, "eval") == 0;
+    return strncmp(folder, "eval_", 5) == 0 && strcmp(folder + 5, name) == 0;
+}
+
+bel_status *bel_job_check_metric(const bel_job *job, const char *user, const char *name,
+                                 const char *metric)
+{
+    for (int i = 0; i < job->eval_count; i++) {
+        const bel_job_eval *eval = &job->evals[i];
+        if (!bel_job_is_named(eval->folder, name)) continue;
+        return bel_goal_check_metric(&eval->built->spec, metric, user, eval->folder);
+    }
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: there is no evaluation %s", user,
+                   name != NULL ? name : "without a name");
+}
+
 void bel_job_free_evals(bel_job *job)
 {
     for (int i = 0; i < job->eval_count; i++) {
@@ -202,7 +223,7 @@ static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step
 // The first evaluation's result is the job's.
 static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_details *details)
 {
-    bel_result result = {.global_step = step};
+    bel_result result = {.global_step = step, .evaluation_step = step};
     BEL_TRY(run_evaluation(job, eval, step, &result, details));
     eval->last_step = step;
     log_result(eval->folder, &result);
@@ -214,6 +235,7 @@ static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_
     eval->last_result = result;
     BEL_TRY(bel_run_log_evaluation(job->log, eval->folder, &result, details));
     bel_job_count_evaluation(job, eval->folder, &result);
+    BEL_TRY(bel_job_count_best(job, eval->folder, &result));
     BEL_TRY(bel_job_export(job, eval, &result, false));
     bool stop = false;
     bel_hook_context context = {
@@ -275,6 +297,51 @@ bool bel_job_has_evaluated(const bel_job *job, const bel_job_eval *eval, int64_t
     if (status == NULL) bel_history_destroy(history);
     bel_status_ignore(status); // then it is made once more
     return has;
+}
+
+// The value of a curve at a step, with the digits that it was written with; NaN: it has none there.
+static double value_at(const bel_report_series *series, int64_t step)
+{
+    char text[BEL_F32_TEXT];
+    double value = NAN;
+    for (size_t i = 0; i < series->point_count; i++) {
+        if (series->steps[i] != step || !isfinite(series->values[i])) continue;
+        size_t length = bel_shortest_f32((float)series->values[i], text);
+        if (!bel_parse_f64(text, length, &value)) value = NAN;
+    }
+    return value;
+}
+
+static void take_evaluation(const bel_history *history, const char *folder, int64_t step,
+                            bel_result *result)
+{
+    const bel_report_series *losses = bel_history_find(history, folder, "loss");
+    for (size_t i = 0; losses != NULL && i < losses->point_count; i++)
+        if (losses->steps[i] <= step) result->evaluation_step = losses->steps[i];
+    if (result->evaluation_step < 0) return;
+    result->loss = value_at(losses, result->evaluation_step);
+    const bel_report_series *series;
+    for (size_t i = 0; (series = bel_history_at(history, folder, i)) != NULL; i++) {
+        if (series == losses || result->metric_count == BEL_MAX_METRICS) continue;
+        int m = result->metric_count++;
+        bel_snprintf(result->metrics[m].name, sizeof result->metrics[m].name, "%s", series->name);
+        result->metrics[m].value = value_at(series, result->evaluation_step);
+    }
+}
+
+void bel_job_recall_evaluation(const bel_job *job, int64_t step, bel_result *out_result)
+{
+    bool own = job->eval_count > 0;
+    const char *name = own ? job->evals[0].spec->name : job->evaluator_specs[0].name;
+    char *folder = name == NULL ? bel_xstrdup("eval") : bel_strf("eval_%s", name);
+    bel_history *history = NULL;
+    *out_result = (bel_result){.loss = NAN, .batch_mean_loss = NAN, .evaluation_step = -1};
+    bel_status *status =
+        bel_history_read_folder(job->estimator->config.model_dir, folder, &history);
+    if (status == NULL) take_evaluation(history, folder, step, out_result);
+    bel_history_destroy(history);
+    bel_status_ignore(status); // what cannot be read is not there
+    bel_free(folder);
 }
 
 // A stop or a kill may come between a checkpoint and the end of its evaluation. In a cluster the
