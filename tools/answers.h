@@ -17,8 +17,8 @@ typedef struct bel_answers {
 //   classes: id,prediction,p_setosa,p_versicolor …      a number: id,prediction
 void bel_answers_header(const bel_answers *answers, bel_str *out);
 
-// An example's line. `cells`: the values of `names`; `rows`: its predictions, each without the batch
-// dimension.
+// An example's line. `cells`: the values of `names`; `rows`: its predictions, each without the
+// batch dimension.
 //   {"example":0,"id":"17","class":"setosa","probabilities":{"setosa":0.98,…}}
 //   {"example":0,"id":"17","prediction":23.5}
 void bel_answers_line(const bel_answers *answers, int64_t example, const bel_str *cells,

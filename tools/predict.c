@@ -1,8 +1,8 @@
 // Verb predict: one line an example, in the order of the files.
 //   text: class,p0,p1,…      json: {"example":0,"class":3,"values":[…]}
 // The class is the index of the largest value; a prediction of one element has no class. Outputs
-// with names follow: as more numbers in text, under their names in JSON. Of a model that was trained
-// with a description of columns it is answers.h that says the form.
+// with names follow: as more numbers in text, under their names in JSON. Of a model that was
+// trained with a description of columns it is answers.h that says the form.
 #include <math.h>
 #include <string.h>
 

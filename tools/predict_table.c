@@ -1,8 +1,8 @@
-// Two ways in, one form out. Files are read by the library on all towers, and what is passed through
-// is looked up by the row's number. Standard input is read as it comes: all whole rows that are there
-// make a batch, up to BATCH, so that one request is answered at once and many are answered fast. The
-// model always gets BATCH examples, of which only those that were asked for are looked at: its
-// rounding would depend on how many there are, and so on how fast requests come.
+// Two ways in, one form out. Files are read by the library on all towers, and what is passed
+// through is looked up by the row's number. Standard input is read as it comes: all whole rows that
+// are there make a batch, up to BATCH, so that one request is answered at once and many are
+// answered fast. The model always gets BATCH examples, of which only those that were asked for are
+// looked at: its rounding would depend on how many there are, and so on how fast requests come.
 #include "predict_table.h"
 
 #include <errno.h>

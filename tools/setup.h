@@ -15,10 +15,10 @@ typedef struct bel_setup {
     bel_flag_input input; // for bel_flag_input_open
     char *id_columns;     // of it
     char *id_list_columns;
-    char *length_column; // of it
-    char *label_column;  // of it
+    char *length_column;  // of it
+    char *label_column;   // of it
     bel_columns *columns; // of it
-    char *checkpoint;    // evaluate, predict: the folder that is read
+    char *checkpoint;     // evaluate, predict: the folder that is read
     char *model_dir;
     char *job_file; // train: what job.yaml gets, or NULL
 } bel_setup;

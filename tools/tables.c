@@ -4,6 +4,7 @@
 #include "tables.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -130,6 +131,22 @@ static bel_status *remembered(const char *model_dir, bel_columns **out_columns, 
     return NULL;
 }
 
+// A pipe can be read once, and looking at the columns would be that.
+static bel_status *are_files(const bel_options *options, bool *out_files)
+{
+    char **paths;
+    int count;
+    *out_files = true;
+    BEL_TRY(bel_flag_inputs_paths(options, BEL_MODE_TRAIN, &paths, &count));
+    for (int i = 0; i < count; i++) {
+        struct stat info;
+        if (stat(paths[i], &info) == 0 && !S_ISREG(info.st_mode)) *out_files = false;
+        bel_free(paths[i]);
+    }
+    bel_free(paths);
+    return NULL;
+}
+
 static bool takes_tables(const bel_options *options)
 {
     static const char *const models[] = {"linear", "dnn", "wide_deep"};
@@ -155,6 +172,7 @@ bel_status *bel_table_for_training(const bel_options *options, const char *model
     bool table = automatic && csv && other == NULL && takes_tables(options) &&
                  bel_options_is_given(options, "train_files");
     bool trained_without = false;
+    if (table) BEL_TRY(are_files(options, &table));
     if (table) BEL_TRY(remembered(model_dir, out_columns, &trained_without));
     if (*out_columns != NULL) return NULL;
     if (table && !trained_without) return infer_training(options, out_columns);

@@ -24,7 +24,8 @@ bel_status *bel_table_infer(const bel_options *options, const char *const *paths
 const char *bel_table_other_flag(const bel_options *options);
 
 // Sets parameters that follow from the columns. `training`: also those that stand for flags which
-// are not given. INVALID_ARGUMENT: the label is none for the objective, or another one is asked for.
+// are not given. INVALID_ARGUMENT: the label is none for the objective, or another one is asked
+// for.
 bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
                                  const bel_columns *columns, bool training) BEL_MUST_USE;
 

@@ -16,7 +16,7 @@
 /// |---|---|---|
 /// | "x" | F32 [numbers] | scaled numbers, categories as one of several, parts of dates |
 /// | "ids" | I64 [categories] | categories that have a row in a table (bel_embedding) |
-/// | "id_lists" | I64 [columns, most] | lists and words of texts (bel_embedding_bag), BEL_NO_ID behind them |
+/// | "id_lists" | I64 [columns, most] | lists, words of texts (bel_embedding_bag) |
 /// | "label" | I64 [], or F32 [] | the class; the number |
 /// | "weight" | F32 [] | how much the example counts |
 ///

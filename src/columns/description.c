@@ -11,15 +11,6 @@
 #include "base/number.h"
 #include "base/str.h"
 
-const char *const bel_column_kind_names[BEL_COLUMN_KINDS] = {"number", "category", "hash",  "list",
-                                                             "text",   "date",     "cross", "key",
-                                                             "weight", "label",    "ignore"};
-const char *const bel_column_scale_names[BEL_SCALES] = {"standard", "min_max", "log", "buckets",
-                                                        "none"};
-const char *const bel_column_missing_names[BEL_MISSINGS] = {"mean", "median", "constant", "error"};
-const char *const bel_date_part_names[BEL_DATE_PARTS] = {"time", "season", "month", "weekday",
-                                                         "hour"};
-
 // --- Making one ----------------------------------------------------------------------------------
 
 bel_columns *bel_columns_create(void)

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/decimal.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "input/csv_table.h"
 
 // --- Columns -------------------------------------------------------------------------------------
 
@@ -57,21 +57,6 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Numbers count columns in some tools' exports: 0, 1, 2 … are names.
-static bool is_row_of_data(const bel_csv_source *source)
-{
-    bool counts = true;
-    double first = 0;
-    for (int i = 0; i < source->column_count; i++) {
-        const char *name = source->columns[i].name, *end = name + strlen(name);
-        double value;
-        if (bel_decimal_parse(name, end, &value) != end) return false;
-        if (i == 0) first = value;
-        counts = counts && value == first + i && (i > 0 || first == 0 || first == 1);
-    }
-    return source->column_count > 1 && !counts;
-}
-
 // What a header says that may be a mistake, once for the first file.
 static void warn_of_header(const bel_csv_source *source)
 {
@@ -80,6 +65,7 @@ static void warn_of_header(const bel_csv_source *source)
     const char **names = bel_xcalloc(count, sizeof *names);
     for (size_t i = 0; i < count; i++)
         names[i] = source->columns[i].name;
+    bel_csv_table_warn_of_numbers(path, names, source->column_count);
     qsort(names, count, sizeof *names, compare_names);
     for (size_t i = 1; i < count; i++) {
         if (strcmp(names[i - 1], names[i]) != 0) continue;
@@ -88,13 +74,6 @@ static void warn_of_header(const bel_csv_source *source)
                       "the same order",
                       path, names[i]);
         break;
-    }
-    if (is_row_of_data(source)) {
-        bel_log_write(
-            BEL_LOG_WARN,
-            "%s: the first row holds numbers alone, and is taken for names of columns; if "
-            "it is data, say so (--no_header)",
-            path);
     }
     bel_free(names);
 }

@@ -198,6 +198,7 @@ static bel_status *place_columns(infer *in, int number)
     if (number == 0) {
         in->names = names;
         in->count = file->column_count;
+        if (in->description->header) bel_csv_table_warn_of_numbers(file->path, names, in->count);
     }
     size_t bytes = (size_t)file->column_count * sizeof **in->places;
     int *places = in->places[number] = bel_arena_alloc(in->arena, bytes);

@@ -1,10 +1,12 @@
-// Grains are gathered in waves, a slot each, and put together between the waves: memory is that of a
-// wave, and the order is that of the rows.
+// Grains are gathered in waves, a slot each, and put together between the waves: memory is that of
+// a wave, and the order is that of the rows.
 #include "input/csv_table.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/decimal.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "columns/statistics.h"
@@ -42,6 +44,30 @@ bel_status *bel_csv_table_names(bel_csv_file *file, bool header, bel_arena *aren
     if (header) file->rows = next;
     *out_names = names;
     return NULL;
+}
+
+// Numbers count columns in some tools' exports: 0, 1, 2 … are names.
+static bool are_data(const char *const *names, int count)
+{
+    bool counts = true;
+    double first = 0;
+    for (int i = 0; i < count; i++) {
+        const char *end = names[i] + strlen(names[i]);
+        double value;
+        if (bel_decimal_parse(names[i], end, &value) != end) return false;
+        if (i == 0) first = value;
+        counts = counts && value == first + i && (i > 0 || first == 0 || first == 1);
+    }
+    return count > 1 && !counts;
+}
+
+void bel_csv_table_warn_of_numbers(const char *path, const char *const *names, int count)
+{
+    if (!are_data(names, count)) return;
+    bel_log_write(BEL_LOG_WARN,
+                  "%s: the first row holds numbers alone, and is taken for names of columns; if it "
+                  "is data, say so (--no_header)",
+                  path);
 }
 
 bel_csv_cell bel_csv_table_cell(const bel_csv_field *field, bel_csv_spare *spare)

@@ -11,6 +11,9 @@
 bel_status *bel_csv_table_names(bel_csv_file *file, bool header, bel_arena *arena,
                                 const char *const **out_names) BEL_MUST_USE;
 
+// Warns when all names are numbers that do not count: the first row may be data.
+void bel_csv_table_warn_of_numbers(const char *path, const char *const *names, int count);
+
 // A cell's text without spaces around it. A value with doubled quotes is made in *spare, which
 // grows (bel_free) and holds one.
 typedef struct bel_csv_cell {
@@ -24,8 +27,8 @@ typedef struct bel_csv_spare {
 bel_csv_cell bel_csv_table_cell(const bel_csv_field *field, bel_csv_spare *spare);
 
 // Rows in grains of BEL_GRAIN_ROWS, on several threads: `gather` is called once for each grain, in
-// any order and on any thread, with a slot that no other call has at that time; then `merge`, in the
-// order of the grains, on the calling thread, with the same slot. It returns false to stop.
+// any order and on any thread, with a slot that no other call has at that time; then `merge`, in
+// the order of the grains, on the calling thread, with the same slot. It returns false to stop.
 typedef struct bel_csv_grains {
     int64_t row_count;
     int thread_count; // 0: the cores

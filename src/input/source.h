@@ -74,7 +74,7 @@ struct bel_source {
     int field_count;                  // 0: only reading shows
     struct bel_record_stream **inner; // the datasets that it is made of
     int inner_count;
-    const bel_column_names *names; // of its columns; NULL: it has none
+    const bel_column_names *names;   // of its columns; NULL: it has none
     const struct bel_columns *table; // the description of its columns; NULL: it has none
 };
 

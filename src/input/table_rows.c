@@ -1,9 +1,10 @@
 // Both read cells with what datasets read them with (csv_split.h, csv_table.h), so a value is the
-// same text whichever way it comes in. A row that comes by itself is looked at as a file of one row,
-// so that its messages have the same form; its line is counted here.
+// same text whichever way it comes in. A row that comes by itself is looked at as a file of one
+// row, so that its messages have the same form; its line is counted here.
 #include "input/table_rows.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "input/csv_table.h"

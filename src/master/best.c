@@ -132,15 +132,22 @@ bel_status *bel_job_recall_best(bel_job *job)
 
 // --- One more ------------------------------------------------------------------------------------
 
-bel_status *bel_job_count_best(bel_job *job, const char *folder, const bel_result *result)
+bel_status *bel_job_is_best(bel_job *job, const char *folder, const bel_result *result,
+                            bool *out_best)
 {
     const bel_keep_best *rule = &job->spec->keep_best;
+    *out_best = false;
     if (!is_on(job) || !bel_job_is_named(folder, rule->eval)) return NULL;
     float value = (float)bel_goal_value(result, rule->metric);
     BEL_TRY(bel_run_log_sync(job->log, folder));
-    if (!bel_goal_is_better(job->best.goal, (double)value, (double)job->best.value)) return NULL;
-    bel_fault_point("master_counts_best");
-    if (job->saved_step != result->global_step) BEL_TRY(bel_job_save(job, result->global_step));
+    *out_best = bel_goal_is_better(job->best.goal, (double)value, (double)job->best.value);
+    if (*out_best) bel_fault_point("master_counts_best");
+    return NULL;
+}
+
+bel_status *bel_job_take_best(bel_job *job, const bel_result *result)
+{
+    float value = (float)bel_goal_value(result, job->spec->keep_best.metric);
     take(&job->best, result->global_step, value);
     BEL_TRY(state(job));
     bel_fault_point("master_states_best");

@@ -12,7 +12,6 @@
 #include "base/trace.h"
 #include "checkpoint/folder.h"
 #include "estimator/evaluation.h"
-#include "estimator/goal.h"
 #include "estimator/history.h"
 #include "estimator/input_fn.h"
 #include "master/job.h"
@@ -122,24 +121,6 @@ bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int co
     return NULL;
 }
 
-bool bel_job_is_named(const char *folder, const char *name)
-{
-    if (name == NULL) return strcmp(folder, "eval") == 0;
-    return strncmp(folder, "eval_", 5) == 0 && strcmp(folder + 5, name) == 0;
-}
-
-bel_status *bel_job_check_metric(const bel_job *job, const char *user, const char *name,
-                                 const char *metric)
-{
-    for (int i = 0; i < job->eval_count; i++) {
-        const bel_job_eval *eval = &job->evals[i];
-        if (!bel_job_is_named(eval->folder, name)) continue;
-        return bel_goal_check_metric(&eval->built->spec, metric, user, eval->folder);
-    }
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: there is no evaluation %s", user,
-                   name != NULL ? name : "without a name");
-}
-
 void bel_job_free_evals(bel_job *job)
 {
     for (int i = 0; i < job->eval_count; i++) {
@@ -220,6 +201,16 @@ static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step
     return NULL;
 }
 
+// A version that is the best so far is saved, whether or not it was time for that.
+static bel_status *keep_if_best(bel_job *job, const char *folder, const bel_result *result)
+{
+    bool best;
+    BEL_TRY(bel_job_is_best(job, folder, result, &best));
+    if (!best) return NULL;
+    if (job->saved_step != result->global_step) BEL_TRY(bel_job_save(job, result->global_step));
+    return bel_job_take_best(job, result);
+}
+
 // The first evaluation's result is the job's.
 static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_details *details)
 {
@@ -235,7 +226,7 @@ static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_
     eval->last_result = result;
     BEL_TRY(bel_run_log_evaluation(job->log, eval->folder, &result, details));
     bel_job_count_evaluation(job, eval->folder, &result);
-    BEL_TRY(bel_job_count_best(job, eval->folder, &result));
+    BEL_TRY(keep_if_best(job, eval->folder, &result));
     BEL_TRY(bel_job_export(job, eval, &result, false));
     bool stop = false;
     bel_hook_context context = {

@@ -103,11 +103,6 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL
 // done it and the event files have no result of it. In a cluster members have come, and have not
 // begun.
 bel_status *bel_job_make_up_evals(bel_job *job) BEL_MUST_USE;
-// Whether a rule that names an evaluation (NULL: the one without a name) means that of this folder;
-// INVALID_ARGUMENT: there is none of that name, or it has no such metric.
-bool bel_job_is_named(const char *folder, const char *name);
-bel_status *bel_job_check_metric(const bel_job *job, const char *user, const char *name,
-                                 const char *metric) BEL_MUST_USE;
 // The last evaluation up to `step` that the event files have, of the first one that was asked for;
 // evaluation_step -1: they have none.
 void bel_job_recall_evaluation(const bel_job *job, int64_t step, bel_result *out_result);
@@ -144,6 +139,12 @@ bel_status *bel_job_write_hooks(const bel_job *job, const char *folder) BEL_MUST
 bel_status *bel_job_rewrite_hooks(const bel_job *job, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_read_hooks(bel_job *job, const char *folder) BEL_MUST_USE;
 
+// watched.c: whether a rule that names an evaluation (NULL: the one without a name) means that of
+// this folder; INVALID_ARGUMENT: there is none of that name, or it has no such metric.
+bool bel_job_is_named(const char *folder, const char *name);
+bel_status *bel_job_check_metric(const bel_job *job, const char *user, const char *name,
+                                 const char *metric) BEL_MUST_USE;
+
 // early_stopping.c: whether the rule can be followed; what is known of evaluations up to the step
 // that the job goes on from, and what follows for its end; one evaluation more, behind which a hook
 // may have asked for the end; the end as it was asked for, while no step is made and while some
@@ -157,12 +158,13 @@ void bel_job_settle_stop(bel_job *job);
 void bel_job_stop_if_wanted(bel_job *job);
 
 // best.c: whether the rule can be followed; the best of the evaluations up to the newest
-// checkpoint, as it is stated from then on; one evaluation more, whose version is saved if it is
-// the best.
+// checkpoint, as it is stated from then on; whether one evaluation more is the best; it is, and its
+// version is saved.
 bel_status *bel_job_check_best(bel_job *job) BEL_MUST_USE;
 bel_status *bel_job_recall_best(bel_job *job) BEL_MUST_USE;
-bel_status *bel_job_count_best(bel_job *job, const char *folder,
-                               const bel_result *result) BEL_MUST_USE;
+bel_status *bel_job_is_best(bel_job *job, const char *folder, const bel_result *result,
+                            bool *out_best) BEL_MUST_USE;
+bel_status *bel_job_take_best(bel_job *job, const bel_result *result) BEL_MUST_USE;
 // Old checkpoints go; with an evaluator of its own the best one is looked for before.
 void bel_job_retain(bel_job *job);
 

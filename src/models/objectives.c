@@ -8,7 +8,6 @@
 // whatever their units are: prediction = output · deviation + mean, and the losses of regression,
 // huber and quantile are those of labels with mean 0 and deviation 1. Metrics are in the label's
 // units. The feature "weight" says how much an example counts, in losses and metrics alike.
-#include <math.h>
 #include <string.h>
 
 #include "belfry/columns.h"
@@ -204,7 +203,7 @@ static void regress(bel_model_context *context, bel_estimator_spec *spec, object
     bel_value *z = bel_squeeze(g, outputs, &axis, 1), *predicted;
     bool rate = o == POISSON || o == TWEEDIE;
     if (rate) {
-        z = bel_add(g, z, number(g, mean > 0 ? log(mean) : 0));
+        if (mean > 0) z = bel_add(g, z, bel_log(g, number(g, mean)));
         predicted = bel_exp(g, z);
     } else {
         predicted = bel_add(g, bel_mul(g, z, number(g, deviation)), number(g, mean));

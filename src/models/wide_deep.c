@@ -50,6 +50,17 @@ static bel_combiner combiner_of(bel_model_context *context)
     return BEL_COMBINE_SUM;
 }
 
+static bool wants_wide_numbers(bel_model_context *context)
+{
+    const char *text = bel_context_param(context, "wide_numbers", "false");
+    if (strcmp(text, "true") == 0) return true;
+    if (strcmp(text, "false") != 0) {
+        bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                       "parameter wide_numbers must be true or false, got \"%s\"", text);
+    }
+    return false;
+}
+
 static looked_up look_for_ids(bel_model_context *context)
 {
     looked_up found = {.combiner = combiner_of(context)};
@@ -57,7 +68,7 @@ static looked_up look_for_ids(bel_model_context *context)
     if (bel_context_has_feature(context, BEL_ID_WEIGHT_FIELD))
         found.weights = bel_context_feature(context, BEL_ID_WEIGHT_FIELD);
     found.ids = ids_of(context, BEL_ID_FIELD, 2, "[batch, fields]");
-    bool numbers = bel_context_has_feature(context, "x");
+    bool numbers = bel_context_has_feature(context, "x") && wants_wide_numbers(context);
     if (found.ids == NULL && found.lists == NULL && !numbers)
         (void)bel_context_feature(context, BEL_ID_FIELD); // says that there is none
     return found;
@@ -99,17 +110,6 @@ static void set_wide_optimizer(bel_model_context *context, bel_estimator_spec *s
     bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
                    "parameter wide_optimizer must be same, sgd, adagrad, adam or ftrl, got \"%s\"",
                    wanted);
-}
-
-static bool wants_wide_numbers(bel_model_context *context)
-{
-    const char *text = bel_context_param(context, "wide_numbers", "false");
-    if (strcmp(text, "true") == 0) return true;
-    if (strcmp(text, "false") != 0) {
-        bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
-                       "parameter wide_numbers must be true or false, got \"%s\"", text);
-    }
-    return false;
 }
 
 bel_status *bel_wide_deep_model(bel_model_context *context, bel_estimator_spec *spec)

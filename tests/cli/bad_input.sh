@@ -9,7 +9,7 @@ train_on() { # FILE FLAGS…
     local file=$1
     shift
     rm -rf model
-    belfry train --model_dir model --train_files "$file" --train_batch_size 2 --train_steps 4 \
+    belfry train --feature_scale 1 --model_dir model --train_files "$file" --train_batch_size 2 --train_steps 4 \
         --hidden_units 4 "$@"
 }
 
@@ -82,15 +82,15 @@ run_fails 2 'unknown flag --epochs; --help lists all flags' belfry version --epo
 run_fails 3 "$work is a folder, expected a file; hint: a pattern, such as '$work/*.csv'" belfry train --model_dir m \
     --train_files "$work"
 printf 'a,b,a,y\n1,2,3,0\n' >double.csv
-run_ok belfry train --model_dir double --train_files double.csv --train_steps 1
+run_ok belfry train --columns none --model_dir double --train_files double.csv --train_steps 1
 check "names that come twice are said" grep -q 'double.csv: two columns are called "a", so other files must' err.txt
 printf '0.5,2,1\n1.5,3,0\n' >bare.csv
-run_ok belfry train --model_dir bare --train_files bare.csv --train_steps 1
+run_ok belfry train --columns none --model_dir bare --train_files bare.csv --train_steps 1
 check "a header of numbers is said" grep -q 'bare.csv: the first row holds numbers alone.*(--no_header)' err.txt
-run_ok belfry train --model_dir named --train_files bare.csv --no_header --train_steps 1
+run_ok belfry train --columns none --model_dir named --train_files bare.csv --no_header --train_steps 1
 check "not where it is none" sh -c "! grep -q 'holds numbers alone' err.txt"
 printf '0,1,2\n1.5,3,0\n' >counted.csv
-run_ok belfry train --model_dir counted --train_files counted.csv --train_steps 1
+run_ok belfry train --columns none --model_dir counted --train_files counted.csv --train_steps 1
 check "not where it counts columns" sh -c "! grep -q 'holds numbers alone' err.txt"
 
 # --- Settings files
@@ -144,7 +144,7 @@ run_ok train_on good.csv.gz
 # A run that could not begin leaves nothing that the next one stumbles over.
 printf 'a,b,y\n1,2,0\n3,4,1\n5,high,1\n' >late.csv
 over_again() { # FILE
-    belfry train --model_dir again --train_files "$1" --train_batch_size 1 --num_epochs 1 --hidden_units 4 --no_report
+    belfry train --columns none --model_dir again --train_files "$1" --train_batch_size 1 --num_epochs 1 --hidden_units 4 --no_report
 }
 run_fails 3 'late.csv:4:3|high' over_again late.csv
 BELFRY_FAULT=crash:tower_step capture over_again good.csv

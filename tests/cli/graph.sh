@@ -5,7 +5,7 @@
 source "$(dirname "$0")/lib.sh" "$1"
 
 make_clicks
-small=(--train_files "$TRAIN_CSV" --hidden_units 32 --train_batch_size 16)
+small=(--columns none --train_files "$TRAIN_CSV" --hidden_units 32 --train_batch_size 16)
 run_ok belfry graph "${small[@]}"
 equal "products of the step" "$(grep -c ' Gemm ' out.txt)" 5
 check "the first result" grep -qE '^ +0 +Gemm +\[16, 32\] +1  dense_0/' out.txt
