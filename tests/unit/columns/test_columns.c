@@ -1,0 +1,355 @@
+// Descriptions of columns: text and back, dates, statistics whose bits do not depend on threads,
+// what is inferred, and the elements that rows become.
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "belfry/graph.h"
+#include "columns/date.h"
+#include "columns/description.h"
+#include "columns/statistics.h"
+#include "columns/transform.h"
+#include "support/bel_test.h"
+
+// --- Dates ---------------------------------------------------------------------------------------
+
+static void assert_date(const char *text, bool day_first, int64_t seconds)
+{
+    bel_date date;
+    assert_true(bel_date_parse(text, strlen(text), day_first, &date));
+    assert_int_equal(date.seconds, seconds);
+}
+
+static void reads_dates(void **state)
+{
+    (void)state;
+    const int64_t day = 86400;
+    assert_date("1970-01-01", false, 0);
+    assert_date("2000-03-01", false, 11017 * day);
+    assert_date("2000/3/1", false, 11017 * day);
+    assert_date("3/1/2000", false, 11017 * day);
+    assert_date("1/3/2000", true, 11017 * day);
+    assert_date("1.3.2000", false, 11017 * day);
+    assert_date("1-Mar-00", false, 11017 * day);
+    assert_date("Mar 1 2000", false, 11017 * day);
+    assert_date("March 1, 2000", false, 11017 * day);
+    assert_date("2000-03-01T12:30:59.5+01:00", false, 11017 * day + 45059);
+    assert_date("1969-12-31 23:59", false, -60);
+    static const char *const none[] = {"2001-02-29", "13/13/2000",      "2000-00-01",
+                                       "12345678",   "2000-03-01x",     "Marc 1 2000",
+                                       "1-2",        "2000-03-01 24:00"};
+    bel_date date;
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        assert_false(bel_date_parse(none[i], strlen(none[i]), false, &date));
+    assert_true(bel_date_parse("2024-07-01", 10, false, &date));
+    assert_int_equal(date.weekday, 0); // a Monday
+    assert_int_equal(date.month, 6);
+}
+
+// --- Statistics ----------------------------------------------------------------------------------
+
+static void moments_are_right_far_from_zero(void **state)
+{
+    (void)state;
+    bel_column_statistics total = {.consecutive = true};
+    for (int part = 0; part < 3; part++) {
+        bel_column_gatherer g;
+        bel_column_gatherer_begin(&g, false, false);
+        for (int i = 0; i < 1000; i++)
+            bel_column_gatherer_take_number(&g, 1e9 + part * 1000 + i);
+        bel_column_gatherer_end(&g);
+        bel_column_statistics_merge(&total, &g.statistics);
+    }
+    assert_int_equal(total.numbers, 3000);
+    assert_true(total.consecutive);
+    assert_true(fabs(total.values_of_numbers.mean - (1e9 + 1499.5)) < 1e-6);
+    double deviation = sqrt((3000.0 * 3000.0 - 1) / 12);
+    assert_true(fabs(bel_moments_deviation(&total.values_of_numbers) / deviation - 1) < 1e-12);
+}
+
+// --- Text and back -------------------------------------------------------------------------------
+
+static const char everything[] =
+    "delimiter: \";\"\n"
+    "missing: [\"\", \"?\"]\n"
+    "rows: 12\n"
+    "columns:\n"
+    "  - {name: age, kind: number, mean: 40, deviation: 10, missing: constant, fill: 30, "
+    "indicator: true}\n"
+    "  - {name: size, kind: number, scale: buckets, bounds: [1, 2, 4]}\n"
+    "  - {name: city, kind: category, values: [Oslo, Rome], missing: value}\n"
+    "  - {name: shop, kind: hash}\n"
+    "  - {name: both, kind: cross, of: [city, shop]}\n"
+    "  - {name: tags, kind: list, separator: \",\", most: 2}\n"
+    "  - {name: words, kind: text, most: 4, grams: 2}\n"
+    "  - {name: day, kind: date, parts: [month]}\n"
+    "  - {name: id, kind: key}\n"
+    "  - {name: w, kind: weight}\n"
+    "  - {name: y, kind: label, classes: [\"no\", \"yes\"]}\n";
+
+static void text_comes_back(void **state)
+{
+    (void)state;
+    bel_columns *first, *second;
+    BEL_ASSERT_OK(bel_columns_parse(everything, "c.yaml", &first));
+    BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(first), "again", &second));
+    assert_string_equal(bel_columns_text(first), bel_columns_text(second));
+    assert_int_equal(first->x_width, 2 + 4 + 3 + 12);
+    assert_int_equal(first->id_count, 2);
+    assert_int_equal(first->list_count, 2);
+    assert_int_equal(first->list_most, 4);
+    assert_int_equal(bel_columns_class_count(first), 2);
+    assert_string_equal(bel_columns_class(first, 1), "yes");
+    assert_int_equal(bel_columns_rows(first), 12);
+    bel_columns_destroy(first);
+    bel_columns_destroy(second);
+}
+
+static void wrong_texts_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *columns, *says;
+    } cases[] = {
+        {"{name: a, kind: numbr}", "c.yaml:1:27: expected number, category"},
+        {"{name: a, kind: number, scal: log}", "did you mean \"scale\"?"},
+        {"{name: a, kind: key, mean: 1}", "a column of kind key has no \"mean\""},
+        {"{name: a, kind: number, deviation: 0}", "expected a mean and a deviation above 0"},
+        {"{name: a, kind: number, scale: buckets, bounds: [2, 1]}", "expected bounds that rise"},
+        {"{name: a, kind: category, values: [x, x]}", "the value \"x\" stands twice"},
+        {"{name: a, kind: number}, {name: a, kind: number}", "the column \"a\" is already there"},
+        {"{name: c, kind: cross, of: [a, b]}", "expected a category or hash \"a\" to cross"},
+        {"{name: y, kind: label, classes: [x]}", "expected two classes or more"},
+        {"{name: y, kind: label}", "expected a column to learn from"},
+        {"{name: a, kind: list, separator: ab}", "expected one character"},
+        {"{name: a, kind: date, parts: [eon]}", "expected time, season"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bel_columns *columns;
+        char *text = bel_strf("columns: [%s]\n", cases[i].columns);
+        BEL_ASSERT_FAILS(bel_columns_parse(text, "c.yaml", &columns), BEL_INVALID_ARGUMENT,
+                         cases[i].says);
+        bel_free(text);
+    }
+}
+
+// --- Rows ----------------------------------------------------------------------------------------
+
+typedef struct row {
+    float x[32];
+    int64_t ids[4], lists[8], label;
+    float weight;
+    uint64_t crossed[16];
+} row;
+
+static void put(const bel_columns *columns, row *r, const char *const *cells)
+{
+    const bel_columns_row to = {.x = r->x,
+                                .ids = r->ids,
+                                .lists = r->lists,
+                                .class_number = &r->label,
+                                .weight = &r->weight,
+                                .crossed = r->crossed};
+    char expected[BEL_COLUMN_EXPECTED];
+    int cell = 0;
+    bel_columns_row_begin(columns, &to);
+    for (int i = 0; i < columns->count; i++) {
+        const bel_column *column = &columns->items[i];
+        if (column->kind == BEL_COLUMN_CROSS) continue;
+        const char *text = cells[cell++];
+        assert_true(bel_columns_row_put(columns, column, text, strlen(text), &to, expected));
+    }
+    bel_columns_row_end(columns, &to);
+}
+
+static void rows_become_elements(void **state)
+{
+    (void)state;
+    bel_columns *columns;
+    row a, b;
+    BEL_ASSERT_OK(bel_columns_parse(everything, "c.yaml", &columns));
+    put(columns, &a,
+        (const char *const[]){"50", "2", "Rome", "7", "p, q", "Big big dog", "2020-02-03", "k", "2",
+                              "yes"});
+    static const float expected[21] = {1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1};
+    for (int i = 0; i < 21; i++)
+        assert_true(a.x[i] == expected[i]);
+    assert_int_equal(a.label, 1);
+    assert_true(a.weight == 2);
+    assert_true(a.lists[0] != BEL_NO_ID && a.lists[1] != a.lists[0]);
+    assert_int_equal(a.lists[2], BEL_NO_ID);
+    assert_true(a.lists[4] == a.lists[5] && a.lists[6] != a.lists[4]); // big, big, "big big"
+
+    put(columns, &b, (const char *const[]){"?", "0", "", "8", "", "", "", "k", "0", "no"});
+    assert_true(b.x[0] == -1 && b.x[1] == 1); // the constant, and that it is one
+    assert_true(b.x[2] == 1 && b.x[6] == 0 && b.x[7] == 0 && b.x[8] == 1);
+    assert_true(b.ids[0] != a.ids[0] && b.ids[1] != a.ids[1]);
+    assert_int_equal(b.lists[0], BEL_NO_ID);
+    bel_columns_destroy(columns);
+}
+
+static void wrong_cells_say_what_was_expected(void **state)
+{
+    (void)state;
+    bel_columns *columns;
+    row r;
+    char expected[BEL_COLUMN_EXPECTED];
+    const bel_columns_row to = {.x = r.x,
+                                .ids = r.ids,
+                                .lists = r.lists,
+                                .class_number = &r.label,
+                                .weight = &r.weight,
+                                .crossed = r.crossed};
+    BEL_ASSERT_OK(bel_columns_parse(everything, "c.yaml", &columns));
+    static const struct {
+        const char *name, *cell, *says;
+    } cases[] = {{"age", "old", "a number"},
+                 {"age", "1e300", "a number that fits f32 when it is scaled"},
+                 {"day", "soon", "a date"},
+                 {"tags", "a,b,c", "at most 2 values"},
+                 {"w", "-1", "a weight of 0 or more"},
+                 {"y", "maybe", "a class, one of \"no\" \"yes\""}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const bel_column *column = &columns->items[bel_columns_find(columns, cases[i].name)];
+        assert_false(bel_columns_row_put(columns, column, cases[i].cell, strlen(cases[i].cell), &to,
+                                         expected));
+        assert_non_null(strstr(expected, cases[i].says));
+    }
+    bel_columns_destroy(columns);
+}
+
+// --- Inference -----------------------------------------------------------------------------------
+
+static bel_columns *infer(const char *text, const bel_columns_options *options)
+{
+    char *path = bel_test_file(bel_test_own_folder(), "t.csv", text, strlen(text));
+    bel_columns *columns = NULL;
+    BEL_ASSERT_OK(
+        bel_columns_infer(&(bel_csv_options){.paths = (const char *const[]){path}, .path_count = 1},
+                          options, &columns));
+    bel_free(path);
+    return columns;
+}
+
+static bel_column_kind kind_of(const bel_columns *columns, const char *name)
+{
+    int found = bel_columns_find(columns, name);
+    assert_true(found >= 0);
+    return columns->items[found].kind;
+}
+
+// Rows of a table with a column of each kind.
+static char *make_table(int rows)
+{
+    static const char *const cities[] = {"Oslo", "Rome", "Bonn"};
+    bel_str text = {0};
+    bel_str_puts(&text, "row;size;city;day;name;note;flat;late;label\n");
+    for (int i = 0; i < rows; i++) {
+        bel_str_printf(&text, "%d;%s;%s;2020-01-%02d;name%d;", i, i % 7 == 3 ? "unknown" : "1.5",
+                       cities[i * 5 % 3], i % 28 + 1, i);
+        bel_str_printf(&text, "word%d and three more;same;%s;%s\n", i, i == rows - 1 ? "x" : "17",
+                       i % 11 == 0  ? ""
+                       : i % 2 == 0 ? "a"
+                                    : "b");
+    }
+    return text.text;
+}
+
+static void kinds_follow_from_all_cells(void **state)
+{
+    (void)state;
+    char *text = make_table(5000);
+    bel_columns *columns = infer(text, &(bel_columns_options){.thread_count = 1});
+    assert_int_equal(columns->delimiter, ';');
+    assert_int_equal(kind_of(columns, "row"), BEL_COLUMN_NUMBER); // rows without a label are gaps
+    assert_int_equal(kind_of(columns, "size"), BEL_COLUMN_NUMBER);
+    assert_int_equal(kind_of(columns, "city"), BEL_COLUMN_CATEGORY);
+    assert_int_equal(kind_of(columns, "day"), BEL_COLUMN_DATE);
+    assert_int_equal(kind_of(columns, "name"), BEL_COLUMN_IGNORE);
+    assert_int_equal(kind_of(columns, "note"), BEL_COLUMN_TEXT);
+    assert_int_equal(kind_of(columns, "flat"), BEL_COLUMN_IGNORE);
+    assert_int_equal(kind_of(columns, "late"), BEL_COLUMN_NUMBER); // "x" stands for a missing one
+    assert_true(bel_columns_is_missing(columns, "unknown", 7));
+    assert_true(bel_columns_is_missing(columns, "x", 1));
+    assert_string_equal(bel_columns_label(columns), "label");
+    assert_int_equal(bel_columns_class_count(columns), 2);
+    assert_int_equal(bel_columns_rows(columns), 5000 - 455);
+    for (int threads = 2; threads <= 5; threads++) {
+        bel_columns *again = infer(text, &(bel_columns_options){.thread_count = threads});
+        assert_string_equal(bel_columns_text(again), bel_columns_text(columns));
+        bel_columns_destroy(again);
+    }
+    bel_columns_destroy(columns);
+    bel_free(text);
+}
+
+static void options_have_the_last_word(void **state)
+{
+    (void)state;
+    const char *const ignored[] = {"n*"}, *const categories[] = {"size"}, *const keys[] = {"row"};
+    char *text = make_table(100);
+    bel_columns *columns = infer(text, &(bel_columns_options){.label = "late",
+                                                              .label_kind = BEL_LABEL_CLASSES,
+                                                              .ignored = ignored,
+                                                              .ignored_count = 1,
+                                                              .categories = categories,
+                                                              .category_count = 1,
+                                                              .keys = keys,
+                                                              .key_count = 1});
+    assert_int_equal(kind_of(columns, "row"), BEL_COLUMN_KEY);
+    assert_int_equal(kind_of(columns, "note"), BEL_COLUMN_IGNORE);
+    assert_int_equal(kind_of(columns, "size"), BEL_COLUMN_CATEGORY);
+    assert_int_equal(kind_of(columns, "late"), BEL_COLUMN_LABEL);
+    assert_string_equal(bel_columns_class(columns, 0), "17");
+    bel_columns_destroy(columns);
+    bel_free(text);
+}
+
+static void tables_that_cannot_be_learned_are_refused(void **state)
+{
+    (void)state;
+    const char *const numbers[] = {"a"};
+    const bel_columns_options none = {0}, label = {.label = "z"},
+                              number = {.label_kind = BEL_LABEL_NUMBER},
+                              named = {.numbers = numbers, .number_count = 1};
+    const struct {
+        const char *text, *says;
+        const bel_columns_options *options;
+    } cases[] = {
+        {"a,y\n1,0\n2,0\n", "has the same value in all rows", &none},
+        {"a,y\n1,\n2,\n", "has no value in any row", &none},
+        {"a,y\n1,0\n2,1\n", "no column \"z\"", &label},
+        {"a,y\nb,0\n2,1\n", "t.csv:2:1: \"b\"", &named},
+        {"a,y\n1,x\n2,3\n", "is to be a number", &number},
+        {"y\n1\n0\n", "expected a column to learn from", &none},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        size_t length = strlen(cases[i].text);
+        char *path = bel_test_file(bel_test_own_folder(), "t.csv", cases[i].text, length);
+        bel_columns *columns;
+        bel_status *status = bel_columns_infer(
+            &(bel_csv_options){.paths = (const char *const[]){path}, .path_count = 1},
+            cases[i].options, &columns);
+        assert_non_null(status);
+        BEL_ASSERT_FAILS(status, bel_status_code(status), cases[i].says);
+        bel_free(path);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_dates),
+        cmocka_unit_test(moments_are_right_far_from_zero),
+        cmocka_unit_test(text_comes_back),
+        cmocka_unit_test(wrong_texts_are_refused),
+        cmocka_unit_test(rows_become_elements),
+        cmocka_unit_test(wrong_cells_say_what_was_expected),
+        BEL_TEST_IN_FOLDER(kinds_follow_from_all_cells),
+        BEL_TEST_IN_FOLDER(options_have_the_last_word),
+        BEL_TEST_IN_FOLDER(tables_that_cannot_be_learned_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
