@@ -70,7 +70,8 @@ run_fails 2 '--label_column colour' belfry train_and_evaluate --model_dir m "${a
 run_ok belfry predict --model_dir m --eval_files test.csv --keep_columns id,kind
 equal "the header" "$(head -1 out.txt)" "id,kind,prediction,p_no,p_none,p_yes"
 equal "lines" "$(wc -l <out.txt)" 401
-check "classes are names, keys are the rows'" awk -F, 'NR > 1 { if ($1 != "k2-" NR - 2) bad++; if ($2 == $3) good++ }
+# shellcheck disable=SC2016
+check "classes are names, keys are those of the rows" awk -F, 'NR > 1 { if ($1 != "k2-" NR - 2) bad++; if ($2 == $3) good++ }
     END { exit bad > 0 || good < 388 }' out.txt
 cp out.txt whole.txt
 for part in 0 1; do run_ok belfry predict --model_dir m --eval_files test.csv --keep_columns id,kind --part "$part/2"; cat out.txt; done >parts.txt
