@@ -3,12 +3,15 @@
 // opening. Two checkpoints are equal when their digests are; only if they are not are the
 // tensors read, block by block, to name the first that differs. Exit code 1 says that two differ
 // and is no error; a difference in tables alone shows as that of the digests.
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/str.h"
+#include "checkpoint/best.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/table.h"
 #include "input/audit.h"
@@ -32,7 +35,49 @@ static bel_status *open_any(const char *path, bel_ckpt_reader **out_reader)
 
 // --- What it holds ------------------------------------------------------------------------------
 
-static void describe_text(const bel_ckpt_reader *reader, bel_str *out)
+// The best checkpoint of a model folder, by its evaluation; step -1: none, or it is no such folder.
+static bel_status *find_best(const char *path, bel_ckpt_best *out_best)
+{
+    bool found;
+    BEL_TRY(bel_ckpt_best_read(path, out_best, &found));
+    if (!found) out_best->step = -1;
+    return NULL;
+}
+
+static void put_value(const bel_ckpt_best *best, const char *otherwise, bel_str *out)
+{
+    char text[BEL_F32_TEXT];
+    if (isfinite(best->value)) {
+        bel_str_append(out, text, bel_shortest_f32(best->value, text));
+    } else {
+        bel_str_puts(out, otherwise);
+    }
+}
+
+static void describe_best_text(const bel_ckpt_best *best, bel_str *out)
+{
+    if (best->step < 0) return;
+    bel_str_printf(out, "best step %lld, %s ", (long long)best->step, best->metric);
+    put_value(best, "not finite", out);
+    bel_str_printf(out, " (%s)\n", best->evaluation);
+}
+
+static void describe_best_json(const bel_ckpt_best *best, bel_str *out)
+{
+    if (best->step < 0) {
+        bel_str_puts(out, ",\"best\":null");
+        return;
+    }
+    bel_str_printf(out, ",\"best\":{\"step\":%lld,\"metric\":", (long long)best->step);
+    bel_json_write_string(out, best->metric);
+    bel_str_puts(out, ",\"value\":");
+    put_value(best, "null", out);
+    bel_str_puts(out, ",\"evaluation\":");
+    bel_json_write_string(out, best->evaluation);
+    bel_str_puts(out, "}");
+}
+
+static void describe_text(const bel_ckpt_reader *reader, const bel_ckpt_best *best, bel_str *out)
 {
     const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
     char digest[33], bytes[32];
@@ -40,6 +85,7 @@ static void describe_text(const bel_ckpt_reader *reader, bel_str *out)
                    bel_ckpt_folder(reader), (long long)info->step, (unsigned long long)info->seed,
                    (long long)info->generation,
                    bel_hash128_text(bel_ckpt_reader_digest(reader), digest));
+    describe_best_text(best, out);
     bel_str_puts(out, "\nsettings\n");
     for (int i = 0; i < info->setting_count; i++)
         bel_str_printf(out, "  %-24s %s\n", info->setting_names[i], info->setting_values[i]);
@@ -95,7 +141,7 @@ static void describe_table_json(const bel_ckpt_reader *reader, int index, bel_st
     bel_str_puts(out, "]}");
 }
 
-static void describe_json(const bel_ckpt_reader *reader, bel_str *out)
+static void describe_json(const bel_ckpt_reader *reader, const bel_ckpt_best *best, bel_str *out)
 {
     const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
     char digest[33];
@@ -105,6 +151,7 @@ static void describe_json(const bel_ckpt_reader *reader, bel_str *out)
                    (long long)info->step, (unsigned long long)info->seed,
                    (long long)info->generation,
                    bel_hash128_text(bel_ckpt_reader_digest(reader), digest));
+    describe_best_json(best, out);
     bel_str_puts(out, ",\"settings\":{");
     for (int i = 0; i < info->setting_count; i++) {
         if (i > 0) bel_str_puts(out, ",");
@@ -121,6 +168,17 @@ static void describe_json(const bel_ckpt_reader *reader, bel_str *out)
     for (int i = 0; i < bel_ckpt_table_count(reader); i++)
         describe_table_json(reader, i, out);
     bel_str_puts(out, "]}\n");
+}
+
+static bel_status *print_description(const bel_ckpt_reader *reader, const char *path, bool json)
+{
+    bel_ckpt_best best;
+    BEL_TRY(find_best(path, &best));
+    bel_str text = {0};
+    (json ? describe_json : describe_text)(reader, &best, &text);
+    bel_status *status = bel_results_write(text.text);
+    bel_str_deinit(&text);
+    return status;
 }
 
 static bel_status *print_digest(bel_ckpt_reader *reader, bool json)
@@ -333,10 +391,7 @@ bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
     } else if (digest) {
         status = print_digest(reader, json);
     } else {
-        bel_str text = {0};
-        (json ? describe_json : describe_text)(reader, &text);
-        status = bel_results_write(text.text);
-        bel_str_deinit(&text);
+        status = print_description(reader, paths[0], json);
     }
     bel_ckpt_close(reader);
     return status;

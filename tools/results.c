@@ -5,6 +5,7 @@
 #include "results.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,6 +48,16 @@ static void put_whole(printer *p, const char *name, int64_t value)
     put_end(p);
 }
 
+// Of which version loss and metrics are; null: there was no evaluation.
+static void put_evaluation_step(printer *p, int64_t step)
+{
+    if (step >= 0) {
+        put_whole(p, "evaluation_step", step);
+    } else {
+        put_number(p, "evaluation_step", NAN);
+    }
+}
+
 static void put_text(printer *p, const char *name, const char *value)
 {
     put_name(p, name);
@@ -77,6 +88,7 @@ bel_status *bel_results_print(const bel_result *result, bool trained, bool evalu
 {
     printer p = {.json = json};
     put_whole(&p, "global_step", result->global_step);
+    if (trained && evaluated) put_evaluation_step(&p, result->evaluation_step);
     put_number(&p, "loss", result->loss);
     if (evaluated) {
         put_number(&p, "batch_mean_loss", result->batch_mean_loss);

@@ -16,6 +16,7 @@
 #include "base/launcher.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "checkpoint/best.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/run_flags.h"
 #include "estimator/settings.h"
@@ -265,10 +266,16 @@ static bel_status *open_checkpoint(const bel_options *options, bel_ckpt_reader *
 {
     const char *folder = bel_options_string(options, "checkpoint");
     const char *model_dir = bel_options_string(options, "model_dir");
+    bool best = bel_options_bool(options, "best");
+    if (folder != NULL && best) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--best and --checkpoint exclude each other: each names a checkpoint");
+    }
     if (folder != NULL) return open_named(folder, out_reader);
     if (model_dir == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--model_dir or --checkpoint is needed: what to read");
     }
+    if (best) return bel_ckpt_open_best(model_dir, out_reader);
     bel_ckpt_reader *reader;
     BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));
     if (reader == NULL) return BEL_ERR(BEL_NOT_FOUND, "%s holds no checkpoint", model_dir);

@@ -5,6 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/str.h"
+#include "estimator/goal.h"
 #include "launch/task.h"
 #include "results.h"
 #include "setup.h"
@@ -65,13 +67,29 @@ static bel_status *check_counts(const bel_options *options, const place *where)
     return NULL;
 }
 
+// Of --best_metric: as --best_goal says.
+static bel_goal wanted_goal(const bel_options *options)
+{
+    const char *goal = bel_options_string(options, "best_goal");
+    if (strcmp(goal, "auto") == 0) return BEL_GOAL_AUTO;
+    return strcmp(goal, "max") == 0 ? BEL_GOAL_MAX : BEL_GOAL_MIN;
+}
+
+// Of a metric that another flag names: --best_goal counts where it is the same one, or not known.
+static bel_goal goal_of(const bel_options *options, const char *metric)
+{
+    bool same = strcmp(metric, bel_options_string(options, "best_metric")) == 0;
+    bool known = bel_goal_of(metric) != BEL_GOAL_AUTO;
+    return known && !same ? BEL_GOAL_AUTO : wanted_goal(options);
+}
+
 enum { KINDS = BEL_EXPORT_FINAL + 1 };
 
 // What the flags say of training and evaluations, and what points into it.
 typedef struct plan {
     bel_train_spec train;
     bel_eval_spec eval;
-    bel_arena *arena; // of the names of a warm start
+    bel_arena *arena; // of the names of a warm start, and of a metric
     bel_exporter exporters[KINDS];
     const bel_exporter *list[KINDS];
 } plan;
@@ -101,11 +119,40 @@ static bel_status *plan_exports(const bel_options *options, plan *p)
                                    .name = names[kind],
                                    .kind = (bel_export_kind)kind,
                                    .keep = (int)bel_options_int(options, "export_keep"),
-                                   .metric = p->train.early_stopping.metric,
-                                   .higher_is_better = p->train.early_stopping.higher_is_better};
+                                   .metric = bel_options_string(options, "best_metric"),
+                                   .goal = wanted_goal(options)};
         p->list[p->eval.exporter_count++] = exporter;
     }
     p->eval.exporters = p->list;
+    return NULL;
+}
+
+// "N" or "METRIC:N".
+static bel_status *plan_stopping(const bel_options *options, plan *p)
+{
+    enum { MOST = 1000000 };
+    const char *text = bel_options_string(options, "early_stopping");
+    const char *colon = strrchr(text, ':'), *number = colon != NULL ? colon + 1 : text;
+    const char *metric = bel_options_string(options, "best_metric");
+    int64_t patience = -1;
+    bool whole = strspn(number, "0123456789") == strlen(number) &&
+                 bel_parse_i64(number, strlen(number), &patience);
+    if (!whole || patience > MOST || colon == text) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--early_stopping: expected a number of evaluations in [0, %d], or "
+                       "METRIC:NUMBER, got \"%s\"",
+                       MOST, text);
+    }
+    if (colon != NULL) {
+        char *named = bel_arena_strdup(p->arena, text);
+        named[colon - text] = '\0';
+        metric = named;
+    }
+    p->train.early_stopping =
+        (bel_early_stopping){.patience = (int)patience,
+                             .min_delta = bel_options_double(options, "min_delta"),
+                             .metric = metric,
+                             .goal = goal_of(options, metric)};
     return NULL;
 }
 
@@ -115,11 +162,11 @@ static bel_status *plan_evaluations(const bel_options *options, plan *p)
     p->eval.every_steps = bel_options_int(options, "eval_every_steps");
     p->eval.start_delay_secs = bel_options_double(options, "eval_start_delay_secs");
     p->eval.throttle_secs = bel_options_double(options, "eval_throttle_secs");
-    p->train.early_stopping = (bel_early_stopping){
-        .patience = (int)bel_options_int(options, "early_stopping"),
-        .min_delta = bel_options_double(options, "min_delta"),
-        .metric = bel_options_string(options, "best_metric"),
-        .higher_is_better = strcmp(bel_options_string(options, "best_goal"), "max") == 0};
+    const char *best = bel_options_string(options, "keep_best");
+    if (best != NULL) {
+        p->train.keep_best = (bel_keep_best){.metric = best, .goal = goal_of(options, best)};
+    }
+    BEL_TRY(plan_stopping(options, p));
     return plan_exports(options, p);
 }
 
@@ -132,7 +179,6 @@ static void plan_warm_start(const bel_options *options, plan *p)
     warm->checkpoint = bel_options_string(options, "warm_start");
     warm->variables = bel_options_list(options, "warm_start_variables", &patterns);
     warm->variable_count = (int)patterns;
-    p->arena = bel_arena_create();
     bel_rename *list = bel_arena_alloc(p->arena, (names + 1) * sizeof *list);
     for (size_t i = 0; i < names; i++) {
         char *to = bel_arena_strdup(p->arena, pairs[i]), *equals = strchr(to, '=');
@@ -154,8 +200,13 @@ static bel_status *run(const bel_options *options, bel_setup *setup, int *out_ex
                         .hooks = setup->model->hooks,
                         .hook_count = setup->model->hook_count},
               .eval = {.input_fn = setup->input_fn, .input_user = setup->input_user}};
-    if (evaluates) BEL_TRY(plan_evaluations(options, &p));
+    p.arena = bel_arena_create();
     plan_warm_start(options, &p);
+    bel_status *status = evaluates ? plan_evaluations(options, &p) : NULL;
+    if (status != NULL) {
+        bel_arena_destroy(p.arena);
+        return status;
+    }
     *out_exit_code = bel_run_job(setup->estimator, &p.train, &p.eval, evaluates ? 1 : 0, &result);
     bel_arena_destroy(p.arena);
     if (result.digest[0] == '\0') return NULL; // not this process's to tell

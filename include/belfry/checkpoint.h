@@ -31,6 +31,12 @@ BEL_API bel_status *bel_checkpoint_open(const char *folder,
                                         bel_checkpoint **out_checkpoint) BEL_MUST_USE;
 BEL_API void bel_checkpoint_close(bel_checkpoint *checkpoint); ///< accepts NULL
 
+/// Opens the checkpoint in model_dir that a training with keep_best (estimator.h) keeps as the
+/// best; bel_evaluate and bel_predict take its folder. NOT_FOUND: none is kept as the best, or it
+/// was removed. DATA_LOSS: it is damaged.
+BEL_API bel_status *bel_checkpoint_open_best(const char *model_dir,
+                                             bel_checkpoint **out_checkpoint) BEL_MUST_USE;
+
 /// Its folder, its step, and what it says of a setting ("model", "learning_rate", … as `belfry
 /// inspect` lists them; NULL: nothing). Texts live until it is closed.
 BEL_API const char *bel_checkpoint_folder(const bel_checkpoint *checkpoint);

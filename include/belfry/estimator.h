@@ -53,6 +53,13 @@ extern "C" {
 typedef bel_status *bel_input_fn(void *user, const bel_estimator *estimator, bel_mode mode,
                                  bel_dataset **out_dataset);
 
+/// Which of two values of a metric is better. AUTO: as the metric's name says. The lower one of
+/// loss, log_loss, error, error_rate, perplexity, and mean_squared_error, root_mean_squared_error,
+/// mean_absolute_error, which are also mse, rmse and mae; the higher one of accuracy, auc,
+/// precision, recall, f1, r2, and top_k with k or a number. Of other names AUTO is an error
+/// (INVALID_ARGUMENT) that asks for one of the two.
+typedef enum bel_goal { BEL_GOAL_AUTO, BEL_GOAL_MIN, BEL_GOAL_MAX } bel_goal;
+
 /// Ends training when evaluations get no better. The decision is the master's, made once for all
 /// processes, from the evaluations of the whole run, so that one that is resumed stops where one
 /// that was never interrupted does. A job that it has ended is not trained further by the same
@@ -60,10 +67,23 @@ typedef bel_status *bel_input_fn(void *user, const bel_estimator *estimator, bel
 typedef struct bel_early_stopping {
     int patience;       ///< evaluations in a row without a better one; 0: off
     const char *metric; ///< NULL: "loss"
-    bool higher_is_better;
-    double min_delta; ///< better is what differs by more [0]
-    const char *eval; ///< the name of the evaluation (bel_eval_spec.name); NULL: the one without
+    bel_goal goal;      ///< which value of it is better [AUTO]
+    double min_delta;   ///< better is what differs by more [0]
+    const char *eval;   ///< the name of the evaluation (bel_eval_spec.name); NULL: the one without
 } bel_early_stopping;
+
+/// Keeps the checkpoint whose evaluation had the best value of a metric, beside those that
+/// keep_checkpoint_max keeps: it goes by that rule once there is a better one. Of equal ones the
+/// earliest is the best, NaN never is. An evaluated version that is the best so far is saved if it
+/// is not yet. The master decides, from the evaluations of the whole run, so that one that was
+/// killed and resumed keeps the same checkpoint; earlier evaluations count where their checkpoint
+/// is still there. Which one it is stands in model_dir/best.json (docs/formats/checkpoint.md) and
+/// in bel_checkpoint_open_best; it stays also in later runs that do not keep the best.
+typedef struct bel_keep_best {
+    const char *metric; ///< NULL: off
+    bel_goal goal;      ///< which value of it is better [AUTO]
+    const char *eval;   ///< as in bel_early_stopping
+} bel_keep_best;
 
 /// A variable that has another name in the checkpoint. With a `*` at the end of both it stands for
 /// all names that begin so: "encoder/*" and "bert/*"; at the end of one alone it is an error.
@@ -105,6 +125,7 @@ typedef struct bel_train_spec {
                    ///< the processes of a job, which may be started again in between. 0: off
     double max_seconds; ///< ends well when training has taken so long in this call; 0: no limit [0]
     bel_early_stopping early_stopping; ///< zero: none
+    bel_keep_best keep_best;           ///< zero: none
     const bel_hook *const *hooks;      ///< hook.h; called in this order
     int hook_count;                    ///< up to BEL_MAX_HOOKS
     bel_warm_start warm_start;         ///< zero: none
@@ -120,9 +141,11 @@ enum { BEL_RESULT_TEXT = 33 };
 
 /// Numbers of an evaluation, and of training. Owns nothing.
 typedef struct bel_result {
-    int64_t global_step;    ///< EVAL: of the checkpoint; training: of the last version
-    double loss;            ///< EVAL: mean over examples; training: of the last step; NaN where an
-                            ///< evaluation was asked for and there is none at global_step
+    int64_t global_step;     ///< EVAL: of the checkpoint; training: of the last version
+    int64_t evaluation_step; ///< of the version whose evaluation this is: global_step, or before it
+                             ///< where training was interrupted; -1: there was no evaluation
+    double loss;            ///< EVAL: mean over examples; training without evaluations: of the last
+                            ///< step; NaN where an evaluation was asked for and there was none
     double batch_mean_loss; ///< EVAL: mean of the batches' means, as TensorFlow reports it
     int64_t examples;       ///< EVAL: how many were evaluated
     int metric_count;       ///< EVAL: as the model function has added them
@@ -154,9 +177,9 @@ typedef struct bel_exporter {
     size_t size;      ///< sizeof(bel_exporter): what lies behind counts as 0
     const char *name; ///< letters, digits, _ and -; no two of a job are alike
     bel_export_kind kind;
-    int keep;           ///< the newest so many stay; 0: 1 of BEST, else 5
-    const char *metric; ///< BEST: NULL: "loss"
-    bool higher_is_better;
+    int keep;                  ///< the newest so many stay; 0: 1 of BEST, else 5
+    const char *metric;        ///< BEST: NULL: "loss"
+    bel_goal goal;             ///< BEST: which value of it is better [AUTO]
     bel_compare_fn *is_better; ///< BEST, in place of metric; NULL: by metric
     void *user;                ///< of is_better
 } bel_exporter;
@@ -247,7 +270,8 @@ BEL_API bel_status *bel_estimator_param_bool(const bel_estimator *estimator, con
 ///    where the checkpoint is there already. INVALID_ARGUMENT: neither would ever end it; the input
 ///    has no example, or with drop_remainder not enough for a step.
 /// 5. **Saves** every save_checkpoints_steps versions or, where these are 0, when
-///    save_checkpoints_secs have passed; removes old checkpoints (keep_checkpoint_max). Training
+///    save_checkpoints_secs have passed; removes old checkpoints (keep_checkpoint_max), but not the
+///    best one of train->keep_best. Training
 ///    goes on meanwhile. Where a save is due while the one before goes on, training waits for that,
 ///    or puts off one that is due by time.
 /// 6. **Evaluates** each spec: with every_steps at each multiple of it, else with each checkpoint
@@ -263,7 +287,9 @@ BEL_API bel_status *bel_estimator_param_bool(const bel_estimator *estimator, con
 ///    step's.
 ///
 /// bel_request_stop cuts 4 short: the step is finished, its version saved and not evaluated, and
-/// the call returns NULL with result.interrupted; the same call goes on from there. The library
+/// the call returns NULL with result.interrupted and the last evaluation that there was, that of
+/// result.evaluation_step (of a run before this one without batch_mean_loss and examples, which are
+/// NaN and 0); the same call goes on from there. The library
 /// installs no signal handlers: a program that is to save on Ctrl-C calls bel_request_stop in a
 /// handler of its own, and on SIGTERM bel_request_leave, as the command does. Killed at any moment,
 /// it goes on from the newest complete checkpoint.
@@ -310,7 +336,7 @@ BEL_API int bel_run_job(bel_estimator *estimator, const bel_train_spec *train,
 
 /// bel_train_and_evaluate without evaluations: the same locking, resuming, saving, ends, errors and
 /// roles. In *out_result (NULL: not wanted) loss is that of the last step of this run (NaN where
-/// there was none), batch_mean_loss is NaN, and there are no metrics.
+/// there was none), batch_mean_loss is NaN, evaluation_step -1, and there are no metrics.
 BEL_API bel_status *bel_train(bel_estimator *estimator, const bel_train_spec *train,
                               bel_result *out_result) BEL_MUST_USE;
 

@@ -199,3 +199,14 @@ size_t bel_format_f32(float value, char out[BEL_F32_TEXT])
     *to = '\0';
     return (size_t)(to - out);
 }
+
+size_t bel_shortest_f32(float value, char out[BEL_F32_TEXT])
+{
+    int length = 0;
+    for (int digits = 1; digits <= DIGITS; digits++) {
+        char *end;
+        length = bel_snprintf(out, BEL_F32_TEXT, "%.*g", digits, (double)value);
+        if ((float)bel_strtod(out, &end) == value) break;
+    }
+    return (size_t)length;
+}

@@ -30,4 +30,7 @@ int64_t bel_common_divisor(int64_t a, int64_t b);
 enum { BEL_F32_TEXT = 24 };
 size_t bel_format_f32(float value, char out[BEL_F32_TEXT]);
 
+// The same with the fewest digits that come back to the bit, for people: 0.9, not 0.899999976.
+size_t bel_shortest_f32(float value, char out[BEL_F32_TEXT]);
+
 #endif

@@ -145,8 +145,9 @@ bel_status *bel_ckpt_list(const char *model_dir, int64_t **out_steps,
 
 // Removes old checkpoints until at most `keep_max` are left (0: keep all), newest kept. With
 // `keep_every_n_hours` > 0 the oldest stays as well, and each for which that time has passed
-// between its commit and that of the previous one that stayed for this reason. What cannot be
-// removed is a warning, and stays.
-void bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours);
+// between its commit and that of the previous one that stayed for this reason. The best one
+// (best.h) stays besides, and that of step `held` (-1: none). What cannot be removed is a warning,
+// and stays.
+void bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours, int64_t held);
 
 #endif

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "checkpoint/best.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/manifest.h"
 
@@ -242,9 +243,9 @@ static bool commit_time(const char *folder, double *out_seconds)
 }
 
 // The `count` oldest go, by step; with a period the first of them stays, and then each one that was
-// committed at least that long after the last that stays.
+// committed at least that long after the last that stays. Those of `kept` stay besides.
 static void retain(const char *model_dir, const int64_t *steps, size_t count,
-                   double keep_every_n_hours)
+                   double keep_every_n_hours, const int64_t kept[2])
 {
     bool have_kept = false;
     double kept_time = 0;
@@ -256,25 +257,29 @@ static void retain(const char *model_dir, const int64_t *steps, size_t count,
         if (stays) {
             have_kept = true;
             kept_time = time;
-        } else {
+        } else if (steps[i] != kept[0] && steps[i] != kept[1]) {
             say_stays(BEL_LOG_WARN, remove_checkpoint(model_dir, steps[i]));
         }
         bel_free(folder);
     }
 }
 
-void bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours)
+void bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours, int64_t held)
 {
     if (keep_max <= 0) return;
-    int64_t *steps;
-    size_t count;
-    bel_status *status = bel_ckpt_list(model_dir, &steps, &count);
+    int64_t *steps = NULL;
+    size_t count = 0;
+    bel_ckpt_best best;
+    bool found;
+    bel_status *status = bel_ckpt_best_read(model_dir, &best, &found);
+    if (status == NULL) status = bel_ckpt_list(model_dir, &steps, &count);
     if (status != NULL) {
         bel_log_write(BEL_LOG_WARN, "old checkpoints stay: %s", bel_status_message(status));
         bel_status_destroy(status);
         return;
     }
     size_t old_count = count > (size_t)keep_max ? count - (size_t)keep_max : 0;
-    retain(model_dir, steps, old_count, keep_every_n_hours);
+    retain(model_dir, steps, old_count, keep_every_n_hours,
+           (const int64_t[]){found ? best.step : -1, held});
     bel_free(steps);
 }

@@ -5,7 +5,9 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "checkpoint/best.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/folder.h"
 #include "checkpoint/manifest.h"
 
 static bool has_manifest(const char *folder)
@@ -31,9 +33,46 @@ bel_status *bel_ckpt_open_any(const char *folder, bel_ckpt_reader **out_reader)
     return BEL_ERR(BEL_NOT_FOUND, "%s is no checkpoint, and there is none in it", folder);
 }
 
+static bel_status *open_step(const char *model_dir, int64_t step, bel_ckpt_reader **out_reader)
+{
+    char *folder = bel_ckpt_find_folder(model_dir, step);
+    bel_status *status = bel_ckpt_open(folder, out_reader);
+    bel_free(folder);
+    return status;
+}
+
+// A job that goes on may find a better one between the two looks, and remove what was the best.
+bel_status *bel_ckpt_open_best(const char *model_dir, bel_ckpt_reader **out_reader)
+{
+    bel_ckpt_best best;
+    int64_t before = -1;
+    for (;;) {
+        bool found;
+        BEL_TRY(bel_ckpt_best_read(model_dir, &best, &found));
+        if (!found) {
+            return BEL_ERR(BEL_NOT_FOUND,
+                           "%s has no checkpoint that is kept as the best; hint: train with "
+                           "--keep_best METRIC",
+                           model_dir);
+        }
+        bel_status *status = open_step(model_dir, best.step, out_reader);
+        if (bel_status_code(status) != BEL_NOT_FOUND) return status;
+        bel_status_ignore(status); // said in other words, or another one is the best now
+        if (best.step == before) break;
+        before = best.step;
+    }
+    return BEL_ERR(BEL_NOT_FOUND, "%s: the best checkpoint, that of step %lld, is not there",
+                   model_dir, (long long)best.step);
+}
+
 bel_status *bel_checkpoint_open(const char *folder, bel_checkpoint **out_checkpoint)
 {
     return bel_ckpt_open_any(folder, out_checkpoint);
+}
+
+bel_status *bel_checkpoint_open_best(const char *model_dir, bel_checkpoint **out_checkpoint)
+{
+    return bel_ckpt_open_best(model_dir, out_checkpoint);
 }
 
 void bel_checkpoint_close(bel_checkpoint *checkpoint)

@@ -297,6 +297,13 @@ bel_status *bel_event_file_flush(bel_event_file *file)
     return file->error == 0 ? NULL : bel_file_error(file->error, "write", file->path);
 }
 
+bel_status *bel_event_file_sync(bel_event_file *file)
+{
+    write_pending(file);
+    if (file->error == 0 && fsync(file->descriptor) != 0) file->error = errno;
+    return file->error == 0 ? NULL : bel_file_error(file->error, "write", file->path);
+}
+
 bel_status *bel_event_file_close(bel_event_file *file)
 {
     if (file == NULL) return NULL;

@@ -82,6 +82,9 @@ void bel_event_file_session_start(bel_event_file *file, int64_t step);
 // then, or until 64 KiB of them have come together.
 bel_status *bel_event_file_flush(bel_event_file *file) BEL_MUST_USE;
 
+// The same, and to disk: what is decided from it outlives a crash of the machine.
+bel_status *bel_event_file_sync(bel_event_file *file) BEL_MUST_USE;
+
 // Flushes, syncs and frees, also when it reports an error. NULL is fine.
 bel_status *bel_event_file_close(bel_event_file *file) BEL_MUST_USE;
 

@@ -155,6 +155,21 @@ bel_status *bel_history_read(const char *model_dir, bel_history **out_history)
     return NULL;
 }
 
+bel_status *bel_history_read_folder(const char *model_dir, const char *name,
+                                    bel_history **out_history)
+{
+    bel_history *history = bel_xcalloc(1, sizeof *history);
+    char *path = bel_path_join(model_dir, name);
+    bel_status *status = bel_dir_exists(path) ? read_folder(history, path, name) : NULL;
+    bel_free(path);
+    if (status != NULL) {
+        bel_history_destroy(history);
+        return status;
+    }
+    *out_history = history;
+    return NULL;
+}
+
 void bel_history_destroy(bel_history *history)
 {
     if (history == NULL) return;
@@ -181,6 +196,15 @@ const bel_report_series *bel_history_find(const bel_history *history, const char
         if (strcmp(f->name, name) != 0) continue;
         for (size_t k = 0; k < f->count; k++)
             if (strcmp(f->curves[k].tag, tag) == 0) return &f->curves[k].series;
+    }
+    return NULL;
+}
+
+const bel_report_series *bel_history_at(const bel_history *history, const char *name, size_t index)
+{
+    for (size_t i = 0; i < history->count; i++) {
+        const folder *f = &history->folders[i];
+        if (strcmp(f->name, name) == 0) return index < f->count ? &f->curves[index].series : NULL;
     }
     return NULL;
 }

@@ -149,7 +149,7 @@ static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
     if (status == NULL) {
         bel_evaluation_config config = config_of(&u, eval->steps);
         config.details = &details;
-        result.global_step = bel_ckpt_reader_info(u.reader)->step;
+        result.global_step = result.evaluation_step = bel_ckpt_reader_info(u.reader)->step;
         bel_hash128_text(bel_ckpt_reader_digest(u.reader), result.digest);
         status = bel_evaluation_run(&config, &result);
     }
@@ -168,10 +168,10 @@ bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
     return evaluate(estimator, eval, checkpoint, false, out_result);
 }
 
-bel_status *bel_evaluate_newest(bel_estimator *estimator, const bel_eval_spec *eval,
-                                bel_result *out_result)
+bel_status *bel_evaluate_along(bel_estimator *estimator, const bel_eval_spec *eval,
+                               const char *checkpoint, bel_result *out_result)
 {
-    return evaluate(estimator, eval, NULL, true, out_result);
+    return evaluate(estimator, eval, checkpoint, true, out_result);
 }
 
 struct bel_evaluating {

@@ -5,10 +5,11 @@
 
 #include "estimator/evaluation.h"
 
-// bel_evaluate of the newest checkpoint. An earlier evaluation of a later one that is gone, since
-// training went back behind it, is void in the curves.
-bel_status *bel_evaluate_newest(bel_estimator *estimator, const bel_eval_spec *eval,
-                                bel_result *out_result) BEL_MUST_USE;
+// bel_evaluate of one of the newest checkpoints, by its folder, or of the newest one (NULL). An
+// earlier evaluation of a later one that is gone, since training went back behind it, is void in
+// the curves.
+bel_status *bel_evaluate_along(bel_estimator *estimator, const bel_eval_spec *eval,
+                               const char *checkpoint, bel_result *out_result) BEL_MUST_USE;
 
 // An evaluation of which another process adds up the batches: the values of a checkpoint (moving
 // averages where it has them), the input and the programs. Bound to one thread.

@@ -116,6 +116,13 @@ bel_status *bel_run_log_evaluation(bel_run_log *log, const char *name, const bel
     return bel_event_file_flush(events);
 }
 
+bel_status *bel_run_log_sync(bel_run_log *log, const char *name)
+{
+    bel_event_file *events = NULL;
+    BEL_TRY(folder_events(log, name, &events));
+    return bel_event_file_sync(events);
+}
+
 bel_status *bel_run_log_add(const char *model_dir, const char *name, bool newest,
                             const bel_result *result, const bel_details *details)
 {

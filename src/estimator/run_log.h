@@ -33,6 +33,9 @@ void bel_run_log_text(bel_run_log *log, int64_t step, const char *tag, const cha
 bel_status *bel_run_log_evaluation(bel_run_log *log, const char *name, const bel_result *result,
                                    const bel_details *details) BEL_MUST_USE;
 
+// Puts the evaluations in the folder of that name to disk: something is decided from them.
+bel_status *bel_run_log_sync(bel_run_log *log, const char *name) BEL_MUST_USE;
+
 bel_status *bel_run_log_flush(bel_run_log *log) BEL_MUST_USE;
 bel_status *bel_run_log_close(bel_run_log *log) BEL_MUST_USE; // also frees; NULL is fine
 

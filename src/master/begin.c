@@ -267,6 +267,7 @@ bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_c
     BEL_TRY(make_backend(job));
     BEL_TRY(bel_job_build_evals(job, evals, eval_count));
     BEL_TRY(bel_job_check_stopping(job));
+    BEL_TRY(bel_job_check_best(job));
     BEL_TRY(bel_job_take_exporters(job));
     warn_unread(job);
     BEL_TRY(bel_job_resume(job));

@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "estimator/goal.h"
 #include "estimator/history.h"
 #include "master/job.h"
 
@@ -26,11 +27,10 @@ static const char *metric_of(const bel_early_stopping *rule)
 // The folder of the evaluation that the rule looks at.
 static bool is_watched(const bel_early_stopping *rule, const char *folder)
 {
-    if (rule->eval == NULL) return strcmp(folder, "eval") == 0;
-    return strncmp(folder, "eval_", 5) == 0 && strcmp(folder + 5, rule->eval) == 0;
+    return bel_job_is_named(folder, rule->eval);
 }
 
-bel_status *bel_job_check_stopping(const bel_job *job)
+bel_status *bel_job_check_stopping(bel_job *job)
 {
     const bel_early_stopping *rule = &job->spec->early_stopping;
     if (!(job->spec->max_seconds >= 0)) {
@@ -47,25 +47,17 @@ bel_status *bel_job_check_stopping(const bel_job *job)
                        "early stopping needs evaluations by the master, and here an evaluator of "
                        "its own makes them");
     }
-    for (int i = 0; i < job->eval_count; i++) {
-        if (!is_watched(rule, job->evals[i].folder)) continue;
-        const bel_estimator_spec *spec = &job->evals[i].built->spec;
-        bool found = strcmp(metric_of(rule), "loss") == 0;
-        for (int m = 0; m < spec->metric_count; m++)
-            found = found || strcmp(spec->metrics[m].name, metric_of(rule)) == 0;
-        if (found) return NULL;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "early stopping: %s has no metric \"%s\"",
-                       job->evals[i].folder, metric_of(rule));
-    }
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "early stopping: there is no evaluation %s",
-                   rule->eval != NULL ? rule->eval : "without a name");
+    BEL_TRY(bel_job_check_metric(job, "early stopping", rule->eval, metric_of(rule)));
+    return bel_goal_resolve(rule->goal, metric_of(rule), "early stopping", &job->stopping_goal);
 }
 
 // One more evaluation. A value that is no number is never better.
-static void count(const bel_early_stopping *rule, bel_stopping *s, int64_t step, float value)
+static void count(bel_job *job, int64_t step, float value)
 {
+    const bel_early_stopping *rule = &job->spec->early_stopping;
+    bel_stopping *s = &job->stopping;
     double gain = (double)value - (double)s->best;
-    if (!rule->higher_is_better) gain = -gain;
+    if (job->stopping_goal == BEL_GOAL_MIN) gain = -gain;
     bool better = isnan(s->best) ? !isnan(value) : gain > rule->min_delta;
     s->worse = better ? 0 : s->worse + 1;
     if (!better) return;
@@ -112,7 +104,7 @@ bel_status *bel_job_recall_stopping(bel_job *job)
             bel_history_find(history, job->evals[i].folder, metric_of(rule));
         for (size_t p = 0; series != NULL && p < series->point_count && s->rule_at < 0; p++) {
             if (series->steps[p] > job->first_step) continue;
-            count(rule, s, series->steps[p], (float)series->values[p]);
+            count(job, series->steps[p], (float)series->values[p]);
             if (ends(job)) s->rule_at = next_snapshot(job, series->steps[p]);
         }
     }
@@ -121,19 +113,12 @@ bel_status *bel_job_recall_stopping(bel_job *job)
     return NULL;
 }
 
-static float value_of(const bel_result *result, const char *metric)
-{
-    for (int m = 0; m < result->metric_count; m++)
-        if (strcmp(result->metrics[m].name, metric) == 0) return (float)result->metrics[m].value;
-    return (float)result->loss;
-}
-
 void bel_job_count_evaluation(bel_job *job, const char *folder, const bel_result *result)
 {
     const bel_early_stopping *rule = &job->spec->early_stopping;
     bel_stopping *s = &job->stopping;
     if (rule->patience == 0 || !is_watched(rule, folder) || s->rule_at >= 0) return;
-    count(rule, s, result->global_step, value_of(result, metric_of(rule)));
+    count(job, result->global_step, (float)bel_goal_value(result, metric_of(rule)));
     if (!ends(job)) return;
     bel_log_write(BEL_LOG_INFO,
                   "early stopping: %s of %s has not been better than %.5g of step %lld for %d "

@@ -1,11 +1,13 @@
 // The evaluations that a master makes of its snapshots. Their inputs and graphs are made once for
 // the whole job, before it trains, so that what is wrong with them is known then; a graph's
 // variables point into the backend's snapshot, which stays where it is.
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "base/trace.h"
 #include "checkpoint/folder.h"
@@ -199,10 +201,20 @@ static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step
     return NULL;
 }
 
+// A version that is the best so far is saved, whether or not it was time for that.
+static bel_status *keep_if_best(bel_job *job, const char *folder, const bel_result *result)
+{
+    bool best;
+    BEL_TRY(bel_job_is_best(job, folder, result, &best));
+    if (!best) return NULL;
+    if (job->saved_step != result->global_step) BEL_TRY(bel_job_save(job, result->global_step));
+    return bel_job_take_best(job, result);
+}
+
 // The first evaluation's result is the job's.
 static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_details *details)
 {
-    bel_result result = {.global_step = step};
+    bel_result result = {.global_step = step, .evaluation_step = step};
     BEL_TRY(run_evaluation(job, eval, step, &result, details));
     eval->last_step = step;
     log_result(eval->folder, &result);
@@ -214,6 +226,7 @@ static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_
     eval->last_result = result;
     BEL_TRY(bel_run_log_evaluation(job->log, eval->folder, &result, details));
     bel_job_count_evaluation(job, eval->folder, &result);
+    BEL_TRY(keep_if_best(job, eval->folder, &result));
     BEL_TRY(bel_job_export(job, eval, &result, false));
     bool stop = false;
     bel_hook_context context = {
@@ -275,6 +288,51 @@ bool bel_job_has_evaluated(const bel_job *job, const bel_job_eval *eval, int64_t
     if (status == NULL) bel_history_destroy(history);
     bel_status_ignore(status); // then it is made once more
     return has;
+}
+
+// The value of a curve at a step, with the digits that it was written with; NaN: it has none there.
+static double value_at(const bel_report_series *series, int64_t step)
+{
+    char text[BEL_F32_TEXT];
+    double value = NAN;
+    for (size_t i = 0; i < series->point_count; i++) {
+        if (series->steps[i] != step || !isfinite(series->values[i])) continue;
+        size_t length = bel_shortest_f32((float)series->values[i], text);
+        if (!bel_parse_f64(text, length, &value)) value = NAN;
+    }
+    return value;
+}
+
+static void take_evaluation(const bel_history *history, const char *folder, int64_t step,
+                            bel_result *result)
+{
+    const bel_report_series *losses = bel_history_find(history, folder, "loss");
+    for (size_t i = 0; losses != NULL && i < losses->point_count; i++)
+        if (losses->steps[i] <= step) result->evaluation_step = losses->steps[i];
+    if (result->evaluation_step < 0) return;
+    result->loss = value_at(losses, result->evaluation_step);
+    const bel_report_series *series;
+    for (size_t i = 0; (series = bel_history_at(history, folder, i)) != NULL; i++) {
+        if (series == losses || result->metric_count == BEL_MAX_METRICS) continue;
+        int m = result->metric_count++;
+        bel_snprintf(result->metrics[m].name, sizeof result->metrics[m].name, "%s", series->name);
+        result->metrics[m].value = value_at(series, result->evaluation_step);
+    }
+}
+
+void bel_job_recall_evaluation(const bel_job *job, int64_t step, bel_result *out_result)
+{
+    bool own = job->eval_count > 0;
+    const char *name = own ? job->evals[0].spec->name : job->evaluator_specs[0].name;
+    char *folder = name == NULL ? bel_xstrdup("eval") : bel_strf("eval_%s", name);
+    bel_history *history = NULL;
+    *out_result = (bel_result){.loss = NAN, .batch_mean_loss = NAN, .evaluation_step = -1};
+    bel_status *status =
+        bel_history_read_folder(job->estimator->config.model_dir, folder, &history);
+    if (status == NULL) take_evaluation(history, folder, step, out_result);
+    bel_history_destroy(history);
+    bel_status_ignore(status); // what cannot be read is not there
+    bel_free(folder);
 }
 
 // A stop or a kill may come between a checkpoint and the end of its evaluation. In a cluster the

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "checkpoint/folder.h"
+#include "estimator/goal.h"
 #include "master/job.h"
 
 static const char result_file[] = "evaluation.json";
@@ -43,15 +44,13 @@ static bool is_good_name(const char *name)
            strlen(name) <= 100;
 }
 
-static bool has_metric(const bel_job_eval *eval, const char *metric)
+static const char *metric_of(const bel_exporter *exporter)
 {
-    if (metric == NULL || strcmp(metric, "loss") == 0) return true;
-    for (int m = 0; m < eval->built->spec.metric_count; m++)
-        if (strcmp(eval->built->spec.metrics[m].name, metric) == 0) return true;
-    return false;
+    return exporter->metric != NULL ? exporter->metric : "loss";
 }
 
-static bel_status *check_exporter(const bel_job_eval *eval, const bel_exporter *exporter)
+// Its goal is known afterwards.
+static bel_status *check_exporter(const bel_job_eval *eval, bel_exporter *exporter)
 {
     if (!is_good_name(exporter->name)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -63,9 +62,10 @@ static bel_status *check_exporter(const bel_job_eval *eval, const bel_exporter *
                        exporter->keep < 0 ? "keep must be at least 0" : "there is no such kind");
     }
     if (exporter->kind != BEL_EXPORT_BEST || exporter->is_better != NULL) return NULL;
-    if (has_metric(eval, exporter->metric)) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "exporter %s: %s has no metric \"%s\"", exporter->name,
-                   eval->folder, exporter->metric);
+    char user[128];
+    bel_snprintf(user, sizeof user, "exporter %s", exporter->name);
+    BEL_TRY(bel_goal_check_metric(&eval->built->spec, metric_of(exporter), user, eval->folder));
+    return bel_goal_resolve(exporter->goal, metric_of(exporter), user, &exporter->goal);
 }
 
 // By the size that each was compiled with.
@@ -182,6 +182,7 @@ static bel_status *read_result(const char *folder, int64_t step, bel_result *out
         const bel_json_value *root = bel_json_root(json);
         *out_result = (bel_result){.loss = NAN, .batch_mean_loss = NAN};
         (void)bel_json_i64(root, "global_step", &out_result->global_step);
+        out_result->evaluation_step = out_result->global_step;
         (void)bel_json_f64(root, "loss", &out_result->loss);
         (void)bel_json_f64(root, "batch_mean_loss", &out_result->batch_mean_loss);
         (void)bel_json_i64(root, "examples", &out_result->examples);
@@ -196,19 +197,12 @@ static bel_status *read_result(const char *folder, int64_t step, bel_result *out
 
 // --- Better --------------------------------------------------------------------------------------
 
-static double metric_of(const bel_result *result, const char *metric)
-{
-    for (int m = 0; metric != NULL && m < result->metric_count; m++)
-        if (strcmp(result->metrics[m].name, metric) == 0) return result->metrics[m].value;
-    return result->loss;
-}
-
 static bool is_better(const bel_exporter *exporter, const bel_result *best, const bel_result *now)
 {
     if (exporter->is_better != NULL) return exporter->is_better(exporter->user, best, now);
-    double before = metric_of(best, exporter->metric), value = metric_of(now, exporter->metric);
-    if (isnan(before)) return !isnan(value);
-    return exporter->higher_is_better ? value > before : value < before;
+    const char *metric = metric_of(exporter);
+    return bel_goal_is_better(exporter->goal, bel_goal_value(now, metric),
+                              bel_goal_value(best, metric));
 }
 
 // True when nothing there is as good. A result that cannot be read counts as none, with a warning.

@@ -1,6 +1,6 @@
 // A training job as its master's thread sees it, for the files that tell its story: begin.c (up to
 // the first step), train.c (from there to the end), save.c (checkpoints), evals.c (evaluations),
-// job_report.c (report.html).
+// best.c (the best of them), job_report.c (report.html).
 #ifndef BELFRY_MASTER_JOB_H
 #define BELFRY_MASTER_JOB_H
 
@@ -39,6 +39,14 @@ typedef struct bel_stopping {
     int64_t stop_at; // training ends at this version; 0: soon; -1: nobody has asked
 } bel_stopping;
 
+// The checkpoint that is kept as the best (best.c).
+typedef struct bel_best {
+    bel_goal goal;
+    int64_t step; // -1: none yet
+    float value;
+    bool stated; // best.json says so
+} bel_best;
+
 typedef struct bel_job {
     const bel_estimator *estimator;
     const bel_task *task; // of a cluster's master; NULL: everything in this process
@@ -68,6 +76,8 @@ typedef struct bel_job {
     double started_at, seconds; // of training: of this assignment, and in all of them
     int64_t examples;           // that it read in them
     bel_stopping stopping;
+    bel_goal stopping_goal; // of the rule, once it was checked
+    bel_best best;
     bel_replicator *replicator; // of a loop of the program's own; NULL: there is none
     int64_t loop_end;           // the version at which it has returned; -1: it has not
     char runs[BEL_RUNS_TEXT];   // of step functions by the version that is saved
@@ -93,6 +103,9 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL
 // done it and the event files have no result of it. In a cluster members have come, and have not
 // begun.
 bel_status *bel_job_make_up_evals(bel_job *job) BEL_MUST_USE;
+// The last evaluation up to `step` that the event files have, of the first one that was asked for;
+// evaluation_step -1: they have none.
+void bel_job_recall_evaluation(const bel_job *job, int64_t step, bel_result *out_result);
 bool bel_job_has_evaluated(const bel_job *job, const bel_job_eval *eval, int64_t step);
 void bel_job_free_evals(bel_job *job);
 
@@ -126,17 +139,34 @@ bel_status *bel_job_write_hooks(const bel_job *job, const char *folder) BEL_MUST
 bel_status *bel_job_rewrite_hooks(const bel_job *job, int64_t step) BEL_MUST_USE;
 bel_status *bel_job_read_hooks(bel_job *job, const char *folder) BEL_MUST_USE;
 
+// watched.c: whether a rule that names an evaluation (NULL: the one without a name) means that of
+// this folder; INVALID_ARGUMENT: there is none of that name, or it has no such metric.
+bool bel_job_is_named(const char *folder, const char *name);
+bel_status *bel_job_check_metric(const bel_job *job, const char *user, const char *name,
+                                 const char *metric) BEL_MUST_USE;
+
 // early_stopping.c: whether the rule can be followed; what is known of evaluations up to the step
 // that the job goes on from, and what follows for its end; one evaluation more, behind which a hook
 // may have asked for the end; the end as it was asked for, while no step is made and while some
 // are.
-bel_status *bel_job_check_stopping(const bel_job *job) BEL_MUST_USE;
+bel_status *bel_job_check_stopping(bel_job *job) BEL_MUST_USE;
 bel_status *bel_job_recall_stopping(bel_job *job) BEL_MUST_USE;
 void bel_job_count_evaluation(bel_job *job, const char *folder, const bel_result *result);
 void bel_job_stop_behind_evaluation(bel_job *job, int64_t step);
 void bel_job_look_at_clock(bel_job *job, double seconds);
 void bel_job_settle_stop(bel_job *job);
 void bel_job_stop_if_wanted(bel_job *job);
+
+// best.c: whether the rule can be followed; the best of the evaluations up to the newest
+// checkpoint, as it is stated from then on; whether one evaluation more is the best; it is, and its
+// version is saved.
+bel_status *bel_job_check_best(bel_job *job) BEL_MUST_USE;
+bel_status *bel_job_recall_best(bel_job *job) BEL_MUST_USE;
+bel_status *bel_job_is_best(bel_job *job, const char *folder, const bel_result *result,
+                            bool *out_best) BEL_MUST_USE;
+bel_status *bel_job_take_best(bel_job *job, const bel_result *result) BEL_MUST_USE;
+// Old checkpoints go; with an evaluator of its own the best one is looked for before.
+void bel_job_retain(bel_job *job);
 
 // loop.c: a loop of the program's own. Begins it, or lets it go on; says whether what a checkpoint
 // of `step` has of it is known yet; looks whether it has returned; waits until it has, as training

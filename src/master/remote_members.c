@@ -312,7 +312,7 @@ static void take_saved(remote *r, int member, const Bel__Saved *m)
 
 static void read_evaluation(const Bel__Evaluated *m, bel_result *result)
 {
-    result->global_step = m->step;
+    result->global_step = result->evaluation_step = m->step;
     result->loss = m->loss;
     result->batch_mean_loss = m->batch_mean_loss;
     result->examples = m->examples;

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/trace.h"
+#include "checkpoint/best.h"
 #include "checkpoint/folder.h"
 #include "master/embedded.h"
 #include "master/job.h"
@@ -108,8 +109,7 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
                   begun);
     bel_log_write(BEL_LOG_DEBUG, "saved checkpoint at step %lld, digest %s", (long long)step,
                   job->result.digest);
-    bel_ckpt_retain(config->model_dir, config->keep_checkpoint_max,
-                    config->keep_checkpoint_every_n_hours);
+    bel_job_retain(job);
     return job->hooks_begun ? tell_hooks(job, step) : NULL;
 }
 
@@ -138,6 +138,7 @@ static bel_status *save_first(bel_job *job)
         memcpy(job->backend->averages, job->backend->values,
                (size_t)job->trainable.layout->size * sizeof(float));
     }
+    if (status == NULL) status = bel_ckpt_best_forget(job->estimator->config.model_dir);
     if (status == NULL) status = bel_job_save(job, 0);
     if (first != NULL) first->ops->destroy(first);
     job->backend = backend;

@@ -349,22 +349,25 @@ static void say_staleness(const bel_job *job)
                   (long long)staleness->dropped);
 }
 
-// The last evaluation, where it is one of the last version; what was found at an earlier step would
-// be read as this one's.
+// The last evaluation, of the last version but where training was interrupted: of this call, or of
+// one before it, as the event files have it.
+static void find_evaluation(const bel_job *job, bel_result *out_result)
+{
+    const bel_result *other = &job->backend->evaluation; // by an evaluator's process
+    if (other->examples > 0) {
+        *out_result = *other;
+    } else if (job->eval_count > 0 && job->evals[0].last_step >= 0) {
+        *out_result = job->evals[0].last_result;
+    } else {
+        bel_job_recall_evaluation(job, job->state.step, out_result);
+    }
+}
+
 static void fill_result(bel_job *job)
 {
     const bel_control_state *state = &job->state;
-    const bel_result *other = &job->backend->evaluation; // by an evaluator's process
-    bel_result result = job->result;
-    bool asked = job->eval_count > 0 || job->evaluator_count > 0;
-    bool evaluated = job->eval_count > 0 && job->evals[0].last_step == state->step;
-    if (other->examples > 0 && other->global_step == state->step) {
-        result = *other;
-        evaluated = true;
-    }
-    if (!evaluated) {
-        result = (bel_result){.loss = asked ? NAN : state->loss, .batch_mean_loss = NAN};
-    }
+    bel_result result = {.loss = state->loss, .batch_mean_loss = NAN, .evaluation_step = -1};
+    if (job->eval_count > 0 || job->evaluator_count > 0) find_evaluation(job, &result);
     memcpy(result.digest, job->result.digest, sizeof result.digest);
     result.global_step = state->step;
     result.interrupted = job->backend->interrupted;
@@ -404,6 +407,7 @@ static bel_status *finish(bel_job *job)
         }
     }
     BEL_TRY(backend->ops->finish(backend));
+    if (job->evaluator_count > 0) bel_job_retain(job); // its last word may be the best
     fill_result(job);
     BEL_TRY(end_hooks(job));
     bel_job_report(job, true);
@@ -438,6 +442,7 @@ static bool is_over(const bel_job *job)
 static bel_status *recall(bel_job *job)
 {
     BEL_TRY(bel_job_recall_stopping(job));
+    BEL_TRY(bel_job_recall_best(job));
     return bel_job_find_last_step(job);
 }
 
@@ -447,8 +452,7 @@ static bel_status *begin_hooks(bel_job *job)
     job->stopping.hook_at = -1;
     BEL_TRY(bel_hooks_begin(&job->trainable.hooks, &context, job->first_step));
     job->hooks_begun = true;
-    BEL_TRY(bel_job_recall_stopping(job));
-    return bel_job_find_last_step(job);
+    return recall(job);
 }
 
 // Rounds of training: after a loss from the newest checkpoint, after a pause from the one just

@@ -554,7 +554,7 @@ bel_status *bel_member_run(const bel_task *task, const bel_member_program *progr
                 .looked_step = -1,
                 .pace = {.begun_ns = bel_clock_ns()}};
     bel_status *status = run(&m);
-    bel_result result = {0};
+    bel_result result = {.evaluation_step = -1};
     if (m.worker.worker != NULL) {
         bel_str words = {0};
         result.global_step = bel_worker_doing(m.worker.worker, &words);

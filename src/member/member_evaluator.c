@@ -8,6 +8,7 @@
 // bel_member_follow does the same without a master, by looking every 200 ms.
 #include <math.h>
 #include <poll.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -16,7 +17,11 @@
 #include "base/requests.h"
 #include "base/str.h"
 #include "base/trace.h"
+#include "checkpoint/best.h"
+#include "checkpoint/folder.h"
+#include "estimator/goal.h"
 #include "estimator/input_fn.h"
+#include "estimator/model.h"
 #include "estimator/predict.h"
 #include "member/member_inner.h"
 
@@ -54,15 +59,61 @@ static bool is_time(const bel_member_program *program, const bel_evaluator_pace 
     return pace->last_ns == 0 || (double)(now - pace->last_ns) * 1e-9 >= throttle;
 }
 
-// All evaluations of the newest checkpoint, in their order.
-static bel_status *evaluate_all(const bel_member_program *program, bel_result *out_results,
-                                bel_str *out)
+// The evaluation of which a training that keeps the best one looks at a metric.
+static bool is_watched(const bel_keep_best *rule, const bel_eval_spec *eval)
+{
+    if (rule->metric == NULL) return false;
+    bool both = eval->name != NULL && rule->eval != NULL;
+    return both ? strcmp(eval->name, rule->eval) == 0 : eval->name == rule->eval;
+}
+
+// Where the best checkpoint is kept, one that is evaluated must not be removed meanwhile.
+static void hold(const bel_member_program *program, int64_t step)
+{
+    bel_status *status = bel_ckpt_hold(program->estimator->config.model_dir, step);
+    if (status == NULL) return;
+    bel_log_write(BEL_LOG_WARN, "%s: a checkpoint may be removed while it is evaluated",
+                  bel_status_message(status));
+    bel_status_destroy(status);
+}
+
+// Holds the newest checkpoint: one that another has followed meanwhile may be gone already.
+static bel_status *hold_newest(const bel_member_program *program, int64_t *step)
+{
+    int64_t held;
+    do {
+        held = *step;
+        hold(program, held);
+        BEL_TRY(newest_step(program->estimator->config.model_dir, step));
+    } while (held != *step);
+    return NULL;
+}
+
+// The checkpoint that is held, or the newest good one where that cannot be read or none is held.
+static bel_status *evaluate(const bel_member_program *program, const bel_eval_spec *eval,
+                            int64_t held, bel_result *out_result)
+{
+    bel_estimator *estimator = program->estimator;
+    if (held < 0) return bel_evaluate_along(estimator, eval, NULL, out_result);
+    char *folder = bel_ckpt_find_folder(estimator->config.model_dir, held);
+    bel_status *status = bel_evaluate_along(estimator, eval, folder, out_result);
+    bel_free(folder);
+    bool unread =
+        bel_status_code(status) == BEL_NOT_FOUND || bel_status_code(status) == BEL_DATA_LOSS;
+    if (!unread) return status;
+    bel_status_ignore(status); // said when it is passed over, or comes again
+    return bel_evaluate_along(estimator, eval, NULL, out_result);
+}
+
+// All evaluations of a checkpoint, in their order.
+static bel_status *evaluate_all(const bel_member_program *program, int64_t held,
+                                bel_result *out_results, bel_str *out)
 {
     for (int i = 0; i < program->eval_count; i++) {
         const char *name = program->evals[i].name;
         bel_result result;
         int64_t begun = bel_trace_begin();
-        BEL_TRY_CTX(bel_evaluate_newest(program->estimator, &program->evals[i], &result), "%s",
+        BEL_TRY_CTX(evaluate(program, &program->evals[i], held, &result), "%s",
                     name != NULL ? name : "eval");
         describe(name != NULL ? name : "eval", &result, out);
         out_results[i] = result;
@@ -75,6 +126,23 @@ static bel_status *evaluate_all(const bel_member_program *program, bel_result *o
     return NULL;
 }
 
+// A model that cannot be built shows at its evaluation, with the checkpoint's columns.
+static bel_status *check_metric(const bel_member_program *program, bel_input *input)
+{
+    const bel_keep_best *rule = &program->train->keep_best;
+    const bel_estimator *estimator = program->estimator;
+    bel_built *built = NULL;
+    bel_status *building =
+        bel_model_build(estimator, BEL_MODE_EVAL, NULL, input, estimator->replica_count, &built);
+    bool is_built = building == NULL;
+    bel_status_ignore(building); // as above
+    if (!is_built) return NULL;
+    bel_status *status = bel_goal_check_metric(&built->spec, rule->metric, "keep_best",
+                                               rule->eval != NULL ? rule->eval : "eval");
+    bel_built_destroy(built);
+    return status;
+}
+
 bel_status *bel_member_check_evals(const bel_member_program *program)
 {
     for (int i = 0; i < program->eval_count; i++) {
@@ -82,7 +150,10 @@ bel_status *bel_member_check_evals(const bel_member_program *program)
         bel_input *input;
         BEL_TRY(bel_input_fn_open(eval->input_fn, eval->input_user, program->estimator,
                                   BEL_MODE_EVAL, NULL, &input));
+        bel_status *status = NULL;
+        if (is_watched(&program->train->keep_best, eval)) status = check_metric(program, input);
         bel_input_destroy(input);
+        if (status != NULL) return status;
     }
     return NULL;
 }
@@ -109,6 +180,18 @@ static void send_result(member *m, int index)
     bel_member_send(m, &evaluated.base);
 }
 
+static bel_status *evaluate_round(member *m, int64_t step, bel_str *words)
+{
+    bool keeps = m->program->train->keep_best.metric != NULL;
+    if (keeps) BEL_TRY(hold_newest(m->program, &step));
+    m->looked_step = step;
+    m->pace.last_ns = bel_clock_ns();
+    bel_status *status = evaluate_all(m->program, keeps ? step : -1, m->evaluated, words);
+    if (keeps) hold(m->program, -1);
+    if (m->program->eval_count > 0) m->evaluated_step = m->evaluated[0].global_step;
+    return status;
+}
+
 // looked_step keeps a newest checkpoint that cannot be read from being tried on each round.
 bel_status *bel_member_evaluate(member *m, bool last)
 {
@@ -120,10 +203,7 @@ bel_status *bel_member_evaluate(member *m, bool last)
     // A newest one that cannot be read leads to an older one, once.
     bool fresh = step != m->evaluated_step && step != m->looked_step;
     if (last ? fresh : step > 0 && fresh && is_time(m->program, &m->pace)) {
-        m->looked_step = step;
-        m->pace.last_ns = bel_clock_ns();
-        status = evaluate_all(m->program, m->evaluated, &words);
-        if (m->program->eval_count > 0) m->evaluated_step = m->evaluated[0].global_step;
+        status = evaluate_round(m, step, &words);
     }
     for (int i = 0; status == NULL && last && i < m->program->eval_count; i++)
         send_result(m, i);
@@ -177,7 +257,7 @@ static bel_status *follow(const bel_member_program *program, presence *job, bel_
         looked = step;
         pace.last_ns = bel_clock_ns();
         bel_str words = {0};
-        bel_status *status = evaluate_all(program, results, &words);
+        bel_status *status = evaluate_all(program, -1, results, &words);
         bel_str_deinit(&words);
         BEL_TRY(status);
         evaluated = program->eval_count > 0 ? results[0].global_step : step;
@@ -191,7 +271,7 @@ bel_status *bel_member_follow(const bel_member_program *program, double patience
     presence job = {.token = bel_path_join(program->estimator->config.model_dir, BEL_TOKEN_FILE),
                     .patience_secs = patience_secs};
     bel_result *results = bel_xcalloc((size_t)program->eval_count + 1, sizeof *results);
-    results[0].global_step = -1;
+    results[0].global_step = results[0].evaluation_step = -1;
     bel_status *status = follow(program, &job, results);
     bel_free(job.token);
     results[0].interrupted = bel_stop_requested();

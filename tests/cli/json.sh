@@ -35,7 +35,7 @@ run_ok train a --train_steps 40 --save_checkpoints_steps 20 --log_step_count_ste
 check "the log is JSON" is_json err.txt
 check "the result is JSON" is_json out.txt
 equal "results are one line" "$(wc -l <out.txt)" 1
-check "members of training" has out.txt global_step loss accuracy examples digest train_seconds \
+check "members of training" has out.txt global_step evaluation_step loss accuracy examples digest train_seconds \
     examples_per_second interrupted batch_mean_loss
 check "python's own tool agrees" python3 -m json.tool out.txt /dev/null
 
@@ -48,7 +48,7 @@ check "members of predict" has out.txt example class values
 check "quiet is quiet" test ! -s err.txt
 run_ok belfry inspect a --json
 check "inspect is JSON" is_json out.txt
-check "members of inspect" has out.txt step seed digest settings tensors
+check "members of inspect" has out.txt step seed digest best settings tensors
 run_ok belfry inspect a --digest --json
 check "members of the digest" has out.txt digest
 run_ok belfry inspect a --compare a --json

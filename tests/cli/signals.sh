@@ -10,8 +10,8 @@ length=(--train_steps "$steps" --eval_every_steps "$steps" --save_checkpoints_st
 mkfifo log
 
 # Starts training in the background and waits until it has saved a checkpoint on the way.
-start() { # MODEL_DIR
-    "$BUILD/tools/belfry" train_and_evaluate --model_dir "$1" "${digits[@]}" "${length[@]}" \
+start() { # MODEL_DIR [FLAGS]
+    "$BUILD/tools/belfry" train_and_evaluate --model_dir "$1" "${digits[@]}" "${length[@]}" "${@:2}" \
         --log_level debug >out.txt 2>log &
     pid=$!
     exec 3<log
@@ -41,6 +41,7 @@ for signal in TERM INT HUP; do
     equal "exit code after SIG$signal" "$code" "$expected"
     check "the log says how to go on" grep -q "stopped by SIG$named at step .*same command again" err.txt
     check "the result says so" grep -q '^interrupted true$' out.txt
+    check "and that nothing was evaluated" test "$(grep -cE '^(evaluation_step|loss) null$' out.txt)" -eq 2
     run_ok belfry inspect "by-$signal" --json
     at=$(python3 -c 'import json; print(json.load(open("out.txt"))["step"])')
     check "stopped on the way, at step $at" test "$at" -lt "$steps"
@@ -49,6 +50,18 @@ for signal in TERM INT HUP; do
     run_ok train "by-$signal" "${length[@]}"
     equal "resumed after SIG$signal" "$(digest "by-$signal")" "$whole"
 done
+
+# The result of a run that is stopped has its last evaluation, and says of which step.
+start evaluated --eval_every_steps 200
+kill -INT "$pid"
+end
+equal "exit code of a run that evaluates" "$code" 130
+told=$(grep 'eval at step' err.txt | tail -n 1)
+at=$(sed -n 's/^evaluation_step //p' out.txt)
+check "the last evaluation is that of step $at: $told" grep -q "eval at step $at:" <<<"$told"
+accuracy=$(sed -n 's/^accuracy //p' out.txt)
+check "its accuracy" grep -qF "accuracy = $(awk -v x="$accuracy" 'BEGIN { printf "%.5g", x }') (" <<<"$told"
+check "the run came further" test "$(sed -n 's/^global_step //p' out.txt)" -ge "$at"
 
 # Killed outright: the newest checkpoint counts, and the bits are the same.
 start killed

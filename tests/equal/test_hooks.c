@@ -396,8 +396,7 @@ static void test_early_stopping(void **state)
     BEL_ASSERT_OK(train(&killed, &again));
     assert_int_equal(again.global_step, 40);
     assert_string_equal(again.digest, result.digest);
-    run good = {.folder = "good",
-                .stopping = {.patience = 3, .metric = "accuracy", .higher_is_better = true}};
+    run good = {.folder = "good", .stopping = {.patience = 3, .metric = "accuracy"}};
     BEL_ASSERT_OK(train(&good, &result));
     assert_int_equal(result.global_step, STEPS);
     good.stopping.metric = "recall";
@@ -490,11 +489,8 @@ static void test_exporters(void **state)
 {
     (void)state;
     int asked = 0;
-    const bel_exporter best = {.size = sizeof best,
-                               .name = "best",
-                               .kind = BEL_EXPORT_BEST,
-                               .metric = "accuracy",
-                               .higher_is_better = true};
+    const bel_exporter best = {
+        .size = sizeof best, .name = "best", .kind = BEL_EXPORT_BEST, .metric = "accuracy"};
     const bel_exporter latest = {
         .size = sizeof latest, .name = "latest", .kind = BEL_EXPORT_LATEST, .keep = 2};
     const bel_exporter final = {.size = sizeof final, .name = "final", .kind = BEL_EXPORT_FINAL};

@@ -70,8 +70,26 @@ static void test_many(void **state)
     }
 }
 
+static void test_shortest(void **state)
+{
+    (void)state;
+    static const struct {
+        float value;
+        const char *text;
+    } numbers[] = {
+        {0.9F, "0.9"},          {0, "0"},         {-2.5F, "-2.5"},   {0.233983293F, "0.2339833"},
+        {16777216, "16777216"}, {1e20F, "1e+20"}, {1e-45F, "1e-45"}, {1.0F / 3, "0.33333334"}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        char got[BEL_F32_TEXT], *end;
+        assert_int_equal(bel_shortest_f32(numbers[i].value, got), strlen(numbers[i].text));
+        assert_string_equal(got, numbers[i].text);
+        assert_true((float)bel_strtod(got, &end) == numbers[i].value);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_edges), cmocka_unit_test(test_many)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_edges), cmocka_unit_test(test_many),
+                                       cmocka_unit_test(test_shortest)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

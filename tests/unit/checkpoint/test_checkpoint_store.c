@@ -275,13 +275,13 @@ static void test_retention_keeps_the_newest(void **state)
     fixture *used = *state;
     for (int64_t step = 1; step <= 5; step++)
         BEL_ASSERT_OK(model_save(&used->old, used->folder, step, 1, &used->digest));
-    bel_ckpt_retain(used->folder, 0, 0); // keeps all
-    bel_ckpt_retain(used->folder, 5, 0);
+    bel_ckpt_retain(used->folder, 0, 0, -1); // keeps all
+    bel_ckpt_retain(used->folder, 5, 0, -1);
     assert_listing(used->folder,
                    "ckpt-00000001 ckpt-00000002 ckpt-00000003 ckpt-00000004 ckpt-00000005");
-    bel_ckpt_retain(used->folder, 2, 0);
+    bel_ckpt_retain(used->folder, 2, 0, -1);
     assert_listing(used->folder, "ckpt-00000004 ckpt-00000005");
-    bel_ckpt_retain(used->folder, 1, 0);
+    bel_ckpt_retain(used->folder, 1, 0, -1);
     assert_listing(used->folder, "ckpt-00000005");
     assert_latest(used, &used->old, 5);
 }
@@ -303,13 +303,13 @@ static void test_retention_keeps_one_in_n_hours(void **state)
 {
     fixture *used = *state;
     save_every_half_hour(used, 8);
-    bel_ckpt_retain(used->folder, 2, 1.0);
+    bel_ckpt_retain(used->folder, 2, 1.0, -1);
     assert_listing(used->folder,
                    "ckpt-00000001 ckpt-00000003 ckpt-00000005 ckpt-00000007 ckpt-00000008");
-    bel_ckpt_retain(used->folder, 1, 1.0); // a second look keeps the same ones
+    bel_ckpt_retain(used->folder, 1, 1.0, -1); // a second look keeps the same ones
     assert_listing(used->folder,
                    "ckpt-00000001 ckpt-00000003 ckpt-00000005 ckpt-00000007 ckpt-00000008");
-    bel_ckpt_retain(used->folder, 1, 2.0);
+    bel_ckpt_retain(used->folder, 1, 2.0, -1);
     assert_listing(used->folder, "ckpt-00000001 ckpt-00000005 ckpt-00000008");
 }
 
@@ -320,7 +320,7 @@ static void test_a_reader_outlives_the_removal(void **state)
     BEL_ASSERT_OK(model_save(&used->old, used->folder, 1, 2, &used->digest));
     BEL_ASSERT_OK(bel_ckpt_open_latest(used->folder, &reader));
     BEL_ASSERT_OK(model_save(&used->new, used->folder, 2, 2, &used->digest));
-    bel_ckpt_retain(used->folder, 1, 0);
+    bel_ckpt_retain(used->folder, 1, 0, -1);
     assert_listing(used->folder, "ckpt-00000002");
     assert_holds(reader, &used->old, 1);
     bel_ckpt_close(reader);
@@ -336,7 +336,7 @@ static void test_readers_of_a_busy_folder_always_find_one(void **state)
     assert_true(child >= 0);
     for (int64_t step = 2; child == 0 && step <= SAVES; step++) {
         if (model_save(&used->old, used->folder, step, MAX_SHARDS, &used->digest) != NULL) _exit(1);
-        bel_ckpt_retain(used->folder, 1, 0);
+        bel_ckpt_retain(used->folder, 1, 0, -1);
     }
     if (child == 0) _exit(0);
     int end = 0;
@@ -364,10 +364,10 @@ static void test_what_cannot_be_removed_stays(void **state)
     if (root) assert_int_equal(chown(path, NOBODY, NOBODY), 0);
     if (root) assert_int_equal(seteuid(NOBODY), 0);
     BEL_ASSERT_OK(model_save(&used->old, used->folder, 2, 1, &used->digest));
-    bel_ckpt_retain(used->folder, 1, 0);
+    bel_ckpt_retain(used->folder, 1, 0, -1);
     char *after_one = listing(used->folder);
     BEL_ASSERT_OK(model_save(&used->old, used->folder, 3, 1, &used->digest));
-    bel_ckpt_retain(used->folder, 1, 0);
+    bel_ckpt_retain(used->folder, 1, 0, -1);
     BEL_ASSERT_OK(bel_ckpt_begin(used->folder, 4, 0, 0, &folder));
     BEL_ASSERT_OK(bel_dir_remove(folder));
     bel_free(folder);

@@ -1,0 +1,132 @@
+// best.json, and an evaluator's hold. Neither decides anything: the master knows the best from the
+// recorded evaluations (master/best.c) and states it here, for retention and for whoever reads the
+// folder. A file that cannot be read keeps old checkpoints from being removed, so that no best one
+// goes by mistake; the next best replaces it.
+#include "checkpoint/best.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "base/str.h"
+
+static const char held_file[] = "evaluating";
+
+// --- best.json -----------------------------------------------------------------------------------
+
+static void write_value(bel_str *out, float value)
+{
+    char text[BEL_F32_TEXT];
+    if (isfinite(value)) {
+        bel_str_append(out, text, bel_shortest_f32(value, text));
+    } else {
+        bel_str_puts(out, "null");
+    }
+}
+
+bel_status *bel_ckpt_best_write(const char *model_dir, const bel_ckpt_best *best)
+{
+    bel_str text = {0};
+    bel_str_printf(&text, "{\"step\": %lld, \"metric\": ", (long long)best->step);
+    bel_json_write_string(&text, best->metric);
+    bel_str_puts(&text, ", \"value\": ");
+    write_value(&text, best->value);
+    bel_str_printf(&text, ", \"goal\": \"%s\", \"evaluation\": ", best->higher ? "max" : "min");
+    bel_json_write_string(&text, best->evaluation);
+    bel_str_puts(&text, "}\n");
+    char *path = bel_path_join(model_dir, BEL_BEST_FILE);
+    bel_status *status = bel_file_write_atomic(path, text.text, text.length);
+    bel_free(path);
+    bel_str_deinit(&text);
+    return status;
+}
+
+// A value that was not finite is null, and read as NaN.
+static bel_status *take(const bel_json_value *root, const char *path, bel_ckpt_best *out_best)
+{
+    const char *metric, *goal, *evaluation;
+    double value = NAN;
+    bel_ckpt_best best = {0};
+    if (!bel_json_i64(root, "step", &best.step) || best.step < 0 ||
+        !bel_json_string(root, "metric", &metric) || !bel_json_string(root, "goal", &goal) ||
+        !bel_json_string(root, "evaluation", &evaluation)) {
+        return BEL_ERR(BEL_DATA_LOSS,
+                       "%s: expected an object with step, metric, value, goal and evaluation",
+                       path);
+    }
+    (void)bel_json_f64(root, "value", &value);
+    bel_snprintf(best.metric, sizeof best.metric, "%s", metric);
+    bel_snprintf(best.evaluation, sizeof best.evaluation, "%s", evaluation);
+    best.value = (float)value;
+    best.higher = strcmp(goal, "max") == 0;
+    *out_best = best;
+    return NULL;
+}
+
+bel_status *bel_ckpt_best_read(const char *model_dir, bel_ckpt_best *out_best, bool *out_found)
+{
+    char *path = bel_path_join(model_dir, BEL_BEST_FILE), *text = NULL;
+    size_t size = 0;
+    bel_json *json = NULL;
+    bel_status *status = bel_file_read(path, &text, &size);
+    bool missing = bel_status_code(status) == BEL_NOT_FOUND;
+    if (status == NULL) status = bel_json_parse(text, size, path, &json);
+    if (status == NULL) status = take(bel_json_root(json), path, out_best);
+    bel_json_destroy(json);
+    bel_free(text);
+    bel_free(path);
+    if (missing) bel_status_ignore(status); // nobody has kept one
+    if (!missing && status != NULL) return status;
+    *out_found = !missing;
+    return NULL;
+}
+
+static bel_status *remove_file(const char *model_dir, const char *name)
+{
+    char *path = bel_path_join(model_dir, name);
+    int error = unlink(path) == 0 || errno == ENOENT ? 0 : errno;
+    bel_status *status = error == 0 ? NULL : bel_file_error(error, "remove", path);
+    bel_free(path);
+    return status;
+}
+
+bel_status *bel_ckpt_best_forget(const char *model_dir)
+{
+    return remove_file(model_dir, BEL_BEST_FILE);
+}
+
+// --- An evaluator's ------------------------------------------------------------------------------
+
+bel_status *bel_ckpt_hold(const char *model_dir, int64_t step)
+{
+    if (step < 0) return remove_file(model_dir, held_file);
+    char *path = bel_path_join(model_dir, held_file);
+    char *text = bel_strf("%lld\n", (long long)step);
+    bel_status *status = bel_file_replace(path, text, strlen(text));
+    bel_free(text);
+    bel_free(path);
+    return status;
+}
+
+bel_status *bel_ckpt_held(const char *model_dir, int64_t *out_step)
+{
+    char *path = bel_path_join(model_dir, held_file), *text = NULL;
+    size_t size = 0;
+    int64_t step;
+    bel_status *status = bel_file_read(path, &text, &size);
+    bool known = status == NULL && bel_parse_i64(text, strspn(text, "0123456789"), &step);
+    bel_free(text);
+    bel_free(path);
+    if (bel_status_code(status) == BEL_NOT_FOUND) {
+        bel_status_ignore(status); // nobody holds one
+        status = NULL;
+    }
+    if (status != NULL) return status;
+    *out_step = known ? step : -1;
+    return NULL;
+}

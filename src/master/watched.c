@@ -1,0 +1,23 @@
+// What a rule that follows evaluations names: which of them, and which of its metrics.
+#include <string.h>
+
+#include "estimator/goal.h"
+#include "master/job.h"
+
+bool bel_job_is_named(const char *folder, const char *name)
+{
+    if (name == NULL) return strcmp(folder, "eval") == 0;
+    return strncmp(folder, "eval_", 5) == 0 && strcmp(folder + 5, name) == 0;
+}
+
+bel_status *bel_job_check_metric(const bel_job *job, const char *user, const char *name,
+                                 const char *metric)
+{
+    for (int i = 0; i < job->eval_count; i++) {
+        const bel_job_eval *eval = &job->evals[i];
+        if (!bel_job_is_named(eval->folder, name)) continue;
+        return bel_goal_check_metric(&eval->built->spec, metric, user, eval->folder);
+    }
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: there is no evaluation %s", user,
+                   name != NULL ? name : "without a name");
+}
