@@ -35,6 +35,12 @@ for point in member_begins@worker-0 member_begins@ps-1 tower_step#15@worker-1 wo
     survives "crash:$point"
 done
 
+# --- Where the best checkpoint is kept (which one: keep_best.sh)
+settings+=(--keep_best loss)
+survives crash:master_counts_best#2
+survives crash:master_states_best#3@master-0
+settings=("${settings[@]::${#settings[@]}-2}")
+
 # --- The same with tables: rows are asked for again, and reported once
 make_clicks
 data=("${clicks[@]}")

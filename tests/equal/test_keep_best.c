@@ -37,6 +37,7 @@ typedef struct run {
     const char *folder, *rate, *name; // rate 0.5 and evaluation without a name unless said
     bel_keep_best best;
     int64_t steps, save_steps, eval_steps, stop_at;
+    int keep; // 0: 1
     bel_result *evaluation;
 } run;
 
@@ -55,7 +56,7 @@ static bel_status *train(const run *r, bel_result *out_result)
     int64_t stop_at = r->stop_at;
     config.model_dir = folder;
     config.save_checkpoints_steps = r->save_steps;
-    config.keep_checkpoint_max = 1;
+    config.keep_checkpoint_max = r->keep > 0 ? r->keep : 1;
     config.report = false;
     const bel_param param = {"rate", r->rate != NULL ? r->rate : "0.5"};
     const bel_hook hook = {
@@ -248,6 +249,25 @@ static void test_restarts(void **state)
     expect("late", "60");
 }
 
+// A run that goes back behind a damaged checkpoint knows nothing of its evaluation.
+static void test_going_back(void **state)
+{
+    (void)state;
+    bel_result result;
+    run r = {.folder = "back",
+             .best = {.metric = "loss"},
+             .steps = 40,
+             .save_steps = 10,
+             .eval_steps = 10,
+             .keep = 3};
+    BEL_ASSERT_OK(train(&r, &result));
+    expect("back", "20 30 40, best 40");
+    bel_free(bel_test_file(bel_test_own_folder(), "back/ckpt-00000040/manifest.json", "{", 1));
+    r.steps = 33;
+    BEL_ASSERT_OK(train(&r, &result));
+    expect("back", "30 33 40, best 33");
+}
+
 // --- What a result says --------------------------------------------------------------------------
 
 static void test_interrupted(void **state)
@@ -297,9 +317,9 @@ static void test_interrupted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_ties),        BEL_TEST_IN_FOLDER(test_goals),
-        BEL_TEST_IN_FOLDER(test_refusals),    BEL_TEST_IN_FOLDER(test_restarts),
-        BEL_TEST_IN_FOLDER(test_interrupted),
+        BEL_TEST_IN_FOLDER(test_ties),       BEL_TEST_IN_FOLDER(test_goals),
+        BEL_TEST_IN_FOLDER(test_refusals),   BEL_TEST_IN_FOLDER(test_restarts),
+        BEL_TEST_IN_FOLDER(test_going_back), BEL_TEST_IN_FOLDER(test_interrupted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
