@@ -95,13 +95,15 @@ static const bel_option table[] = {
     {"length_column", STRING, RUNNING, "", NULL, "NAME", DATA,
      "column of a CSV file that holds how many steps of a sequence count; without it all do. "
      "Remembered by checkpoints.", "model=gru|lstm"},
-    {"columns", STRING, RUNNING, "auto", NULL, "FILE", DATA,
+    {"columns", STRING, TRAINING, "auto", NULL, "FILE", DATA,
      "What the columns of a CSV file are (belfry columns). auto: they are looked at, unless flags such as "
      "--feature_scale or --class_count say it; none: all are numbers. Remembered by checkpoints.", "input_format=csv"},
     {"categorical", STRINGS, DESCRIBING, "", NULL, "NAME", DATA,
      "columns, or patterns of them, that hold categories, whatever they look like.", "input_format=csv"},
     {"numeric", STRINGS, DESCRIBING, "", NULL, "NAME", DATA,
      "columns that hold numbers; other texts in them are errors.", "input_format=csv"},
+    {"log_columns", STRINGS, DESCRIBING, "", NULL, "NAME", DATA,
+     "columns of numbers whose logarithm counts: ln (1 + |v|) with the sign of v.", "input_format=csv"},
     {"ignore", STRINGS, DESCRIBING, "", NULL, "NAME", DATA,
      "columns that are left out.", "input_format=csv"},
     {"key_columns", STRINGS, DESCRIBING, "", NULL, "NAME", DATA,

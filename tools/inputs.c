@@ -75,15 +75,16 @@ bel_status *bel_flag_inputs_check(const bel_options *options)
     return NULL;
 }
 
-bel_status *bel_flag_inputs_paths(const bel_options *options, bel_mode mode, char ***out_paths,
-                                  int *out_count)
+bel_status *bel_flag_inputs_paths(const bel_options *options, bel_mode mode, bel_arena *arena,
+                                  const char *const **out_paths, int *out_count)
 {
     file_list files = {0};
     BEL_TRY(file_list_init(options, mode, &files));
-    *out_paths = bel_xcalloc((size_t)files.count + 1, sizeof **out_paths);
-    *out_count = files.count;
+    const char **paths = bel_arena_alloc(arena, (size_t)files.count * sizeof *paths);
     for (int i = 0; i < files.count; i++)
-        (*out_paths)[i] = bel_xstrdup(files.paths[i]);
+        paths[i] = bel_arena_strdup(arena, files.paths[i]);
+    *out_paths = paths;
+    *out_count = files.count;
     file_list_deinit(&files);
     return NULL;
 }

@@ -2,6 +2,7 @@
 #ifndef BELFRY_TOOLS_INPUTS_H
 #define BELFRY_TOOLS_INPUTS_H
 
+#include "base/arena.h"
 #include "base/options.h"
 #include "belfry/columns.h"
 #include "belfry/package.h"
@@ -27,9 +28,9 @@ typedef struct bel_flag_input {
 bel_status *bel_flag_inputs_check(const bel_options *options) BEL_MUST_USE;
 
 // The files to train on, or to read, below --data_dir, with patterns replaced by what they match.
-// Free each and the list with bel_free.
-bel_status *bel_flag_inputs_paths(const bel_options *options, bel_mode mode, char ***out_paths,
-                                  int *out_count) BEL_MUST_USE;
+// They live in `arena`.
+bel_status *bel_flag_inputs_paths(const bel_options *options, bel_mode mode, bel_arena *arena,
+                                  const char *const **out_paths, int *out_count) BEL_MUST_USE;
 
 // "csv" or "idx": how the files are read that the data flags name. With files of both kinds, and
 // without any, it is "csv", which reads more flags.

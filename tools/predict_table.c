@@ -11,6 +11,7 @@
 
 #include "answers.h"
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/file.h"
 #include "columns/description.h"
 #include "input/table_rows.h"
@@ -18,8 +19,15 @@
 
 enum { BATCH = 32 };
 
-// The columns that are passed through: keys of the description, then those that a flag names. Free
-// with bel_free; the names are the description's and the options'.
+static void add_name(const char **names, const char *name, int *count)
+{
+    for (int i = 0; i < *count; i++)
+        if (strcmp(names[i], name) == 0) return;
+    names[(*count)++] = name;
+}
+
+// The columns that are passed through, each once: keys of the description, then those that a flag
+// names. Free with bel_free; the names are the description's and the options'.
 static const char **passed_through(const bel_options *options, const bel_columns *columns,
                                    int *out_count)
 {
@@ -28,9 +36,9 @@ static const char **passed_through(const bel_options *options, const bel_columns
     const char **names = bel_xcalloc((size_t)columns->count + asked + 1, sizeof *names);
     for (int i = 0; i < columns->count; i++)
         if (columns->items[i].kind == BEL_COLUMN_KEY)
-            names[(*out_count)++] = columns->items[i].name;
+            add_name(names, columns->items[i].name, out_count);
     for (size_t i = 0; i < asked; i++)
-        names[(*out_count)++] = more[i];
+        add_name(names, more[i], out_count);
     return names;
 }
 
@@ -74,16 +82,16 @@ static bel_status *write_row(void *user, int64_t example, const bel_row *rows, i
 static bel_status *predict_files(const bel_options *options, const bel_setup *setup,
                                  const bel_answers *answers, bel_rank_lines *ranks)
 {
-    char **paths;
+    bel_arena *arena = bel_arena_create();
+    const char *const *paths;
     int count;
-    BEL_TRY(bel_flag_inputs_paths(options, BEL_MODE_PREDICT, &paths, &count));
     file_answers f = {.answers = *answers, .ranks = ranks};
     f.begun = bel_estimator_config(setup->estimator)->predict_part > 0;
     f.texts = bel_xcalloc((size_t)answers->name_count + 1, sizeof *f.texts);
-    bel_status *status = NULL;
-    if (answers->name_count > 0) {
-        status = bel_table_cells_create(answers->columns, (const char *const *)paths, count,
-                                        answers->names, answers->name_count, &f.cells);
+    bel_status *status = bel_flag_inputs_paths(options, BEL_MODE_PREDICT, arena, &paths, &count);
+    if (status == NULL && answers->name_count > 0) {
+        status = bel_table_cells_create(answers->columns, paths, count, answers->names,
+                                        answers->name_count, &f.cells);
     }
     if (status == NULL) {
         status = bel_predict(setup->estimator, setup->input_fn, setup->input_user,
@@ -95,9 +103,7 @@ static bel_status *predict_files(const bel_options *options, const bel_setup *se
     bel_free(f.texts);
     bel_str_deinit(&f.line);
     bel_table_cells_destroy(f.cells);
-    for (int i = 0; i < count; i++)
-        bel_free(paths[i]);
-    bel_free(paths);
+    bel_arena_destroy(arena);
     return status;
 }
 
@@ -259,6 +265,21 @@ static bel_status *predict_stream(const bel_setup *setup, const bel_answers *ans
     return status;
 }
 
+// In an object every name stands once.
+static bel_status *check_names(const bel_answers *answers)
+{
+    static const char *const own[] = {"example", "class", "probabilities", "prediction"};
+    for (int i = 0; i < answers->name_count && answers->json; i++)
+        for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
+            if (strcmp(answers->names[i], own[k]) != 0) continue;
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "--json: the column \"%s\" has the name of a member that lines have "
+                           "anyway; hint: without --json",
+                           own[k]);
+        }
+    return NULL;
+}
+
 bel_status *bel_predict_table(const bel_options *options, const bel_setup *setup,
                               bel_rank_lines *ranks)
 {
@@ -276,8 +297,12 @@ bel_status *bel_predict_table(const bel_options *options, const bel_setup *setup
     bel_answers answers = {.columns = setup->columns, .json = bel_options_bool(options, "json")};
     const char **through = passed_through(options, setup->columns, &answers.name_count);
     answers.names = through;
-    bel_status *status =
-        streams ? predict_stream(setup, &answers) : predict_files(options, setup, &answers, ranks);
+    bel_status *status = check_names(&answers);
+    if (status == NULL && streams) {
+        status = predict_stream(setup, &answers);
+    } else if (status == NULL) {
+        status = predict_files(options, setup, &answers, ranks);
+    }
     bel_free(through);
     return status;
 }

@@ -22,6 +22,7 @@
 #include "estimator/settings.h"
 #include "flags.h"
 #include "input/column_names.h"
+#include "launch/task.h"
 #include "package.h"
 #include "params.h"
 #include "tables.h"
@@ -63,6 +64,43 @@ static bel_status *check_flags(const bel_options *options, bool is_package, cons
     return bel_options_check_read(options, meanings);
 }
 
+// Batches of a step, in one process or as the task in the environment has it.
+static bel_status *count_replicas(const bel_options *options, int64_t *out_replicas)
+{
+    size_t listed;
+    bel_options_list(options, "towers_of_workers", &listed);
+    bel_task *task;
+    BEL_TRY(bel_task_from_environment(bel_options_bool(options, "chief_trains"), &task));
+    bool alone = task == NULL;
+    int64_t gpus = bel_options_int(options, "num_gpus"), towers = 0;
+    int64_t workers = !alone       ? task->worker_count
+                      : listed > 0 ? (int64_t)listed
+                                   : bel_options_int(options, "num_workers");
+    for (int64_t w = 0; w < workers; w++) {
+        if (alone && listed > 0) {
+            towers += bel_options_list_int(options, "towers_of_workers", (size_t)w);
+        } else if (!alone && task->towers != NULL) {
+            towers += task->towers[w];
+        } else {
+            towers += gpus > 0 ? gpus : 1;
+        }
+    }
+    bel_task_destroy(task);
+    *out_replicas = towers * bel_options_int(options, "accumulate_steps");
+    return NULL;
+}
+
+// A checkpoint that is read has its parameters.
+static bel_status *set_table(const bel_options *options, bel_params *params, bel_setup *setup)
+{
+    int64_t replicas;
+    BEL_TRY(bel_table_check_label(options, setup->columns));
+    if (setup->checkpoint != NULL) return NULL;
+    BEL_TRY(count_replicas(options, &replicas));
+    return bel_table_set_params(params, options, setup->columns,
+                                setup->remembers ? setup->model_dir : NULL, replicas);
+}
+
 static bel_status *gather_params(const bel_options *options, bel_params *params, bel_setup *setup)
 {
     BEL_TRY(choose_model(options, params, setup));
@@ -70,8 +108,7 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     bel_params_set(params, "model", setup->model->name);
     BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));
     BEL_TRY(check_flags(options, is_package, setup));
-    if (setup->columns != NULL)
-        BEL_TRY(bel_table_set_params(params, options, setup->columns, setup->checkpoint == NULL));
+    if (setup->columns != NULL) BEL_TRY(set_table(options, params, setup));
 
     setup->input = (bel_flag_input){.options = options,
                                     .feature_scale = 1,
@@ -324,7 +361,8 @@ static bel_status *finish_training(const bel_options *options, bel_setup *setup,
                                    bel_setup **out_setup)
 {
     bel_params params = {.arena = bel_arena_create()};
-    bel_status *status = bel_table_for_training(options, setup->model_dir, &setup->columns);
+    bel_status *status =
+        bel_table_for_training(options, setup->model_dir, &setup->columns, &setup->remembers);
     if (status != NULL) {
         bel_arena_destroy(params.arena);
         bel_setup_destroy(setup);

@@ -18,6 +18,7 @@ typedef struct bel_setup {
     char *length_column;  // of it
     char *label_column;   // of it
     bel_columns *columns; // of it
+    bool remembers;       // they are those of the checkpoint that the training goes on from
     char *checkpoint;     // evaluate, predict: the folder that is read
     char *model_dir;
     char *job_file; // train: what job.yaml gets, or NULL

@@ -3,6 +3,7 @@
 // commands of before, with --feature_scale or --class_count, train to the same bits.
 #include "tables.h"
 
+#include <fnmatch.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -16,25 +17,31 @@
 
 enum { SMALL_TABLE = 20000 }; // rows below which most is learned by heart
 
-const char *bel_table_other_flag(const bel_options *options)
+// The first flag of a list, with NULL behind the last, that is given; NULL: none is.
+static const char *first_given(const bel_options *options, const char *const *flags)
 {
-    static const char *const flags[] = {"feature_scale",   "class_count",  "id_columns",
-                                        "id_list_columns", "id_list_most", "id_list_weights",
-                                        "length_column"};
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
-        if (bel_options_has(options, flags[i]) && bel_options_is_given(options, flags[i]))
-            return flags[i];
+    for (; *flags != NULL; flags++)
+        if (bel_options_has(options, *flags) && bel_options_is_given(options, *flags))
+            return *flags;
     return NULL;
 }
 
-static const char *column_flag(const bel_options *options)
+// What says what numbers and labels are, and so goes with no description.
+static const char *other_flag(const bel_options *options)
 {
-    static const char *const flags[] = {"categorical",   "numeric", "ignore",   "key_columns",
-                                        "weight_column", "missing", "objective"};
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
-        if (bel_options_has(options, flags[i]) && bel_options_is_given(options, flags[i]))
-            return flags[i];
-    return NULL;
+    static const char *const flags[] = {
+        "feature_scale", "class_count",     "id_columns",    "id_list_columns",
+        "id_list_most",  "id_list_weights", "length_column", NULL};
+    return first_given(options, flags);
+}
+
+// What is read when columns are looked at.
+static const char *looking_flag(const bel_options *options)
+{
+    static const char *const flags[] = {"categorical", "numeric",     "log_columns",
+                                        "ignore",      "key_columns", "weight_column",
+                                        "missing",     "delimiter",   NULL};
+    return first_given(options, flags);
 }
 
 // --- Which columns -------------------------------------------------------------------------------
@@ -73,6 +80,7 @@ bel_status *bel_table_infer(const bel_options *options, const char *const *paths
     o.ignored_count = take_list(options, "ignore", &o.ignored);
     o.category_count = take_list(options, "categorical", &o.categories);
     o.number_count = take_list(options, "numeric", &o.numbers);
+    o.log_count = take_list(options, "log_columns", &o.logs);
     o.key_count = take_list(options, "key_columns", &o.keys);
     o.missing_count = take_list(options, "missing", &o.missing);
     if (o.missing_count == 0) o.missing = NULL;
@@ -101,16 +109,24 @@ static void say(const bel_columns *columns, const char *path)
     }
 }
 
+// Of the files to train on. A pipe can be read once, and looking at its columns would be that:
+// *out_columns stays NULL then.
 static bel_status *infer_training(const bel_options *options, bel_columns **out_columns)
 {
-    char **paths;
+    bel_arena *arena = bel_arena_create();
+    const char *const *paths;
     int count;
-    BEL_TRY(bel_flag_inputs_paths(options, BEL_MODE_TRAIN, &paths, &count));
-    bel_status *status = bel_table_infer(options, (const char *const *)paths, count, out_columns);
-    if (status == NULL) say(*out_columns, paths[0]);
-    for (int i = 0; i < count; i++)
-        bel_free(paths[i]);
-    bel_free(paths);
+    bool files = true;
+    bel_status *status = bel_flag_inputs_paths(options, BEL_MODE_TRAIN, arena, &paths, &count);
+    for (int i = 0; status == NULL && i < count; i++) {
+        struct stat info;
+        if (stat(paths[i], &info) == 0 && !S_ISREG(info.st_mode)) files = false;
+    }
+    if (status == NULL && files) {
+        status = bel_table_infer(options, paths, count, out_columns);
+        if (status == NULL) say(*out_columns, paths[0]);
+    }
+    bel_arena_destroy(arena);
     return status;
 }
 
@@ -131,19 +147,42 @@ static bel_status *remembered(const char *model_dir, bel_columns **out_columns, 
     return NULL;
 }
 
-// A pipe can be read once, and looking at the columns would be that.
-static bel_status *are_files(const bel_options *options, bool *out_files)
+// A command that goes on names columns as it did before, or it would not be read.
+static bel_status *check_agrees(const bel_options *options, const char *flag, unsigned kinds,
+                                const bel_columns *columns)
 {
-    char **paths;
-    int count;
-    *out_files = true;
-    BEL_TRY(bel_flag_inputs_paths(options, BEL_MODE_TRAIN, &paths, &count));
-    for (int i = 0; i < count; i++) {
-        struct stat info;
-        if (stat(paths[i], &info) == 0 && !S_ISREG(info.st_mode)) *out_files = false;
-        bel_free(paths[i]);
+    size_t count;
+    const char *const *patterns = bel_options_list(options, flag, &count);
+    for (size_t p = 0; p < count; p++) {
+        for (int i = 0; i < columns->count; i++) {
+            const bel_column *c = &columns->items[i];
+            if (fnmatch(patterns[p], c->name, 0) != 0 || (kinds >> c->kind & 1) != 0) continue;
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "--%s %s: the training began with column \"%s\" as %s; hint: another "
+                           "model_dir to begin anew",
+                           flag, patterns[p], c->name, bel_column_kind_names[c->kind]);
+        }
     }
-    bel_free(paths);
+    return NULL;
+}
+
+static bel_status *check_remembered(const bel_options *options, const bel_columns *columns)
+{
+    BEL_TRY(check_agrees(options, "ignore", 1U << BEL_COLUMN_IGNORE, columns));
+    BEL_TRY(check_agrees(options, "key_columns", 1U << BEL_COLUMN_KEY, columns));
+    BEL_TRY(check_agrees(options, "numeric", 1U << BEL_COLUMN_NUMBER, columns));
+    BEL_TRY(check_agrees(options, "log_columns", 1U << BEL_COLUMN_NUMBER, columns));
+    BEL_TRY(check_agrees(options, "categorical", 1U << BEL_COLUMN_CATEGORY | 1U << BEL_COLUMN_HASH,
+                         columns));
+    size_t count;
+    const char *const *missing = bel_options_list(options, "missing", &count);
+    for (size_t i = 0; i < count; i++) {
+        if (bel_columns_is_missing(columns, missing[i], strlen(missing[i]))) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--missing %s: the training began without; hint: another model_dir to begin "
+                       "anew",
+                       missing[i]);
+    }
     return NULL;
 }
 
@@ -158,27 +197,28 @@ static bool takes_tables(const bel_options *options)
 }
 
 bel_status *bel_table_for_training(const bel_options *options, const char *model_dir,
-                                   bel_columns **out_columns)
+                                   bel_columns **out_columns, bool *out_remembered)
 {
     const char *given = bel_options_string(options, "columns");
-    const char *other = bel_table_other_flag(options), *beside = column_flag(options);
+    const char *other = other_flag(options), *looking = looking_flag(options);
     bool automatic = strcmp(given, "auto") == 0, none = strcmp(given, "none") == 0;
-    bool csv = strcmp(bel_flag_inputs_format(options), "csv") == 0;
+    bool csv = strcmp(bel_flag_inputs_format(options), "csv") == 0, without = false;
     *out_columns = NULL;
-    if (!automatic && !none && other != NULL) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "--columns and --%s exclude each other", other);
+    *out_remembered = false;
+    if (!automatic && !none) {
+        const char *beside = other != NULL ? other : looking;
+        if (beside == NULL) return bel_columns_read(given, out_columns);
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--columns and --%s exclude each other", beside);
     }
-    if (!automatic && !none) return bel_columns_read(given, out_columns);
     bool table = automatic && csv && other == NULL && takes_tables(options) &&
                  bel_options_is_given(options, "train_files");
-    bool trained_without = false;
-    if (table) BEL_TRY(are_files(options, &table));
-    if (table) BEL_TRY(remembered(model_dir, out_columns, &trained_without));
-    if (*out_columns != NULL) return NULL;
-    if (table && !trained_without) return infer_training(options, out_columns);
-    if (beside == NULL) return NULL;
+    if (table) BEL_TRY(remembered(model_dir, out_columns, &without));
+    *out_remembered = *out_columns != NULL;
+    if (*out_remembered) return check_remembered(options, *out_columns);
+    if (table && !without) BEL_TRY(infer_training(options, out_columns));
+    if (*out_columns != NULL || looking == NULL) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is for tables whose columns are looked at, and %s%s",
-                   beside, other != NULL ? "they are not with --" : "these are not",
+                   looking, other != NULL ? "they are not with --" : "these are not",
                    other != NULL ? other : "");
 }
 
@@ -191,7 +231,7 @@ static void set_number(bel_params *params, const char *name, double value)
     bel_params_set(params, name, text);
 }
 
-static bel_status *check_label(const bel_options *options, const bel_columns *columns)
+bel_status *bel_table_check_label(const bel_options *options, const bel_columns *columns)
 {
     const char *asked = bel_options_string(options, "label_column");
     const char *label = bel_columns_label(columns);
@@ -215,8 +255,9 @@ static bel_status *check_label(const bel_options *options, const bel_columns *co
                    asked, label);
 }
 
-// Steps of a training in one process, where no flag says how many there are.
-static int64_t likely_steps(const bel_options *options, const bel_columns *columns)
+// Steps of a training by the flags or, where these do not say it, as a table has them.
+static int64_t likely_steps(const bel_options *options, const bel_columns *columns,
+                            int64_t replicas)
 {
     int64_t steps = bel_options_int(options, "train_steps"), epochs = bel_table_epochs(columns);
     int64_t batch = bel_table_batch_size(columns);
@@ -224,7 +265,9 @@ static int64_t likely_steps(const bel_options *options, const bel_columns *colum
     if (bel_options_int(options, "num_epochs") > 0) epochs = bel_options_int(options, "num_epochs");
     if (bel_options_is_given(options, "train_batch_size"))
         batch = bel_options_int(options, "train_batch_size");
-    return (epochs * bel_columns_rows(columns) + batch - 1) / batch;
+    batch *= replicas;
+    steps = (epochs * bel_columns_rows(columns) + batch - 1) / batch;
+    return steps > 0 ? steps : 1; // a description by hand may say nothing of rows
 }
 
 // Columns that a model learns from.
@@ -239,7 +282,7 @@ static int learned_columns(const bel_columns *columns)
 }
 
 // The more columns there are for each row, the more is learned by heart, of numbers still more than
-// of classes: found by cross-validation on tables of 100 to 30,000 rows (bench/README.md).
+// of classes: found by cross-validation on tables of 100 to 30,000 rows (docs/columns.md).
 static double penalty_of(const bel_columns *columns)
 {
     const double of_classes = 0.3, of_numbers = 1, most = 0.1;
@@ -249,33 +292,52 @@ static double penalty_of(const bel_columns *columns)
     return penalty < most ? penalty : most;
 }
 
-// Flags of the model that tables have other defaults for.
-static void set_defaults(bel_params *params, const bel_options *options, const bel_columns *columns)
+// Sets a parameter that no flag says: as the checkpoint has it, or to a default of tables.
+static bel_status *set_default(bel_params *params, const char *name, const char *value,
+                               const char *remembering)
+{
+    char *was = NULL, *setting = bel_strf("param.%s", name);
+    bel_status *status =
+        remembering != NULL ? bel_ckpt_latest_setting(remembering, setting, &was) : NULL;
+    if (status == NULL) bel_params_set(params, name, was != NULL ? was : value);
+    bel_free(setting);
+    bel_free(was);
+    return status;
+}
+
+// Flags of the model that tables have other defaults for. How fast the rate falls follows from
+// --train_steps and --num_epochs, also where a training goes on: with others it would be another.
+static bel_status *set_defaults(bel_params *params, const bel_options *options,
+                                const bel_columns *columns, const char *remembering,
+                                int64_t replicas)
 {
     bool small = bel_columns_rows(columns) < SMALL_TABLE;
+    bool said =
+        bel_options_int(options, "train_steps") > 0 || bel_options_int(options, "num_epochs") > 0;
     char steps[32], penalty[32];
-    bel_snprintf(steps, sizeof steps, "%lld", (long long)likely_steps(options, columns));
+    bel_snprintf(steps, sizeof steps, "%lld", (long long)likely_steps(options, columns, replicas));
     bel_snprintf(penalty, sizeof penalty, "%.3g", penalty_of(columns));
     const struct {
-        const char *flag, *value;
-    } defaults[] = {{"hidden_units", small ? "64,32" : "256,128"},
-                    {"wide_numbers", "true"},
-                    {"dropout", small ? "0.2" : "0"},
-                    {"l2", penalty},
-                    {"learning_rate", small ? "0.01" : "0.003"},
-                    {"schedule", "cosine"},
-                    {"decay_steps", steps}};
-    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++)
-        if (!bel_options_is_given(options, defaults[i].flag))
-            bel_params_set(params, defaults[i].flag, defaults[i].value);
+        const char *flag, *value, *remembering;
+    } defaults[] = {{"hidden_units", small ? "64,32" : "256,128", remembering},
+                    {"wide_numbers", "true", remembering},
+                    {"dropout", small ? "0.2" : "0", remembering},
+                    {"l2", penalty, remembering},
+                    {"learning_rate", small ? "0.01" : "0.003", remembering},
+                    {"schedule", "cosine", remembering},
+                    {"decay_steps", steps, said ? NULL : remembering}};
+    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
+        if (bel_options_is_given(options, defaults[i].flag)) continue;
+        BEL_TRY(set_default(params, defaults[i].flag, defaults[i].value, defaults[i].remembering));
+    }
+    return NULL;
 }
 
 bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
-                                 const bel_columns *columns, bool training)
+                                 const bel_columns *columns, const char *remembering,
+                                 int64_t replicas)
 {
-    BEL_TRY(check_label(options, columns));
-    if (!training) return NULL; // the checkpoint has them
-    set_defaults(params, options, columns);
+    BEL_TRY(set_defaults(params, options, columns, remembering, replicas));
     if (bel_columns_label_kind(columns) == BEL_LABEL_CLASSES) {
         set_number(params, "class_count", bel_columns_class_count(columns));
         return NULL;

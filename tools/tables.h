@@ -8,26 +8,29 @@
 #include "params.h"
 
 // The columns of the files to train on: those that --columns names, else those of the newest
-// checkpoint in model_dir, else as they are inferred. *out_columns is NULL where flags say what
-// columns are (--feature_scale and the like), where the model takes no tables, and where the
-// checkpoint was trained without. Errors: those of bel_columns_infer; INVALID_ARGUMENT, flags that
-// exclude each other.
+// checkpoint in model_dir (*out_remembered), else as they are inferred. *out_columns is NULL where
+// flags say what columns are (--feature_scale and the like), where the model takes no tables, where
+// the files are no regular ones, and where the checkpoint was trained without. Errors: those of
+// bel_columns_infer; INVALID_ARGUMENT, flags that exclude each other, or that say something else of
+// a column than the checkpoint.
 bel_status *bel_table_for_training(const bel_options *options, const char *model_dir,
-                                   bel_columns **out_columns) BEL_MUST_USE;
+                                   bel_columns **out_columns, bool *out_remembered) BEL_MUST_USE;
 
 // A description by the flags of columns alone, of the files at `paths`.
 bel_status *bel_table_infer(const bel_options *options, const char *const *paths, int count,
                             bel_columns **out_columns) BEL_MUST_USE;
 
-// The first of the flags that say what numbers and labels are, and so go with no description, that
-// is given; NULL: none is.
-const char *bel_table_other_flag(const bel_options *options);
+// INVALID_ARGUMENT: the columns have no label, or none of the kind that --objective learns, or
+// --label_column names another one.
+bel_status *bel_table_check_label(const bel_options *options,
+                                  const bel_columns *columns) BEL_MUST_USE;
 
-// Sets parameters that follow from the columns. `training`: also those that stand for flags which
-// are not given. INVALID_ARGUMENT: the label is none for the objective, or another one is asked
-// for.
+// For training: sets parameters that follow from the columns, and those that stand for flags which
+// are not given; where the checkpoint in `remembering` (NULL: none) has the latter, they are its.
+// `replicas`: so many batches are a step.
 bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
-                                 const bel_columns *columns, bool training) BEL_MUST_USE;
+                                 const bel_columns *columns, const char *remembering,
+                                 int64_t replicas) BEL_MUST_USE;
 
 // Examples of a batch and passes over the data, where no flag says it.
 int64_t bel_table_batch_size(const bel_columns *columns);

@@ -57,19 +57,23 @@ typedef struct bel_columns_options {
     int category_count;
     const char *const *numbers; ///< numbers; other texts in them are errors
     int number_count;
+    const char *const *logs; ///< numbers whose logarithm is scaled: ln (1 + |v|), with v's sign
+    int log_count;
     const char *const *keys; ///< passed through to predictions
     int key_count;
-    const char *const *
-        missing; ///< texts that stand for a missing value; NULL: "", "NA", "N/A", "n/a", "#N/A", "<NA>",
-    int missing_count; ///< "nan", "NaN", "null", "NULL", "None", "?"
-    int thread_count;  ///< 0: the cores; the result is the same with any
+    /// Texts that stand for a missing value beside an empty one; NULL: NA, N/A, n/a, #N/A, <NA>,
+    /// nan, NaN, null, NULL, None, ? and a single point.
+    const char *const *missing;
+    int missing_count;
+    int thread_count; ///< 0: the cores; the result is the same with any
 } bel_columns_options;
 
 /// Looks at every cell of the files, and decides what each column is: see docs/columns.md for the
-/// rules. The result depends on the rows, in their order, and on nothing else. `csv`: paths,
-/// delimiter (0: the one that the first line has most of), no_header and column_names. Errors:
-/// those of opening the files; DATA_LOSS, with the first ten cells that are wrong, each with file,
-/// line and column; INVALID_ARGUMENT, a column that is named is not there.
+/// rules. The result depends on the rows, in their order, and on nothing else. Of `csv` the paths,
+/// delimiter (0: the one that the first line has most of) and no_header are read. Free *out_columns
+/// with bel_columns_destroy. Errors: those of opening the files; DATA_LOSS, with the first ten
+/// cells that are wrong, each with file, line and column; INVALID_ARGUMENT, a column that is named
+/// is not there, or the label is none to learn.
 BEL_API bel_status *bel_columns_infer(const bel_csv_options *csv,
                                       const bel_columns_options *options,
                                       bel_columns **out_columns) BEL_MUST_USE;

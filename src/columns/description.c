@@ -1,5 +1,7 @@
-// Layout: elements of "x" stand in the order of the columns, a number's indicator right behind it,
-// so a description says by itself what element 17 is. Ids and lists are numbered in the same way.
+// Making, laying out and asking a description. Elements of "x" stand in the order of the columns, a
+// number's indicator right behind it, so a description says by itself what element 17 is; ids and
+// lists are numbered in the same way. Checkpoints depend on that order: another one would be
+// another model.
 #include "columns/description.h"
 
 #include <math.h>

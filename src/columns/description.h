@@ -15,7 +15,7 @@ typedef enum bel_column_kind {
     BEL_COLUMN_LIST,     // several values with a separator between
     BEL_COLUMN_TEXT,     // words
     BEL_COLUMN_DATE,
-    BEL_COLUMN_CROSS, // of columns that stand before it
+    BEL_COLUMN_CROSS, // of other columns; kinds above it are read from cells to predict
     BEL_COLUMN_KEY,
     BEL_COLUMN_WEIGHT,
     BEL_COLUMN_LABEL,

@@ -1,5 +1,7 @@
 // A description as YAML. Columns stand one on a line, what matters most first, so that it can be
 // edited by hand and compared by eye; numbers have all the digits that bring the same bits back.
+// What is written here description_read.c must take back to the same text: its hash is part of
+// the data's fingerprint, and checkpoints keep it.
 #include <string.h>
 
 #include "base/json.h"

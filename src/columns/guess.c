@@ -100,6 +100,7 @@ bel_status *bel_guess_uses(const bel_guess_column *columns, int count,
                      out_uses));
     BEL_TRY(
         set_uses(columns, count, o->numbers, o->number_count, BEL_GUESS_NUMBER, source, out_uses));
+    BEL_TRY(set_uses(columns, count, o->logs, o->log_count, BEL_GUESS_LOG, source, out_uses));
     BEL_TRY(set_uses(columns, count, o->keys, o->key_count, BEL_GUESS_KEY, source, out_uses));
     if (o->label != NULL || o->no_label) return NULL;
     int label = likely_label(columns, count, out_uses);
@@ -388,7 +389,9 @@ static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, boo
         if (!g->s->values.many) fill_category(g);
         return NULL;
     case BEL_GUESS_NUMBER:
+    case BEL_GUESS_LOG:
         add(g, name, BEL_COLUMN_NUMBER);
+        if (use == BEL_GUESS_LOG) g->column->scale = BEL_SCALE_LOG;
         fill_number(g);
         *out_wrong = g->s->numbers < g->rest;
         if (!*out_wrong) return NULL;

@@ -18,6 +18,7 @@ typedef enum bel_guess_use {
     BEL_GUESS_IGNORED,
     BEL_GUESS_CATEGORY,
     BEL_GUESS_NUMBER,
+    BEL_GUESS_LOG, // a number, too
     BEL_GUESS_KEY,
 } bel_guess_use;
 

@@ -1,5 +1,6 @@
-// The layer that makes numbers of a table's record. All ids of a model are in one table: their
-// hashes know their columns, so rows do not meet.
+// The layer that makes numbers of a table's record, so that a model needs to know nothing of kinds.
+// All ids of a model are in one table: their hashes know their columns, so rows do not meet. The
+// order of the parts, x, ids, lists, is that of the weights in checkpoints.
 #include "belfry/columns.h"
 
 static bel_value *flat(bel_graph *g, bel_value *rows, int64_t width)

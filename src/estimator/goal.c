@@ -1,5 +1,7 @@
-// Directions of metrics by their names. The names are those that Belfry's models give, those of the
-// functions that make metrics (belfry/model.h), and what other libraries call the same.
+// Directions of metrics by their names: one table for early stopping, exporters and the best
+// checkpoint, so that they cannot differ. The names are those that Belfry's models give, those of
+// the functions that make metrics (belfry/model.h), and what other libraries call the same; a name
+// that is not here has no direction, and is asked for.
 #include "estimator/goal.h"
 
 #include <math.h>

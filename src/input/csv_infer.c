@@ -37,7 +37,6 @@ typedef struct infer {
     slot *slots;
     int slot_count;
     bel_column_statistics *totals;
-    int64_t unlabelled;
 } infer;
 
 // --- Gathering -----------------------------------------------------------------------------------
@@ -103,7 +102,7 @@ static void gather(void *user, int number, int64_t first, int64_t count)
     infer *in = user;
     slot *s = &in->slots[number];
     for (int c = 0; c < in->count; c++)
-        bel_column_gatherer_begin(&s->gatherers[c], in->counts[c], false);
+        bel_column_gatherer_begin(&s->gatherers[c], in->counts[c], in->uses[c] == BEL_GUESS_LOG);
     for (int64_t row = first; row < first + count; row++) {
         const char *at;
         const bel_csv_file *file = bel_csv_set_find(&in->set, row, &at);

@@ -1,5 +1,7 @@
 // Several files behave as one: a row's number is looked up among the first rows of the files, which
 // are few. Each file counts lines by itself, so that messages name the place that an editor shows.
+// Files are opened before anything is known of their columns: whoever reads the headers sets each
+// file's column_count before the rows are indexed.
 #include "input/csv_set.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-// Grains are gathered in waves, a slot each, and put together between the waves: memory is that of
-// a wave, and the order is that of the rows.
+// Names, cells and rows of tables, for inferring and reading alike. Grains are gathered in waves, a
+// slot each, and put together between the waves: memory is that of a wave, and the order is that of
+// the rows, whatever the number of threads.
 #include "input/csv_table.h"
 
 #include <string.h>

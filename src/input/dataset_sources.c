@@ -1,5 +1,6 @@
 // Datasets of each kind of source: what can be checked of a description before anything is opened.
-// Texts and lists are copied; memory fields and `user` stay the caller's.
+// Texts and lists are copied; memory fields, `user` and descriptions of columns stay the caller's.
+// With such a description the other options of a CSV source are not read, and not checked.
 #include <math.h>
 #include <string.h>
 

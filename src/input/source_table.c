@@ -158,7 +158,7 @@ static const char *table_file(const bel_source *base, int64_t number)
     return bel_csv_set_find(&source->set, row_number(source, number), &at)->path;
 }
 
-// Notes do not change what records hold, but everything else in the text does.
+// By the whole text: what changes it, notes among it, makes it another description.
 static void table_describe(const bel_source *base, bel_str *out_text)
 {
     const table_source *source = (const table_source *)base;

@@ -140,8 +140,6 @@ static bool is_missed(const bel_supervisor *s, const bel_child *child)
     return (was_killed(child) || has_left(s, child)) && !stopped && !child->let_go && goes_on(s);
 }
 
-enum { MOST_SAME_CRASHES = 3 };
-
 // Whoever crashes in the same place by the same signal each time would go on with that: the data or
 // the code is at fault. A block is the place of those that read, whatever step the others are at.
 static void count_crash(bel_child *child)
@@ -157,7 +155,7 @@ static void count_crash(bel_child *child)
 static bool may_restart(const bel_supervisor *s, const bel_child *child)
 {
     if (!is_missed(s, child)) return false;
-    return has_left(s, child) || (child->same_crashes < MOST_SAME_CRASHES &&
+    return has_left(s, child) || (child->same_crashes < BEL_MOST_SAME_CRASHES &&
                                   child->restarts < s->config->plan->cluster->restarts);
 }
 
@@ -167,53 +165,6 @@ static bool is_wanted_again(const bel_supervisor *s, const bel_child *child)
 {
     bool scaled = s->wish.file != 0 && child->task->role == BEL_ROLE_WORKER;
     return scaled && child->end.code == 0 && !child->let_go && s->stop_signal == 0 && goes_on(s);
-}
-
-static void describe_place(const bel_crash *crash, bel_str *out)
-{
-    if (crash->block >= 0) {
-        bel_str_printf(out, " in block %lld of the input", (long long)crash->block);
-    } else if (crash->step >= 0) {
-        bel_str_printf(out, " in step %lld", (long long)crash->step);
-    } else {
-        bel_str_puts(out, " before its first step");
-    }
-}
-
-// "worker 1 (pid 4711 on box) was killed by signal 9 (Killed) after step 120: …"
-static char *describe_end(const bel_supervisor *s, const bel_child *child)
-{
-    char host[256] = "";
-    if (gethostname(host, sizeof host - 1) != 0) memcpy(host, "this host", sizeof "this host");
-    bool stuck = child->same_crashes >= MOST_SAME_CRASHES;
-    bel_str text = {0};
-    if (child->away && !child->there) {
-        bel_str_printf(&text, "the way to %s ", child->name);
-    } else { // its own number, also where it is on another host
-        int64_t pid = child->away ? child->carried_pid : child->process.pid;
-        bel_str_printf(&text, "%s (pid %lld on %s) ", child->name, (long long)pid,
-                       child->host != NULL ? child->host : host);
-    }
-    if (child->end.signal != 0) {
-        bel_str_printf(&text, "was killed by signal %d (%s)", child->end.signal,
-                       strsignal(child->end.signal));
-    } else {
-        bel_str_printf(&text, "ended with exit code %d", child->end.code);
-    }
-    if (stuck) {
-        describe_place(&child->crash, &text);
-        bel_str_printf(&text, ", as %d times before", child->same_crashes - 1);
-    } else if (s->step >= 0) {
-        bel_str_printf(&text, " after step %lld", (long long)s->step);
-    }
-    if (child->last_error.length > 0) {
-        bel_str_printf(&text, ": %s", child->last_error.text);
-    } else if (child->away && !child->there && child->last_words.length > 0) {
-        bel_str_printf(&text, ": %s", child->last_words.text);
-    } else {
-        bel_str_printf(&text, "; its log is %s", child->log_path);
-    }
-    return text.text;
 }
 
 // Of processes that are found ended at the same time, the one that pulled the others down: rather
@@ -239,7 +190,7 @@ static void plan_restart(bel_supervisor *s, bel_child *child)
                       child->name);
         return;
     }
-    char *what = describe_end(s, child);
+    char *what = bel_child_describe_end(s, child);
     child->restarts++;
     bel_log_write(BEL_LOG_WARN, "%s: it is started again (%d of %d times)", what, child->restarts,
                   s->config->plan->cluster->restarts);
@@ -282,7 +233,7 @@ static void plan_attempt(bel_child *child)
 static bool give_up(bel_supervisor *s, bel_child *child)
 {
     if (!is_missed(s, child)) return false;
-    char *what = describe_end(s, child);
+    char *what = bel_child_describe_end(s, child);
     bool without = bel_supervisor_give_up(s, child, what);
     bel_free(what);
     return without;
@@ -331,20 +282,6 @@ static const bel_child *find_cause(const bel_supervisor *s)
     if (first == NULL || first->end.signal != 0 || first->last_error.length > 0) return first;
     if (s->done && master->end.code != 0) return NULL;
     return master->last_error.length > 0 && master->end.code != 0 ? master : first;
-}
-
-static char *describe_cause(const bel_supervisor *s, const bel_child *child)
-{
-    bool told = child->task->role == BEL_ROLE_MASTER && child->last_error.length > 0;
-    if (!told || child->end.signal != 0) return describe_end(s, child);
-    bel_str text = {0};
-    bel_str_puts(&text, child->last_error.text);
-    for (int i = 0; i < s->child_count; i++) { // a master does not know why nobody came
-        const bel_child *other = &s->children[i];
-        if (other->why_unreached == NULL || other->there) continue;
-        bel_str_printf(&text, "; the way to %s: %s", other->name, other->why_unreached);
-    }
-    return text.text;
 }
 
 // Without the master all others are to end: by themselves, when asked, or killed.
@@ -557,11 +494,11 @@ static void conclude(bel_supervisor *s, bel_supervisor_result *out_result)
     if (stopped && s->stop_signal != 0) code = 128 + s->stop_signal;
     if (s->killing && code == 128 + SIGKILL && cause != NULL) code = cause->end.code;
     bel_str_puts(&s->output, ""); // a text, also when nothing came
-    *out_result =
-        (bel_supervisor_result){.exit_code = code,
-                                .stopped = stopped,
-                                .message = cause != NULL ? describe_cause(s, cause) : NULL,
-                                .output = s->output.text};
+    *out_result = (bel_supervisor_result){
+        .exit_code = code,
+        .stopped = stopped,
+        .message = cause != NULL ? bel_child_describe_cause(s, cause) : NULL,
+        .output = s->output.text};
     s->output = (bel_str){0};
 }
 

@@ -1,5 +1,6 @@
 // Inside view of the supervisor: supervisor.c (the loop), supervisor_start.c (what children are
-// given), supervisor_output.c (what they say), supervisor_scale.c (another number of workers).
+// given), supervisor_output.c (what they say), supervisor_words.c (what is said of their ends),
+// supervisor_scale.c (another number of workers).
 #ifndef BELFRY_LAUNCH_SUPERVISOR_INNER_H
 #define BELFRY_LAUNCH_SUPERVISOR_INNER_H
 
@@ -83,6 +84,13 @@ typedef struct bel_supervisor {
                          // INT64_MAX: they were
     const bel_child *first_failed; // from then on no child is added: they may move
 } bel_supervisor;
+
+enum { BEL_MOST_SAME_CRASHES = 3 }; // in a row, then the data or the code is at fault
+
+// supervisor_words.c: how a child has ended, and the same as the reason why the job has. Free with
+// bel_free.
+char *bel_child_describe_end(const bel_supervisor *supervisor, const bel_child *child);
+char *bel_child_describe_cause(const bel_supervisor *supervisor, const bel_child *child);
 
 // Makes the folder of the sockets, the secret, the children's tasks and log files; then starts all.
 bel_status *bel_supervisor_start(bel_supervisor *supervisor) BEL_MUST_USE;

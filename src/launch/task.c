@@ -18,9 +18,10 @@
 #include "base/number.h"
 #include "base/secret.h"
 #include "launch/task_launcher.h"
+#include "launch/task_reading.h"
+#include "launch/task_tf_config.h"
 
 enum {
-    MOST_MEMBERS = 1024,  // of a role, as in cluster files
     MOST_THREADS = 4096,  // of a tower
     MOST_TOWERS = 256,    // of a worker
     MOST_MS = 1000000000, // of a limit
@@ -48,13 +49,6 @@ bool bel_task_recovers(const bel_task *task)
     return task->recovers && (task->supervisor == 0 || (int64_t)getppid() == task->supervisor);
 }
 
-// The error of a member that is not as it must be.
-static bel_status *bad(const char *variable, const char *member, const char *expected)
-{
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "environment variable %s: \"%s\" must be %s", variable,
-                   member, expected);
-}
-
 static bool read_role(const char *name, bel_role *out_role)
 {
     for (int r = 0; r < BEL_ROLE_COUNT; r++) {
@@ -63,17 +57,6 @@ static bool read_role(const char *name, bel_role *out_role)
         return true;
     }
     return false;
-}
-
-// "unix:/path", or "host:port" with a port from 0 to 65535; NULL is none.
-static bool is_address(const char *text)
-{
-    int64_t port;
-    if (text == NULL) return false;
-    if (strncmp(text, "unix:", 5) == 0) return text[5] != '\0';
-    const char *colon = strrchr(text, ':');
-    return colon != NULL && colon != text && bel_parse_i64(colon + 1, strlen(colon + 1), &port) &&
-           port >= 0 && port <= UINT16_MAX;
 }
 
 static const char address[] = "an address, host:port or unix:/path";
@@ -100,7 +83,7 @@ static bel_status *read_numbers(const bel_json_value *root, number *numbers, siz
         char range[96];
         bel_snprintf(range, sizeof range, "a whole number from %lld to %lld", (long long)n->low,
                      (long long)n->high);
-        return bad(own, n->name, range);
+        return bel_task_bad(own, n->name, range);
     }
     return NULL;
 }
@@ -109,7 +92,7 @@ static bel_status *read_numbers(const bel_json_value *root, number *numbers, siz
 static bel_status *read_text(const bel_json_value *root, const char *name, const char **out_text)
 {
     bool good = bel_json_member(root, name) == NULL || bel_json_string(root, name, out_text);
-    return good ? NULL : bad(own, name, "a text");
+    return good ? NULL : bel_task_bad(own, name, "a text");
 }
 
 // A master that says no other address listens where members find it.
@@ -122,10 +105,11 @@ static bel_status *read_texts(const bel_json_value *root, bel_task *task)
     BEL_TRY(read_text(root, "listen", &listen));
     BEL_TRY(read_text(root, "sockets", &sockets));
     if (!read_role(role, &task->role)) {
-        return bad(own, "role", "master, worker, ps or evaluator");
+        return bel_task_bad(own, "role", "master, worker, ps or evaluator");
     }
-    if (!is_address(master)) return bad(own, "master", address);
-    if (listen[0] != '\0' && !is_address(listen)) return bad(own, "listen", address);
+    if (!bel_task_is_address(master)) return bel_task_bad(own, "master", address);
+    if (listen[0] != '\0' && !bel_task_is_address(listen))
+        return bel_task_bad(own, "listen", address);
     task->job = bel_xstrdup(job);
     if (sockets[0] != '\0') task->socket_folder = bel_xstrdup(sockets);
     task->master_address = bel_xstrdup(master);
@@ -147,7 +131,7 @@ static bel_status *read_tls(const bel_json_value *root, bel_task *task)
         count++;
     }
     if (count == 0 || count == 3) return NULL;
-    return bad(own, "tls_ca", "there together with tls_certificate and tls_key");
+    return bel_task_bad(own, "tls_ca", "there together with tls_certificate and tls_key");
 }
 
 // A number for each worker, or no list: then the program's flags say.
@@ -164,25 +148,21 @@ static bel_status *read_towers(const bel_json_value *root, bel_task *task)
                towers <= MOST_TOWERS;
         if (good) task->towers[w] = (int)towers;
     }
-    return good ? NULL : bad(own, "towers", "a list of a number from 1 to 256 for each worker");
-}
-
-static bool trains(const bel_task *task)
-{
-    return task->role == BEL_ROLE_WORKER || (task->role == BEL_ROLE_MASTER && task->master_trains);
+    return good ? NULL
+                : bel_task_bad(own, "towers", "a list of a number from 1 to 256 for each worker");
 }
 
 // A worker's place on its host; where nothing is said there is one host.
 static bel_status *check_local(const bel_json_value *root, bel_task *task)
 {
     if (bel_json_member(root, "local_size") == NULL) {
-        task->local_rank = trains(task) ? task->index : -1;
+        task->local_rank = bel_task_trains(task) ? task->index : -1;
         task->local_size = task->worker_count;
         return NULL;
     }
-    bool good = trains(task) ? task->local_rank >= 0 : task->local_rank < 0;
+    bool good = bel_task_trains(task) ? task->local_rank >= 0 : task->local_rank < 0;
     if (good && (task->local_rank < task->local_size || task->added)) return NULL;
-    return bad(own, "local_rank", "that of a worker, below local_size, and -1 of others");
+    return bel_task_bad(own, "local_rank", "that of a worker, below local_size, and -1 of others");
 }
 
 // Only the master knows whether there is a seat for a worker that was added.
@@ -196,10 +176,10 @@ static bool has_index(const bel_task *task)
 // Numbers are read into the table and from it into the task, in the same order.
 static bel_status *read_own(const bel_json_value *root, bel_task *task)
 {
-    number n[] = {{"index", 0, MOST_MEMBERS - 1, 0, 0},
+    number n[] = {{"index", 0, BEL_TASK_MOST_MEMBERS - 1, 0, 0},
                   {"incarnation", 0, INT32_MAX, 0, 0},
-                  {"worker_count", 1, MOST_MEMBERS, 0, 0},
-                  {"parameter_server_count", 0, MOST_MEMBERS, 0, 0},
+                  {"worker_count", 1, BEL_TASK_MOST_MEMBERS, 0, 0},
+                  {"parameter_server_count", 0, BEL_TASK_MOST_MEMBERS, 0, 0},
                   {"evaluator_count", 0, 1, 0, 0},
                   {"master_trains", 0, 1, 0, 0},
                   {"threads", 0, MOST_THREADS, 0, 0},
@@ -207,12 +187,12 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
                   {"silence_timeout_ms", 1, MOST_MS, SILENCE_MS, 0},
                   {"supervisor", 0, INT32_MAX, 0, 0},
                   {"recovers", 0, 1, 0, 0},
-                  {"min_workers", 0, MOST_MEMBERS, 0, 0},
+                  {"min_workers", 0, BEL_TASK_MOST_MEMBERS, 0, 0},
                   {"added", 0, 1, 0, 0},
                   {"lock", 0, INT32_MAX, 0, 0},
                   {"stall_timeout_ms", 0, MOST_MS, 0, 0},
-                  {"local_rank", -1, MOST_MEMBERS - 1, -1, 0},
-                  {"local_size", 0, MOST_MEMBERS, 0, 0},
+                  {"local_rank", -1, BEL_TASK_MOST_MEMBERS - 1, -1, 0},
+                  {"local_size", 0, BEL_TASK_MOST_MEMBERS, 0, 0},
                   {"carried", 0, 1, 0, 0},
                   {"counted", 0, 1, 0, 0}};
     BEL_TRY(read_texts(root, task));
@@ -239,15 +219,15 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     task->foreign = n[18].value != 0;
     BEL_TRY(read_towers(root, task));
     BEL_TRY(check_local(root, task));
-    if (!has_index(task)) return bad(own, "index", "below the count of its role");
+    if (!has_index(task)) return bel_task_bad(own, "index", "below the count of its role");
     if (task->min_workers > task->worker_count) {
-        return bad(own, "min_workers", "at most worker_count");
+        return bel_task_bad(own, "min_workers", "at most worker_count");
     }
     if (task->min_workers > 0 && task->ps_count == 0) {
-        return bad(own, "min_workers", "0 where workers hold the parameters");
+        return bel_task_bad(own, "min_workers", "0 where workers hold the parameters");
     }
     if (task->role == BEL_ROLE_WORKER && task->index == 0 && task->master_trains) {
-        return bad(own, "index", "above 0: worker 0 is the master");
+        return bel_task_bad(own, "index", "above 0: worker 0 is the master");
     }
     return NULL;
 }
@@ -291,208 +271,6 @@ void bel_task_write(const bel_task *task, bel_str *out)
     bel_str_puts(out, "}");
 }
 
-// --- TF_CONFIG -----------------------------------------------------------------------------------
-
-static const char foreign[] = "TF_CONFIG";
-
-// The chief or the master trains and is worker 0, unless the program says otherwise; workers follow
-// it. An evaluator has no entry.
-typedef struct tf_settings {
-    const bel_json_value *primary, *workers, *servers; // lists of addresses; NULL: none
-    bool is_master;                                    // the cluster says master, not chief
-    int job_count;                                     // of the cluster: none without one
-    const char *type;                                  // of this task; "" when it is not said
-    int64_t index;                                     // -1: not said
-} tf_settings;
-
-static const bel_json_value **list_of(tf_settings *tf, const char *type)
-{
-    if (strcmp(type, "chief") == 0 || strcmp(type, "master") == 0) return &tf->primary;
-    if (strcmp(type, "worker") == 0) return &tf->workers;
-    return strcmp(type, "ps") == 0 ? &tf->servers : NULL;
-}
-
-// One list of the cluster. chief and master share a place, so both together are refused.
-static bel_status *read_tf_job(void *context, const char *name, const bel_json_value *list)
-{
-    tf_settings *tf = context;
-    const bel_json_value **place = list_of(tf, name);
-    if (strcmp(name, "evaluator") == 0) {
-        return bad(foreign, "cluster", "without an evaluator, which has no entry there");
-    }
-    if (place == NULL) return bad(foreign, "cluster", "of chief (or master), worker and ps only");
-    if (*place != NULL) return bad(foreign, "cluster", "with chief or master, not both");
-    size_t count = bel_json_length(list);
-    bool good = bel_json_is_array(list) && count <= MOST_MEMBERS;
-    for (size_t i = 0; i < count && good; i++)
-        good = is_address(bel_json_value_string(bel_json_at(list, i)));
-    if (!good) return bad(foreign, name, "a list of at most 1024 addresses, host:port");
-    *place = list;
-    tf->is_master |= strcmp(name, "master") == 0;
-    tf->job_count++;
-    return NULL;
-}
-
-// The index may be a number in quotes: TensorFlow takes that too.
-static bool read_tf_index(const bel_json_value *task, int64_t *out_index)
-{
-    const char *text;
-    if (bel_json_string(task, "index", &text)) {
-        return bel_parse_i64(text, strlen(text), out_index) && *out_index >= 0;
-    }
-    return bel_json_i64(task, "index", out_index) && *out_index >= 0;
-}
-
-// Takes TF_CONFIG apart; whether the parts fit together is checked afterwards.
-static bel_status *read_tf(const bel_json_value *root, tf_settings *out_tf)
-{
-    const bel_json_value *cluster = bel_json_member(root, "cluster");
-    const bel_json_value *task = bel_json_member(root, "task");
-    tf_settings tf = {.type = "", .index = -1};
-    if (!bel_json_is_object(root)) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "environment variable %s: expected an object",
-                       foreign);
-    }
-    if (cluster != NULL && !bel_json_is_object(cluster)) {
-        return bad(foreign, "cluster", "an object of lists of addresses");
-    }
-    if (task != NULL && !bel_json_is_object(task)) {
-        return bad(foreign, "task", "an object with a type and an index from 0");
-    }
-    if (cluster != NULL) BEL_TRY(bel_json_each(cluster, read_tf_job, &tf));
-    if (bel_json_member(task, "type") != NULL && !bel_json_string(task, "type", &tf.type)) {
-        return bad(foreign, "type", "a text");
-    }
-    if (bel_json_member(task, "index") != NULL && !read_tf_index(task, &tf.index)) {
-        return bad(foreign, "index", "a whole number from 0");
-    }
-    *out_tf = tf;
-    return NULL;
-}
-
-// Without a cluster everything runs in one process, which may call itself worker 0 but nothing
-// else.
-static bel_status *check_tf_alone(const tf_settings *tf)
-{
-    if (tf->type[0] != '\0' && strcmp(tf->type, "worker") != 0) {
-        return bad(foreign, "type", "worker when there is no cluster");
-    }
-    return tf->index <= 0 ? NULL : bad(foreign, "index", "0 when there is no cluster");
-}
-
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-// At an address that two members were given only one could be reached. Port 0 is any free one.
-static bel_status *check_addresses(const tf_settings *tf)
-{
-    const bel_json_value *const lists[] = {tf->primary, tf->workers, tf->servers};
-    size_t most = 0, count = 0;
-    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++)
-        most += bel_json_length(lists[l]);
-    const char **all = bel_xcalloc(most + 1, sizeof *all);
-    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++) {
-        for (size_t i = 0; i < bel_json_length(lists[l]); i++)
-            all[count++] = bel_json_value_string(bel_json_at(lists[l], i));
-    }
-    qsort(all, count, sizeof *all, compare_texts);
-    bel_status *status = NULL;
-    for (size_t i = 1; i < count && status == NULL; i++) {
-        const char *port = strrchr(all[i], ':');
-        bool any = port != NULL && strcmp(port, ":0") == 0;
-        if (any || strcmp(all[i - 1], all[i]) != 0) continue;
-        status =
-            BEL_ERR(BEL_INVALID_ARGUMENT,
-                    "environment variable %s: \"cluster\": expected an address for each member, "
-                    "got %s twice",
-                    foreign, all[i]);
-    }
-    bel_free(all);
-    return status;
-}
-
-// Exactly one chief, and a task that has an entry, unless it is an evaluator.
-static bel_status *check_tf_cluster(tf_settings *tf, bool chief_trains)
-{
-    size_t workers = (chief_trains ? 1 : 0) + bel_json_length(tf->workers);
-    if (bel_json_length(tf->primary) != 1) {
-        return bad(foreign, "cluster", "an object with exactly one chief (or master)");
-    }
-    if (workers > MOST_MEMBERS) {
-        return bad(foreign, "cluster", "of at most 1024 workers, the chief included");
-    }
-    if (workers == 0) {
-        return bad(foreign, "cluster", "with a worker at least, as the chief does not train");
-    }
-    BEL_TRY(check_addresses(tf));
-    if (tf->type[0] == '\0' || tf->index < 0) {
-        return bad(foreign, "task", "an object with a type and an index from 0");
-    }
-    if (strcmp(tf->type, "evaluator") == 0) return NULL;
-    const bel_json_value **list = list_of(tf, tf->type);
-    if (list == NULL) return bad(foreign, "type", "chief, master, worker, ps or evaluator");
-    if (list == &tf->primary && tf->is_master != (strcmp(tf->type, "master") == 0)) {
-        return bad(foreign, "type",
-                   tf->is_master ? "master, as in the cluster" : "chief, as in the cluster");
-    }
-    if (tf->index < (int64_t)bel_json_length(*list)) return NULL;
-    return bad(foreign, "index", "that of an address in the cluster");
-}
-
-// "host" of "host:port"; all unix sockets are on one host.
-static bool same_host(const char *a, const char *b)
-{
-    size_t length = (size_t)(strrchr(a, ':') - a);
-    if (strncmp(a, "unix:", 5) == 0) length = strlen("unix");
-    return strncmp(a, b, length + 1) == 0;
-}
-
-// The workers on this task's host; an evaluator's is not known.
-static void count_local(const tf_settings *tf, bel_task *task)
-{
-    int first = task->master_trains ? 1 : 0; // worker of the list
-    task->local_rank = -1;
-    for (int w = 0; w < task->worker_count && !task->follows; w++) {
-        const bel_json_value *list = w < first ? tf->primary : tf->workers;
-        size_t index = w < first ? 0 : (size_t)(w - first);
-        const char *worker = bel_json_value_string(bel_json_at(list, index));
-        if (!same_host(worker, task->listen_address)) continue;
-        if (trains(task) && w == task->index) task->local_rank = task->local_size;
-        task->local_size++;
-    }
-}
-
-// Sets `out_alone` in place of filling the task when there is no cluster.
-static bel_status *read_foreign(const bel_json_value *root, bool chief_trains, bel_task *task,
-                                bool *out_alone)
-{
-    tf_settings tf;
-    BEL_TRY(read_tf(root, &tf));
-    *out_alone = tf.job_count == 0;
-    if (tf.job_count == 0) return check_tf_alone(&tf);
-    BEL_TRY(check_tf_cluster(&tf, chief_trains));
-    task->follows = strcmp(tf.type, "evaluator") == 0;
-    const bel_json_value *list = task->follows ? tf.primary : *list_of(&tf, tf.type);
-    task->role = task->follows        ? BEL_ROLE_EVALUATOR
-                 : list == tf.primary ? BEL_ROLE_MASTER
-                 : list == tf.workers ? BEL_ROLE_WORKER
-                                      : BEL_ROLE_PS;
-    int first = task->role == BEL_ROLE_WORKER && chief_trains ? 1 : 0; // behind the chief
-    if (task->follows) tf.index = 0;                                   // it listens to nobody
-    task->index = (int)tf.index + first;
-    task->master_address = bel_xstrdup(bel_json_value_string(bel_json_at(tf.primary, 0)));
-    task->listen_address = bel_xstrdup(bel_json_value_string(bel_json_at(list, (size_t)tf.index)));
-    task->job = bel_xstrdup("job");
-    task->master_trains = chief_trains;
-    task->worker_count = (chief_trains ? 1 : 0) + (int)bel_json_length(tf.workers);
-    task->ps_count = (int)bel_json_length(tf.servers);
-    count_local(&tf, task);
-    task->recovers = true;
-    return NULL;
-}
-
 // --- Either --------------------------------------------------------------------------------------
 
 static bool is_set(const char *text)
@@ -517,7 +295,7 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
     if (!is_own && !is_set(tf_config)) return NULL;
     const char *text = is_own ? belfry_task : tf_config;
     bel_json *json;
-    bel_status *status = bel_json_parse(text, strlen(text), is_own ? own : foreign, &json);
+    bel_status *status = bel_json_parse(text, strlen(text), is_own ? own : BEL_TF_CONFIG, &json);
     if (status != NULL) {
         bel_status *error =
             BEL_ERR(BEL_INVALID_ARGUMENT, "environment variable %s", bel_status_message(status));
@@ -527,7 +305,8 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
     bool alone = false;
     const bel_json_value *root = bel_json_root(json);
     bel_task *task = create(secret);
-    status = is_own ? read_own(root, task) : read_foreign(root, chief_trains, task, &alone);
+    status =
+        is_own ? read_own(root, task) : bel_task_read_tf_config(root, chief_trains, task, &alone);
     bel_json_destroy(json);
     if (alone || status != NULL) {
         bel_task_destroy(task);
@@ -574,7 +353,8 @@ static bel_status *read_tls_variables(bel_task *task)
 bel_status *bel_task_move(bel_task *task, const char *index)
 {
     int64_t more;
-    bool good = bel_parse_i64(index, strlen(index), &more) && more >= 0 && more < MOST_MEMBERS;
+    bool good =
+        bel_parse_i64(index, strlen(index), &more) && more >= 0 && more < BEL_TASK_MOST_MEMBERS;
     if (good) task->index += (int)more;
     if (good && has_index(task)) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -595,7 +375,7 @@ static bel_status *complete(bel_task *task)
 
 bel_status *bel_task_from_environment(bool chief_trains, bel_task **out_task)
 {
-    const char *task_text = getenv(own), *tf_config = getenv(foreign);
+    const char *task_text = getenv(own), *tf_config = getenv(BEL_TF_CONFIG);
     char *secret;
     *out_task = NULL;
     BEL_TRY(bel_secret_from_environment(&secret));

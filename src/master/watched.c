@@ -1,4 +1,6 @@
-// What a rule that follows evaluations names: which of them, and which of its metrics.
+// What a rule that follows evaluations (early stopping, the best checkpoint) names: which of them,
+// and which of its metrics. Both are checked before training begins, so that a name that is wrong
+// is not found after hours.
 #include <string.h>
 
 #include "estimator/goal.h"

@@ -45,6 +45,7 @@ awk -F, -v OFS=, '{ print $5, $3, $1, $2, $4 }' test.csv >swapped.csv
 evaluates "columns in another order" swapped.csv
 awk -F, -v OFS=, 'NR == 1 { print $0, "more"; next } { print $0, "x" }' test.csv >more.csv
 evaluates "a column more" more.csv
+awk -F, -v OFS=, 'NR == 1 { print $0, "class"; next } { print $0, "x" }' test.csv >more_class.csv
 check "which is said" grep -q 'left out, as the model was not trained with them: "more"' err.txt
 cut -d, -f2- test.csv >no_id.csv
 evaluates "an ignored column less" no_id.csv
@@ -101,6 +102,21 @@ for objective in huber quantile poisson tweedie; do
     run_ok belfry train_and_evaluate --model_dir "n-$objective" --train_files numbers.csv --eval_files numbers.csv --objective "$objective"
     check "$objective learns" awk -v r="$(metric r2)" 'BEGIN { exit !(r > 0.8) }'
 done
+# Flags that would not be read
+run_fails 2 '--columns and --ignore exclude each other' belfry train --model_dir bad --train_files train.csv --columns columns.yaml --ignore id
+run_fails 2 '--ignore size|began with column "size" as number' belfry train_and_evaluate --model_dir m "${all[@]}" --ignore size
+run_ok belfry train_and_evaluate --model_dir m "${all[@]}" --ignore 'id*'
+equal "digest of a training that is over" "$(metric digest)" "$digest"
+run_fails 2 '--columns' belfry evaluate --model_dir m --eval_files test.csv --columns columns.yaml
+run_fails 2 '--json|"class"' belfry predict --model_dir m --eval_files more_class.csv --keep_columns class --json
+
+# The rate falls over the steps that there are, however many batches a step has
+steps_of() { belfry inspect "$1" | sed -n 's/^ *param.decay_steps *//p'; }
+run_ok belfry train --model_dir two --train_files train.csv --label_column kind --num_workers 2
+equal "steps of two workers, and the rate's" "$(metric global_step)" "$(steps_of two)"
+run_ok belfry train --model_dir logs --train_files numbers.csv --log_columns a
+check "a logarithm is scaled" grep -q '"a", kind: number, scale: log' <(belfry inspect logs)
+
 run_fails 2 '--columns and --feature_scale exclude each other' belfry train --model_dir bad --train_files numbers.csv --columns columns.yaml --feature_scale 2
 run_fails 2 '--ignore is for tables' belfry train --model_dir bad --train_files numbers.csv --ignore a --feature_scale 2
 
