@@ -149,7 +149,7 @@ static bool take_numbered(scan *s, bool day_first, int *year, int *month, int *d
 bool bel_date_parse(const char *text, size_t length, bool day_first, bel_date *out_date)
 {
     scan s = {text, text + length};
-    int year, month, day, digits;
+    int year = 0, month = 0, day = 0, digits = 0;
     int64_t time = 0;
     if (length < 6 || length > 40) return false;
     bool dated = is_letter(*text) ? take_named(&s, &year, &month, &day, &digits)
