@@ -323,11 +323,13 @@ static bool is_missing(const bel_members *members, bel_str *out_names)
 
 static bel_status *late(const bel_members *members, const char *names)
 {
+    const char *tls = bel_endpoint_tls_hint(members->endpoint);
     return BEL_ERR(
         BEL_DEADLINE_EXCEEDED,
-        "no word from %s within %g s of the start; hint: see their logs, and whether they "
-        "can reach %s",
-        names, members->config.join_timeout_secs, bel_endpoint_address(members->endpoint));
+        "no word from %s within %g s of the start; hint: see their logs, whether they can reach "
+        "%s%s%s",
+        names, members->config.join_timeout_secs, bel_endpoint_address(members->endpoint),
+        tls != NULL ? ", and " : "", tls != NULL ? tls : "");
 }
 
 // --- Workers that the job goes on without --------------------------------------------------------

@@ -148,12 +148,10 @@ static bel_status *no_master(const member *m, bel_status *why)
         why = BEL_ERR(BEL_UNAVAILABLE, "its host name does not resolve");
     }
     if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "it does not answer");
-    if (m->task->tls_ca != NULL && bel_status_code(why) == BEL_UNAVAILABLE) {
-        bel_status *secured =
-            BEL_ERR(BEL_UNAVAILABLE,
-                    "%s; hint: if it runs, see whether every host's certificate is signed by an "
-                    "authority in all others' tls_ca and names the address by which it is called",
-                    bel_status_message(why));
+    const char *hint = bel_endpoint_tls_hint(m->endpoint);
+    if (hint != NULL && bel_status_code(why) == BEL_UNAVAILABLE) {
+        bel_status *secured = BEL_ERR(BEL_UNAVAILABLE, "%s; hint: if it runs, see %s",
+                                      bel_status_message(why), hint);
         bel_status_destroy(why);
         why = secured;
     }

@@ -562,3 +562,10 @@ const char *bel_endpoint_address(const bel_endpoint *endpoint)
 {
     return endpoint->address != NULL ? endpoint->address : "";
 }
+
+const char *bel_endpoint_tls_hint(const bel_endpoint *endpoint)
+{
+    if (endpoint->config.tls_ca == NULL) return NULL;
+    return "whether every host's certificate is signed by an authority in all others' tls_ca and "
+           "names the address by which it is called";
+}

@@ -64,6 +64,9 @@ void bel_endpoint_destroy(bel_endpoint *endpoint);
 // Where this endpoint listens, with the port that was chosen; "" without a server.
 const char *bel_endpoint_address(const bel_endpoint *endpoint);
 
+// What to look at, by a hint, where a peer cannot be reached though it runs; NULL without TLS.
+const char *bel_endpoint_tls_hint(const bel_endpoint *endpoint);
+
 // Opens a stream. Never fails at once: what is wrong comes with the closed event. The caller owns a
 // reference and gives it back with bel_stream_release. NULL while the endpoint is being destroyed.
 bel_stream *bel_stream_open(bel_endpoint *endpoint, const char *address, const char *path,
