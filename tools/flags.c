@@ -75,6 +75,11 @@ static const bel_option table[] = {
      "Files to train on, or patterns of them: CSV, or one pair of IDX files (images,labels).", NULL},
     {"eval_files", STRINGS, EVALUATING, "", NULL, "FILE", DATA,
      "Files to evaluate or predict, in the same form; for predict also -, rows of a table on standard input.", NULL},
+    {"eval_share", STRING, ALONG, "", NULL, "SHARE", DATA,
+     "in place of --eval_files: hold out this share of the rows to train on, of each class the same, and evaluate on "
+     "them: a number such as 0.2, or K/N, part K of N, from 0 on.", "input_format=csv"},
+    {"eval_seed", INT, ALONG, "1", "[0, inf)", NULL, DATA,
+     "which rows are held out depends on it, and not on --seed.", "eval_share"},
     {"data_dir", STRING, RUNNING, "", NULL, "FOLDER", DATA,
      "Folder in which relative names of data files are looked up.", NULL},
     {"input_format", STRING, RUNNING, "auto", "auto|csv|idx", NULL, DATA,

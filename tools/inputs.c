@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "input/paths.h"
 
@@ -33,14 +34,22 @@ static void file_list_deinit(file_list *files)
     *files = (file_list){0};
 }
 
+// NULL: rows are not held out.
+static const char *share_of(const bel_options *options)
+{
+    return bel_options_has(options, "eval_share") ? bel_options_string(options, "eval_share")
+                                                  : NULL;
+}
+
 static bel_status *file_list_init(const bel_options *options, bel_mode mode, file_list *files)
 {
     size_t count;
-    files->flag = mode == BEL_MODE_TRAIN ? "train_files" : "eval_files";
+    bool training = mode == BEL_MODE_TRAIN || share_of(options) != NULL;
+    files->flag = training ? "train_files" : "eval_files";
     const char *const *names = bel_options_list(options, files->flag, &count);
     if (count == 0 || count > INT_MAX) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is needed: the files to %s", files->flag,
-                       mode == BEL_MODE_TRAIN ? "train on" : "read");
+                       training ? "train on" : "read");
     }
     const char *folder = bel_options_string(options, "data_dir");
     files->arena = bel_arena_create();
@@ -87,6 +96,68 @@ bel_status *bel_flag_inputs_paths(const bel_options *options, bel_mode mode, bel
     *out_count = files.count;
     file_list_deinit(&files);
     return NULL;
+}
+
+bool bel_flag_inputs_evaluates(const bel_options *options)
+{
+    size_t count;
+    bel_options_list(options, "eval_files", &count);
+    return count > 0 || share_of(options) != NULL;
+}
+
+static bool read_share(const char *text, bel_holdout *holdout)
+{
+    int64_t fold, count;
+    const char *slash = strchr(text, '/');
+    if (slash == NULL)
+        return bel_parse_f64(text, strlen(text), &holdout->share) && holdout->share > 0 &&
+               holdout->share < 1;
+    if (!bel_parse_i64(text, (size_t)(slash - text), &fold) ||
+        !bel_parse_i64(slash + 1, strlen(slash + 1), &count) || count < 2 || count > INT_MAX ||
+        fold < 0 || fold >= count) {
+        return false;
+    }
+    holdout->fold = (int)fold;
+    holdout->fold_count = (int)count;
+    return true;
+}
+
+// What is held out is found when files are opened, once to train on and once to evaluate on.
+static bel_status *check_regular(const bel_options *options)
+{
+    file_list files;
+    BEL_TRY(file_list_init(options, BEL_MODE_TRAIN, &files));
+    bel_status *status = NULL;
+    for (int i = 0; i < files.count && status == NULL; i++) {
+        struct stat info;
+        if (stat(files.paths[i], &info) != 0 || S_ISREG(info.st_mode)) continue;
+        status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                         "--eval_share: %s is no regular file, and can be read only once",
+                         files.paths[i]);
+    }
+    file_list_deinit(&files);
+    return status;
+}
+
+bel_status *bel_flag_inputs_holdout(const bel_options *options, bool held, bel_holdout *out_holdout)
+{
+    size_t count;
+    const char *share = share_of(options);
+    bel_options_list(options, "eval_files", &count);
+    *out_holdout = (bel_holdout){.held = held};
+    if (share == NULL) return NULL;
+    if (count > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--eval_share and --eval_files exclude each other");
+    }
+    if (!read_share(share, out_holdout)) {
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "--eval_share: expected a share in (0, 1) such as 0.2, or K/N such as 0/5, K "
+            "from 0 to N - 1, got \"%s\"",
+            share);
+    }
+    out_holdout->seed = (uint64_t)bel_options_int(options, "eval_seed");
+    return check_regular(options);
 }
 
 int64_t bel_flag_inputs_bytes(const bel_options *options)
@@ -184,7 +255,8 @@ static bel_status *check_path_flags(const bel_flag_input *input)
 }
 
 static bel_status *open_paths(const bel_flag_input *input, const char *label, bool last_is_label,
-                              const file_list *files, bel_dataset **out_dataset)
+                              const bel_holdout *holdout, const file_list *files,
+                              bel_dataset **out_dataset)
 {
     BEL_TRY(check_path_flags(input));
     const char *path = bel_options_string(input->options, "path_column");
@@ -197,6 +269,7 @@ static bel_status *open_paths(const bel_flag_input *input, const char *label, bo
         .class_count = input->class_count,
         .columns = (const bel_csv_column[]){{path, BEL_DTYPE_STRING}},
         .column_count = 1,
+        .holdout = *holdout,
     });
     *out_dataset = dataset;
     return NULL;
@@ -205,10 +278,13 @@ static bel_status *open_paths(const bel_flag_input *input, const char *label, bo
 static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const file_list *files,
                             bel_dataset **out_dataset)
 {
+    bel_holdout holdout;
+    BEL_TRY(bel_flag_inputs_holdout(input->options, mode == BEL_MODE_EVAL, &holdout));
     if (input->columns != NULL) {
         *out_dataset =
             bel_dataset_from_csv(&(bel_csv_options){.paths = files->paths,
                                                     .path_count = files->count,
+                                                    .holdout = holdout,
                                                     .table = input->columns,
                                                     .unlabelled = mode == BEL_MODE_PREDICT});
         return NULL;
@@ -222,7 +298,7 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
     if (label == NULL && mode == BEL_MODE_EVAL) label = input->label_column;
     bool last_is_label = label == NULL && mode != BEL_MODE_PREDICT;
     if (input->feature_fn != NULL)
-        return open_paths(input, label, last_is_label, files, out_dataset);
+        return open_paths(input, label, last_is_label, &holdout, files, out_dataset);
     char *id_text = NULL, *list_text = NULL;
     int id_count = 0, list_count = 0;
     const char **ids = NULL, **lists = NULL;
@@ -244,6 +320,7 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
         .length_column = input->length_column,
         .class_count = input->class_count,
         .scale = input->feature_scale,
+        .holdout = holdout,
     });
     bel_free(id_text);
     bel_free(ids);

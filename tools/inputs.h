@@ -32,6 +32,15 @@ bel_status *bel_flag_inputs_check(const bel_options *options) BEL_MUST_USE;
 bel_status *bel_flag_inputs_paths(const bel_options *options, bel_mode mode, bel_arena *arena,
                                   const char *const **out_paths, int *out_count) BEL_MUST_USE;
 
+// Whether there are examples to evaluate on: --eval_files, or --eval_share of those to train on.
+bool bel_flag_inputs_evaluates(const bel_options *options);
+
+// The rows that are held out as --eval_share says (`held`), or the others; zeros without the flag,
+// where all are read. INVALID_ARGUMENT: it is no share, stands beside --eval_files, or a file to
+// train on can be read once only.
+bel_status *bel_flag_inputs_holdout(const bel_options *options, bool held,
+                                    bel_holdout *out_holdout) BEL_MUST_USE;
+
 // "csv" or "idx": how the files are read that the data flags name. With files of both kinds, and
 // without any, it is "csv", which reads more flags.
 const char *bel_flag_inputs_format(const bel_options *options);
@@ -41,7 +50,7 @@ const char *bel_flag_inputs_format(const bel_options *options);
 int64_t bel_flag_inputs_bytes(const bel_options *options);
 
 // A bel_input_fn; `flag_input` is a bel_flag_input. TRAIN reads --train_files, shuffled and
-// repeated; EVAL and PREDICT read --eval_files in order. Errors: INVALID_ARGUMENT (flag missing,
+// repeated; EVAL and PREDICT read --eval_files, or what --eval_share holds out, in order. Errors: INVALID_ARGUMENT (flag missing,
 // files that do not make sense together); NOT_FOUND, DATA_LOSS (the header of a CSV file); others
 // when opened.
 bel_input_fn bel_flag_input_open;

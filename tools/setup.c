@@ -54,7 +54,16 @@ static bel_status *check_flags(const bel_options *options, bool is_package, cons
 {
     bool stored = setup->checkpoint != NULL && !bel_options_is_given(options, "model");
     const char *model = is_package || stored ? NULL : setup->model->name;
+    bool holds =
+        bel_options_has(options, "eval_share") && bel_options_string(options, "eval_share") != NULL;
+    const char *files =
+        bel_options_has(options, "eval_files") ? bel_options_text(options, "eval_files") : "";
+    if (holds && setup->model->input_fn != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--eval_share: the package reads its data by itself, and does not know it");
+    }
     bel_option_meaning meanings[] = {{"input_format", bel_flag_inputs_format(options)},
+                                     {"eval_files", holds ? "held out" : files},
                                      {"model", model},
                                      {is_package ? "optimizer" : NULL, NULL},
                                      {"schedule", NULL},

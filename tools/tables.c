@@ -69,6 +69,7 @@ bel_status *bel_table_infer(const bel_options *options, const char *const *paths
                            .path_count = count,
                            .no_header = !bel_options_bool(options, "header"),
                            .delimiter = '\0'};
+    BEL_TRY(bel_flag_inputs_holdout(options, false, &csv.holdout));
     if (delimiter != NULL) csv.delimiter = strcmp(delimiter, "tab") == 0 ? '\t' : delimiter[0];
     if (delimiter != NULL && strcmp(delimiter, "tab") != 0 && strlen(delimiter) != 1) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--delimiter: expected one character, or tab, got %s",

@@ -12,14 +12,6 @@
 #include "setup.h"
 #include "verbs.h"
 
-// Without --eval_files there is nothing to evaluate: verb train does not even have the flag.
-static bool wants_evaluation(const bel_options *options)
-{
-    size_t count;
-    bel_options_list(options, "eval_files", &count);
-    return count > 0;
-}
-
 // What the environment makes of this process: 0 and false without a task.
 typedef struct place {
     bool has_supervisor;
@@ -191,7 +183,7 @@ static void plan_warm_start(const bel_options *options, plan *p)
 
 static bel_status *run(const bel_options *options, bel_setup *setup, int *out_exit_code)
 {
-    bool evaluates = wants_evaluation(options);
+    bool evaluates = bel_flag_inputs_evaluates(options);
     bel_result result;
     plan p = {.train = {.input_fn = setup->input_fn,
                         .input_user = setup->input_user,

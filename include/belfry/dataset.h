@@ -106,6 +106,17 @@ typedef struct bel_csv_column {
     bel_dtype dtype;  ///< F32, I32, I64 or STRING.
 } bel_csv_column;
 
+/// Rows that are held out of a training, to evaluate on. Which they are follows from the rows, their
+/// labels and the seed alone: of each class (each value of the label) the same share as far as whole
+/// rows go, in a random order.
+typedef struct bel_holdout {
+    double share;   ///< of the rows, in (0, 1); 0 with fold_count, or where all rows are read
+    int fold;       ///< in place of a share: part `fold` of `fold_count` ≥ 2, from 0 on
+    int fold_count; ///< all parts together hold each row once; 0: a share
+    uint64_t seed;
+    bool held; ///< true: the rows that are held out; false: the others
+} bel_holdout;
+
 /// How to read CSV (RFC 4180: quotes, doubled quotes, line breaks inside quotes, CR LF or LF).
 /// Files whose names end in .gz are unpacked. Zero-initialise, then set what you need.
 typedef struct bel_csv_options {
@@ -132,8 +143,9 @@ typedef struct bel_csv_options {
     char id_list_separator;   ///< 0 means '|'.
     bool id_list_weights;     ///< Ids may have weights, "3:0.5|17"; F32, field "id_weights".
     bool last_is_label;       ///< Without label_column: the last column is it, whatever its name.
+    bel_holdout holdout;      ///< Zeros: all rows. Not of pipes, which can be read once.
     /// A description of the columns (columns.h), which must stay; then of the rest of these options
-    /// the paths alone are read. With `unlabelled` rows need no label, as for prediction.
+    /// paths and holdout alone are read. With `unlabelled` rows need no label, as for prediction.
     const bel_columns *table;
     bool unlabelled;
 } bel_csv_options;

@@ -11,6 +11,7 @@
 #include "columns/guess.h"
 #include "input/column_names.h"
 #include "input/csv_table.h"
+#include "input/holdout.h"
 
 // A slot of a wave.
 typedef struct slot {
@@ -236,6 +237,18 @@ static bel_status *open_files(infer *in, const bel_csv_options *csv)
     return bel_csv_set_index(&in->set, &none, false);
 }
 
+// What is learned of columns is learned of the rows that are trained on.
+static bel_status *hold_out(infer *in, const bel_holdout *holdout)
+{
+    int *labels = bel_arena_alloc(in->arena, (size_t)in->set.count * sizeof *labels);
+    for (int i = 0; i < in->set.count; i++) {
+        labels[i] = -1;
+        for (int f = 0; f < in->set.files[i].column_count; f++)
+            if (in->places[i][f] >= 0 && in->places[i][f] == in->label) labels[i] = f;
+    }
+    return bel_holdout_apply(holdout, &in->set, labels);
+}
+
 static void make_room(infer *in)
 {
     size_t count = (size_t)in->count;
@@ -368,6 +381,7 @@ static bel_status *run(infer *in, const bel_csv_options *csv)
     in->label = -1;
     for (int c = 0; c < in->count; c++)
         if (in->uses[c] == BEL_GUESS_LABEL) in->label = c;
+    BEL_TRY(hold_out(in, &csv->holdout));
     BEL_TRY(gather_all(in));
     return describe(in);
 }

@@ -30,6 +30,7 @@ void bel_csv_set_close(bel_csv_set *set)
 {
     for (int i = 0; i < set->count; i++)
         bel_csv_file_close(&set->files[i]);
+    bel_number_list_deinit(&set->kept);
     set->count = 0;
 }
 
@@ -49,8 +50,20 @@ bel_status *bel_csv_set_index(bel_csv_set *set, const bel_csv_label *label, bool
                    ends ? "" : "; its lines end with CR alone, and those of CSV with LF or CR LF");
 }
 
+// Files keep where all of their rows begin, as lines are counted by it.
+void bel_csv_set_keep(bel_csv_set *set, bel_number_list *rows)
+{
+    for (size_t i = 0; i < rows->count && set->kept.count > 0; i++)
+        rows->items[i] = set->kept.items[rows->items[i]];
+    bel_number_list_deinit(&set->kept);
+    set->kept = *rows;
+    set->row_count = (int64_t)rows->count;
+    *rows = (bel_number_list){0};
+}
+
 const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, const char **out_row)
 {
+    if (set->kept.count > 0) number = set->kept.items[number];
     size_t file = bel_last_at_most(set->first_row, (size_t)set->count, number);
     const bel_csv_file *found = &set->files[file];
     *out_row = found->text + found->row_starts.items[number - set->first_row[file]];

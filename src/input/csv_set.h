@@ -11,6 +11,7 @@ typedef struct bel_csv_set {
     int64_t *first_row; // of each file
     int count;
     int64_t row_count;
+    bel_number_list kept;         // the numbers of the rows in the files; empty: all are there
     uint64_t size_bytes, content; // of all, and a hash of it
 } bel_csv_set;
 
@@ -24,6 +25,10 @@ void bel_csv_set_close(bel_csv_set *set);
 // Indexes each file (bel_csv_file_index), and numbers the rows. DATA_LOSS: there is none.
 bel_status *bel_csv_set_index(bel_csv_set *set, const bel_csv_label *label,
                               bool keep_bad) BEL_MUST_USE;
+
+// From now on only some of the rows are there, and numbered anew: those in the list, ascending, which
+// it takes over. DATA_LOSS is the caller's to say where there are none.
+void bel_csv_set_keep(bel_csv_set *set, bel_number_list *rows);
 
 // The file of a row, and where the row begins.
 const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, const char **out_row);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "input/dataset_build.h"
+#include "input/holdout.h"
 
 static bel_status *check_scale(double scale)
 {
@@ -84,6 +85,7 @@ static bel_status *check_csv(const bel_csv_options *options)
 {
     if (options == NULL) return check_paths("csv", NULL, 0);
     BEL_TRY(check_paths("csv", options->paths, options->path_count));
+    BEL_TRY(bel_holdout_check(&options->holdout));
     if (options->table != NULL) return NULL; // the rest is not read
     if (options->delimiter != '\0' && strchr("\"\r\n+-.0123456789eE", options->delimiter) != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,

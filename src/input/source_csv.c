@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "belfry/graph.h"
 #include "input/csv_columns.h"
+#include "input/holdout.h"
 
 // --- Reading a record ----------------------------------------------------------------------------
 
@@ -308,6 +309,7 @@ static void csv_describe(const bel_source *base, bel_str *out_text)
             source->columns[i].use == BEL_CSV_USE_FIELD && source->options->columns != NULL;
         if (typed) bel_str_printf(out_text, " typed%d=%d", source->columns[i].field, i);
     }
+    bel_holdout_describe(&source->options->holdout, out_text);
 }
 
 static void csv_destroy(bel_source *base)
@@ -346,6 +348,10 @@ static bel_status *open_files(bel_csv_source *source, const bel_opening *opening
     BEL_TRY(bel_csv_columns_use(source));
     bel_csv_columns_keep_names(source);
     BEL_TRY(bel_csv_set_index(set, &source->label, source->bad != NULL));
+    int *labels = bel_arena_alloc(source->arena, (size_t)set->count * sizeof *labels);
+    for (int i = 0; i < set->count; i++)
+        labels[i] = source->label.column;
+    BEL_TRY(bel_holdout_apply(&given->holdout, set, labels));
     source->base.record_count = set->row_count;
     return bel_source_read_some(&source->base, opening);
 }

@@ -15,6 +15,7 @@
 #include "columns/statistics.h"
 #include "columns/transform.h"
 #include "input/csv_table.h"
+#include "input/holdout.h"
 #include "input/source.h"
 
 enum { MOST_ERRORS = 10 };
@@ -24,10 +25,9 @@ typedef struct table_source {
     bel_arena *arena;
     const bel_columns *columns;
     bel_csv_set set;
-    int **places;                  // of each file: the column that each of its fields is; -1: none
-    bool labelled;                 // rows have a label
-    bel_number_list labelled_rows; // rows that are records; empty: all are
-    bool some;                     // it is not
+    int **places; // of each file: the column that each of its fields is; -1: none
+    bel_holdout holdout;
+    bool labelled;                                                // rows have a label
     int x_field, id_field, list_field, label_field, weight_field; // -1: there is none
     bel_bad_records *bad;
 } table_source;
@@ -117,17 +117,12 @@ static bel_columns_row row_of(const table_source *source, const bel_sink *sink)
                              .weight = place_of(source, sink, source->weight_field)};
 }
 
-static int64_t row_number(const table_source *source, int64_t record)
-{
-    return source->some ? source->labelled_rows.items[record] : record;
-}
-
 static bel_status *table_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
     const table_source *source = (const table_source *)base;
     const bel_csv_label none = {.column = -1};
     const char *at;
-    const bel_csv_file *file = bel_csv_set_find(&source->set, row_number(source, number), &at);
+    const bel_csv_file *file = bel_csv_set_find(&source->set, number, &at);
     if (source->bad != NULL) BEL_TRY(bel_csv_file_check_row(file, at, &none));
     uint64_t few[64];
     size_t count = (size_t)source->columns->count;
@@ -148,14 +143,14 @@ static bel_status *table_check(const bel_source *base, int64_t block)
 static void table_origin(const bel_source *base, int64_t number, bel_str *out_text)
 {
     const table_source *source = (const table_source *)base;
-    bel_csv_set_origin(&source->set, row_number(source, number), out_text);
+    bel_csv_set_origin(&source->set, number, out_text);
 }
 
 static const char *table_file(const bel_source *base, int64_t number)
 {
     const table_source *source = (const table_source *)base;
     const char *at;
-    return bel_csv_set_find(&source->set, row_number(source, number), &at)->path;
+    return bel_csv_set_find(&source->set, number, &at)->path;
 }
 
 // By the whole text: what changes it, notes among it, makes it another description.
@@ -164,13 +159,13 @@ static void table_describe(const bel_source *base, bel_str *out_text)
     const table_source *source = (const table_source *)base;
     bel_str_printf(out_text, "columns=%016llx label=%d",
                    (unsigned long long)source->columns->fingerprint, source->labelled);
+    bel_holdout_describe(&source->holdout, out_text);
 }
 
 static void table_destroy(bel_source *base)
 {
     table_source *source = (table_source *)base;
     bel_csv_set_close(&source->set);
-    bel_number_list_deinit(&source->labelled_rows);
     bel_arena_destroy(source->arena);
     bel_free(source);
 }
@@ -290,6 +285,8 @@ typedef struct check {
     check_slot *slots;
     int slot_count;
     int64_t unlabelled, unknown;
+    bool some; // rows are left out; then those that are not:
+    bel_number_list rows;
     bel_status *unknown_error;
     bel_status *errors[MOST_ERRORS];
     int error_count;
@@ -325,14 +322,12 @@ static void check_grain(void *user, int number, int64_t first, int64_t count)
 // Rows are listed from the first one without a label on.
 static bel_status *note_rows(check *c, const check_slot *slot)
 {
-    table_source *source = c->source;
-    if (!source->some && slot->unlabelled + slot->unknown == 0) return NULL;
-    bel_number_list *list = &source->labelled_rows;
-    for (int64_t row = 0; !source->some && row < slot->first; row++)
-        BEL_TRY(bel_number_list_append(list, row));
-    source->some = true;
+    if (!c->some && slot->unlabelled + slot->unknown == 0) return NULL;
+    for (int64_t row = 0; !c->some && row < slot->first; row++)
+        BEL_TRY(bel_number_list_append(&c->rows, row));
+    c->some = true;
     for (int64_t i = 0; i < slot->count; i++)
-        if (!slot->left_out[i]) BEL_TRY(bel_number_list_append(list, slot->first + i));
+        if (!slot->left_out[i]) BEL_TRY(bel_number_list_append(&c->rows, slot->first + i));
     return NULL;
 }
 
@@ -424,7 +419,7 @@ static bel_status *tell_left_out(const check *c)
                        bel_status_message(c->unknown_error), (long long)c->unknown - 1,
                        (long long)rows);
     }
-    if (c->unlabelled > 0 && source->labelled_rows.count == 0) {
+    if (c->unlabelled > 0 && c->rows.count == 0) {
         return BEL_ERR(BEL_DATA_LOSS, "%s: no row has a label \"%s\"", path, label);
     }
     if (c->unlabelled > 0) {
@@ -452,10 +447,24 @@ static bel_status *check_cells(table_source *source)
     free_slots(&c);
     if (status == NULL) status = tell_left_out(&c);
     bel_status_ignore(c.unknown_error); // told
+    if (status == NULL && c.some) bel_csv_set_keep(&source->set, &c.rows);
+    bel_number_list_deinit(&c.rows);
     return status;
 }
 
 // --- Opening -------------------------------------------------------------------------------------
+
+static bel_status *hold_out(table_source *source)
+{
+    int *labels = bel_arena_alloc(source->arena, (size_t)source->set.count * sizeof *labels);
+    for (int i = 0; i < source->set.count; i++) {
+        labels[i] = -1;
+        for (int f = 0; f < source->set.files[i].column_count; f++)
+            if (source->places[i][f] >= 0 && source->places[i][f] == source->columns->label)
+                labels[i] = f;
+    }
+    return bel_holdout_apply(&source->holdout, &source->set, labels);
+}
 
 static bel_status *open_files(table_source *source, const bel_csv_options *options,
                               const bel_opening *opening)
@@ -470,11 +479,11 @@ static bel_status *open_files(table_source *source, const bel_csv_options *optio
         BEL_TRY(place_columns(source, i));
     make_fields(source);
     BEL_TRY(bel_csv_set_index(set, &none, source->bad != NULL));
+    BEL_TRY(hold_out(source));
     source->base.size_bytes = set->size_bytes;
     source->base.content = set->content;
     if (!opening->at_once && source->bad == NULL) BEL_TRY(check_cells(source));
-    source->base.record_count =
-        source->some ? (int64_t)source->labelled_rows.count : set->row_count;
+    source->base.record_count = set->row_count;
     return NULL;
 }
 
@@ -487,6 +496,7 @@ bel_status *bel_source_open_table(const bel_csv_options *options, const bel_open
     source->arena = bel_arena_create();
     source->columns = options->table;
     source->labelled = !options->unlabelled && options->table->label >= 0;
+    source->holdout = options->holdout;
     source->bad = opening->bad;
     source->x_field = source->id_field = source->list_field = -1;
     source->label_field = source->weight_field = -1;

@@ -1,0 +1,21 @@
+// Which rows of CSV files are held out of a training (bel_holdout), in every process the same.
+#ifndef BELFRY_INPUT_HOLDOUT_H
+#define BELFRY_INPUT_HOLDOUT_H
+
+#include "base/str.h"
+#include "belfry/dataset.h"
+#include "input/csv_set.h"
+
+// INVALID_ARGUMENT: a share, a fold or a count that is none.
+bel_status *bel_holdout_check(const bel_holdout *holdout) BEL_MUST_USE;
+
+// Keeps the rows of an indexed set that the holdout asks for; all where it is zero. `label_fields`:
+// of each file, which field the label is, -1 where there is none. INVALID_ARGUMENT: no row would be
+// held out, or none be left. RESOURCE_EXHAUSTED: memory, threads.
+bel_status *bel_holdout_apply(const bel_holdout *holdout, bel_csv_set *set,
+                              const int *label_fields) BEL_MUST_USE;
+
+// For a fingerprint; adds nothing where all rows are read.
+void bel_holdout_describe(const bel_holdout *holdout, bel_str *out_text);
+
+#endif

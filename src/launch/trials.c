@@ -1,0 +1,157 @@
+// One loop over descriptors: those of the trials that run, readable when they have ended, and that
+// of signals. A deadline stands once all are to end; when it passes, they are killed.
+#include "launch/trials.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/number.h"
+#include "launch/stop_signals.h"
+
+typedef struct trials {
+    const bel_trials_config *config;
+    bel_linux_process *processes; // of each trial
+    bool *runs;
+    int started, running;
+    int signals;      // descriptor
+    bool stopping;    // nothing more is started
+    int64_t deadline; // 0: none
+    int signal;       // that ended all of it
+} trials;
+
+// --- Starting ------------------------------------------------------------------------------------
+
+static bel_status *open_file(const char *path, int flags, int *out_descriptor)
+{
+    *out_descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+    return *out_descriptor >= 0 ? NULL : bel_file_error(errno, "open", path);
+}
+
+static bel_status *start(trials *t, int number)
+{
+    const bel_trial *trial = &t->config->trials[number];
+    int output, log;
+    BEL_TRY(open_file(trial->output, O_TRUNC, &output));
+    bel_status *status = open_file(trial->log, O_APPEND, &log);
+    if (status == NULL) {
+        bel_linux_spawn spawn = {.program = t->config->program,
+                                 .arguments = trial->arguments,
+                                 .standard = {-1, output, log}};
+        status = bel_linux_process_spawn(&spawn, &t->processes[number]);
+        close(log);
+    }
+    close(output);
+    if (status != NULL) return status;
+    t->runs[number] = true;
+    t->running++;
+    return NULL;
+}
+
+static bel_status *start_some(trials *t)
+{
+    const bel_trials_config *c = t->config;
+    while (!t->stopping && t->started < c->count && t->running < c->side_by_side)
+        BEL_TRY(start(t, t->started++));
+    return NULL;
+}
+
+// --- Ending --------------------------------------------------------------------------------------
+
+static void signal_all(const trials *t, int number)
+{
+    for (int i = 0; i < t->started; i++)
+        if (t->runs[i]) bel_linux_process_signal(&t->processes[i], number, true);
+}
+
+static void stop(trials *t, int number)
+{
+    enum { GRACE_SECS = 30 };
+    signal_all(t, t->stopping ? SIGKILL : number);
+    t->stopping = true;
+    t->deadline = bel_clock_ns() + (int64_t)GRACE_SECS * 1000000000;
+}
+
+static void take_ends(trials *t)
+{
+    for (int i = 0; i < t->started; i++) {
+        bel_linux_end *end = &t->config->trials[i].end;
+        if (!t->runs[i] || !bel_linux_process_wait(&t->processes[i], 0, end)) continue;
+        t->runs[i] = false;
+        t->running--;
+        if (!t->stopping && !t->config->ended(t->config->context, i)) stop(t, SIGTERM);
+    }
+}
+
+static void take_signals(trials *t)
+{
+    for (int number; (number = bel_stop_signals_read(t->signals)) != 0;) {
+        if (t->signal == 0) t->signal = number;
+        stop(t, number);
+    }
+}
+
+static void wait_for_some(const trials *t, struct pollfd *waiting)
+{
+    int count = 0;
+    waiting[count++] = (struct pollfd){.fd = t->signals, .events = POLLIN};
+    for (int i = 0; i < t->started; i++)
+        if (t->runs[i])
+            waiting[count++] = (struct pollfd){.fd = t->processes[i].descriptor, .events = POLLIN};
+    int64_t left = t->deadline - bel_clock_ns();
+    int timeout_ms = t->deadline == 0 ? -1 : left > 0 ? (int)(left / 1000000) + 1 : 0;
+    (void)poll(waiting, (nfds_t)count, timeout_ms);
+}
+
+static bel_status *run(trials *t)
+{
+    struct pollfd *waiting = bel_xcalloc((size_t)t->config->side_by_side + 1, sizeof *waiting);
+    bel_status *status = start_some(t);
+    if (status != NULL) stop(t, SIGTERM);
+    while (t->running > 0) {
+        wait_for_some(t, waiting);
+        take_signals(t); // before ends, which signals bring about
+        take_ends(t);
+        if (t->deadline != 0 && bel_clock_ns() >= t->deadline) stop(t, SIGKILL);
+        if (status != NULL) continue;
+        status = start_some(t);
+        if (status != NULL) stop(t, SIGTERM);
+    }
+    bel_free(waiting);
+    return status;
+}
+
+bel_status *bel_trials_run(const bel_trials_config *config, int *out_signal)
+{
+    trials t = {.config = config};
+    char pid[32];
+    bel_snprintf(pid, sizeof pid, "%ld", (long)getpid());
+    BEL_TRY(bel_stop_signals_open(&t.signals));
+    setenv(BEL_TRIALS_STARTER, pid, 1);
+    t.processes = bel_xcalloc((size_t)config->count, sizeof *t.processes);
+    t.runs = bel_xcalloc((size_t)config->count, sizeof *t.runs);
+    bel_status *status = run(&t);
+    unsetenv(BEL_TRIALS_STARTER);
+    bel_stop_signals_close(t.signals);
+    bel_free(t.processes);
+    bel_free(t.runs);
+    *out_signal = t.signal;
+    return status;
+}
+
+void bel_trials_follow_starter(void)
+{
+    int64_t starter;
+    const char *text = getenv(BEL_TRIALS_STARTER);
+    if (text == NULL || !bel_parse_i64(text, strlen(text), &starter) || starter < 1) return;
+    bel_linux_signal_at_parents_end(starter, SIGINT);
+    unsetenv(BEL_TRIALS_STARTER); // those that it starts have it for a parent
+}

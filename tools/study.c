@@ -1,0 +1,295 @@
+// The flags go to every training as a file of settings, as they do to the processes of a job, so
+// that nothing of them is lost on the way. With --config each training is itself a job of many
+// processes (verb local train).
+#include "study.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/linux_process.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "launch/trials.h"
+
+typedef struct run {
+    bel_study_run told;
+    const char *output, *log;
+    char **words; // room for one more is behind them
+    int word_count;
+} run;
+
+struct bel_study {
+    const bel_options *options;
+    bel_arena *arena;
+    const char *folder, *settings;
+    char *program;
+    run *runs;
+    size_t capacity;
+    int count;
+    bel_trial *trials; // while it is executed
+    bool (*ended)(void *context, int run);
+    void *context;
+};
+
+// --- The trainings -------------------------------------------------------------------------------
+
+static bel_status *check_flags(const bel_options *options)
+{
+    static const char *const single[] = {"metrics_port", "trace"};
+    for (size_t i = 0; i < sizeof single / sizeof single[0]; i++) {
+        if (!bel_options_is_given(options, single[i])) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is for one training, and here are several",
+                       single[i]);
+    }
+    if (bel_options_string(options, "model_dir") == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--model_dir is needed: below it each training has its folder");
+    }
+    size_t files;
+    bel_options_list(options, "train_files", &files);
+    if (files > 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "--train_files is needed: the files to train on");
+}
+
+bel_status *bel_study_create(const bel_options *options, bel_study **out_study)
+{
+    BEL_TRY(check_flags(options));
+    const char *folder = bel_options_string(options, "model_dir");
+    BEL_TRY(bel_dir_create(folder));
+    char *settings = bel_path_join(folder, "settings.yaml");
+    bel_str text = {0};
+    bel_options_dump(options, &text);
+    bel_status *status = bel_file_write_atomic(settings, text.text, text.length);
+    bel_str_deinit(&text);
+    if (status == NULL) {
+        bel_study *study = bel_xcalloc(1, sizeof *study);
+        study->options = options;
+        study->arena = bel_arena_create();
+        study->folder = folder;
+        study->settings = bel_arena_strdup(study->arena, settings);
+        study->program = bel_linux_program();
+        *out_study = study;
+    }
+    bel_free(settings);
+    return status;
+}
+
+void bel_study_destroy(bel_study *study)
+{
+    if (study == NULL) return;
+    for (int i = 0; i < study->count; i++) {
+        bel_json_destroy(study->runs[i].told.result);
+        bel_free(study->runs[i].told.failure);
+    }
+    bel_free(study->runs);
+    bel_free(study->program);
+    bel_arena_destroy(study->arena);
+    bel_free(study);
+}
+
+static const char *path_in(const bel_study *study, const char *folder, const char *name)
+{
+    char *path = bel_path_join(folder, name);
+    const char *copy = bel_arena_strdup(study->arena, path);
+    bel_free(path);
+    return copy;
+}
+
+static void add_word(const bel_study *study, run *r, const char *flag, const char *value)
+{
+    char *text = bel_strf("%s%s", flag, value);
+    r->words[r->word_count++] = bel_arena_strdup(study->arena, text);
+    bel_free(text);
+}
+
+void bel_study_add(bel_study *study, const char *name, const char *const *flags, int count)
+{
+    enum { OTHERS = 10 }; // words beside its own flags, and the NULL behind them
+    study->runs = bel_xgrow(study->runs, &study->capacity, (size_t)study->count + 1, sizeof(run));
+    run *r = &study->runs[study->count++];
+    *r = (run){.told.folder = path_in(study, study->folder, name)};
+    r->output = path_in(study, r->told.folder, "result.json");
+    r->log = path_in(study, r->told.folder, "log.txt");
+    r->words = bel_arena_alloc(study->arena, ((size_t)count + OTHERS) * sizeof *r->words);
+    const char *config = bel_options_string(study->options, "config");
+    add_word(study, r, "belfry", "");
+    add_word(study, r, config != NULL ? "local" : "train_and_evaluate", "");
+    if (config != NULL) {
+        add_word(study, r, "train", "");
+        add_word(study, r, "--config=", config);
+        add_word(study, r, "--", "");
+    }
+    add_word(study, r, "--config_file=", study->settings);
+    add_word(study, r, "--model_dir=", r->told.folder);
+    add_word(study, r, "--json", "");
+    for (int i = 0; i < count; i++)
+        add_word(study, r, flags[i], "");
+}
+
+static int side_by_side(const bel_study *study)
+{
+    int64_t wanted = bel_options_int(study->options, "parallel");
+    int64_t most = wanted > 0 ? wanted : bel_available_cores();
+    return (int)(most < study->count ? most : study->count);
+}
+
+// Trainings side by side share the cores; their bits do not depend on it. Processes of a cluster
+// are told their threads by its plan.
+static void share_cores(const bel_study *study)
+{
+    char text[32];
+    int threads = bel_available_cores() / side_by_side(study);
+    bool told = bel_options_is_given(study->options, "num_threads") ||
+                bel_options_string(study->options, "config") != NULL;
+    bel_snprintf(text, sizeof text, "%d", threads > 1 ? threads : 1);
+    for (int i = 0; i < study->count && !told; i++)
+        add_word(study, &study->runs[i], "--num_threads=", text);
+}
+
+// --- Running -------------------------------------------------------------------------------------
+
+// The last line that says anything, without who says it.
+static char *last_line(const char *text)
+{
+    static const char name[] = "belfry: ";
+    size_t end = strlen(text);
+    while (end > 0 && text[end - 1] == '\n')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && text[begin - 1] != '\n')
+        begin--;
+    if (strncmp(text + begin, name, sizeof name - 1) == 0) begin += sizeof name - 1;
+    return bel_xstrndup(text + begin, end - begin);
+}
+
+static void note_failure(run *r, bel_linux_end end)
+{
+    char *text = NULL, *line = NULL;
+    size_t size;
+    bel_status_ignore(bel_file_read(r->log, &text, &size)); // then the code is all there is
+    if (text != NULL && end.signal == 0) line = last_line(text);
+    if (line != NULL && line[0] != '\0') {
+        r->told.failure = bel_strf("%s: %s", r->told.folder, line);
+    } else if (end.signal != 0) {
+        r->told.failure = bel_strf("%s: it was killed by signal %d (%s)", r->told.folder,
+                                   end.signal, strsignal(end.signal));
+    } else {
+        r->told.failure =
+            bel_strf("%s: it ended with exit code %d; see %s", r->told.folder, end.code, r->log);
+    }
+    bel_free(line);
+    bel_free(text);
+}
+
+static bool take_end(void *context, int number)
+{
+    bel_study *study = context;
+    run *r = &study->runs[number];
+    char *text = NULL;
+    size_t size;
+    bel_status *status = NULL;
+    const bel_linux_end end = study->trials[number].end;
+    r->told.exit_code = end.code;
+    if (end.code != 0) {
+        note_failure(r, end);
+    } else {
+        status = bel_file_read(r->output, &text, &size);
+        if (status == NULL) status = bel_json_parse(text, size, r->output, &r->told.result);
+        if (status != NULL) r->told.failure = bel_xstrdup(bel_status_message(status));
+        bel_status_ignore(status); // told
+    }
+    bel_free(text);
+    return study->ended(study->context, number);
+}
+
+bel_status *bel_study_execute(bel_study *study, bool (*ended)(void *context, int run),
+                              void *context, int *out_exit_code)
+{
+    int signal = 0;
+    bel_status *status = NULL;
+    share_cores(study);
+    study->ended = ended;
+    study->context = context;
+    study->trials = bel_xcalloc((size_t)study->count, sizeof *study->trials);
+    for (int i = 0; i < study->count && status == NULL; i++) {
+        const run *r = &study->runs[i];
+        study->trials[i] = (bel_trial){.arguments = r->words, .output = r->output, .log = r->log};
+        status = bel_dir_create(r->told.folder);
+    }
+    bel_trials_config config = {.program = study->program,
+                                .trials = study->trials,
+                                .count = study->count,
+                                .side_by_side = side_by_side(study),
+                                .ended = take_end,
+                                .context = study};
+    if (status == NULL) status = bel_trials_run(&config, &signal);
+    bel_free(study->trials);
+    study->trials = NULL;
+    if (status != NULL || signal == 0) return status;
+    *out_exit_code = 128 + signal;
+    return BEL_ERR(BEL_ABORTED,
+                   "stopped by signal %d (%s); the same command goes on where this one ended",
+                   signal, strsignal(signal));
+}
+
+// --- Results -------------------------------------------------------------------------------------
+
+const bel_study_run *bel_study_at(const bel_study *study, int number)
+{
+    return &study->runs[number].told;
+}
+
+double bel_study_metric(const bel_study_run *told, const char *name)
+{
+    double value;
+    bool there = told->result != NULL && bel_json_f64(bel_json_root(told->result), name, &value);
+    return there ? value : NAN;
+}
+
+typedef struct names {
+    const char **items;
+    size_t capacity;
+    int count;
+} names;
+
+// What train_and_evaluate prints beside metrics (results.c).
+static bel_status *take_name(void *context, const char *name, const bel_json_value *value)
+{
+    static const char others[] = "global_step|evaluation_step|batch_mean_loss|examples|"
+                                 "train_seconds|examples_per_second|digest|interrupted";
+    names *list = context;
+    (void)value;
+    if (bel_list_find(others, "|", name) >= 0) return NULL;
+    list->items =
+        bel_xgrow(list->items, &list->capacity, (size_t)list->count + 1, sizeof *list->items);
+    list->items[list->count++] = name;
+    return NULL;
+}
+
+const char **bel_study_metrics(const bel_study_run *told, int *out_count)
+{
+    names list = {0};
+    if (told->result != NULL)
+        bel_status_ignore(bel_json_each(bel_json_root(told->result), take_name, &list)); // none
+    *out_count = list.count;
+    return list.items;
+}
+
+bel_study_spread bel_study_spread_of(const bel_study *study, int first, int count,
+                                     const char *metric)
+{
+    double sum = 0, squares = 0;
+    for (int i = first; i < first + count; i++)
+        sum += bel_study_metric(bel_study_at(study, i), metric);
+    bel_study_spread spread = {.mean = sum / count};
+    for (int i = first; i < first + count; i++) {
+        double off = bel_study_metric(bel_study_at(study, i), metric) - spread.mean;
+        squares += off * off;
+    }
+    spread.deviation = count > 1 ? sqrt(squares / (count - 1)) : 0;
+    return spread;
+}
