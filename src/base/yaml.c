@@ -1,6 +1,6 @@
 // The only file that knows libyaml. Its events are turned into a tree by a recursive descent,
 // whose depth is limited because the text comes from users. Nodes and texts lie in the
-// document's arena and go with it. The limit of nodes bounds the search for keys that come
+// document's arena and go with it. The limit of keys bounds the search for those that come
 // twice, which compares each with all before it. For text that cannot be decoded libyaml gives a
 // byte alone; its line and column are counted here.
 #include "base/yaml.h"
@@ -28,7 +28,7 @@ typedef struct reader {
     bel_yaml *yaml;
     const char *text;
     size_t length;
-    size_t node_count;
+    size_t node_count, most_nodes;
 } reader;
 
 static bel_status *error_at(const bel_yaml *yaml, yaml_mark_t mark, const char *message)
@@ -134,6 +134,9 @@ static bel_status *check_key(const reader *r, const bel_yaml_node *mapping,
     if (key->kind != BEL_YAML_SCALAR) {
         return bel_yaml_error(r->yaml, key, "a key must be a plain text");
     }
+    if (mapping->count == BEL_YAML_MAX_KEYS) {
+        return bel_yaml_error(r->yaml, key, "too many keys in one mapping");
+    }
     for (size_t i = 0; i < mapping->count; i++) {
         if (strcmp(mapping->keys[i]->text, key->text) != 0) continue;
         return bel_yaml_error(r->yaml, key, "key \"%s\" is already there in line %d", key->text,
@@ -183,7 +186,7 @@ static bel_status *read_node(reader *r, const yaml_event_t *event, int depth,
     if (depth >= BEL_YAML_MAX_DEPTH) {
         return error_at(r->yaml, event->start_mark, "nested too deeply");
     }
-    if (++r->node_count > BEL_YAML_MAX_NODES) {
+    if (++r->node_count > r->most_nodes) {
         return error_at(r->yaml, event->start_mark, "too many values in one document");
     }
     bel_yaml_node *node = bel_arena_alloc(r->yaml->arena, sizeof *node);
@@ -224,16 +227,29 @@ static bel_status *read_stream(reader *r)
     }
 }
 
-bel_status *bel_yaml_parse(const char *text, size_t length, const char *source, bel_yaml **out_yaml)
+static size_t most_bytes(bel_yaml_limits limits)
 {
-    if (length > BEL_YAML_MAX_BYTES) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: more than %d bytes are no configuration", source,
-                       BEL_YAML_MAX_BYTES);
-    }
+    return limits.bytes > 0 ? limits.bytes : BEL_YAML_MAX_BYTES;
+}
+
+static bel_status *check_size(const char *source, size_t length, bel_yaml_limits limits)
+{
+    if (length <= most_bytes(limits)) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: more than %zu bytes are no configuration", source,
+                   most_bytes(limits));
+}
+
+bel_status *bel_yaml_parse_within(const char *text, size_t length, const char *source,
+                                  bel_yaml_limits limits, bel_yaml **out_yaml)
+{
+    BEL_TRY(check_size(source, length, limits));
     bel_yaml *yaml = bel_xcalloc(1, sizeof *yaml);
     yaml->arena = bel_arena_create();
     yaml->source = bel_arena_strdup(yaml->arena, source);
-    reader r = {.yaml = yaml, .text = text, .length = length};
+    reader r = {.yaml = yaml,
+                .text = text,
+                .length = length,
+                .most_nodes = limits.nodes > 0 ? limits.nodes : BEL_YAML_MAX_NODES};
     bel_status *status;
     if (yaml_parser_initialize(&r.parser) == 1) {
         yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
@@ -251,7 +267,13 @@ bel_status *bel_yaml_parse(const char *text, size_t length, const char *source, 
     return status;
 }
 
-bel_status *bel_yaml_read_text(const char *path, char **out_text, size_t *out_length)
+bel_status *bel_yaml_parse(const char *text, size_t length, const char *source, bel_yaml **out_yaml)
+{
+    return bel_yaml_parse_within(text, length, source, (bel_yaml_limits){0}, out_yaml);
+}
+
+static bel_status *read_text(const char *path, bel_yaml_limits limits, char **out_text,
+                             size_t *out_length)
 {
     struct stat info;
     if (stat(path, &info) != 0) {
@@ -260,10 +282,7 @@ bel_status *bel_yaml_read_text(const char *path, char **out_text, size_t *out_le
     if (!S_ISREG(info.st_mode)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "cannot read %s: it is no regular file", path);
     }
-    if (info.st_size > BEL_YAML_MAX_BYTES) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: more than %d bytes are no configuration", path,
-                       BEL_YAML_MAX_BYTES);
-    }
+    BEL_TRY(check_size(path, (size_t)info.st_size, limits));
     bel_status *status = bel_file_read(path, out_text, out_length);
     if (status == NULL) return NULL;
     bel_status *other = BEL_ERR(BEL_INVALID_ARGUMENT, "%s", bel_status_message(status));
@@ -271,14 +290,24 @@ bel_status *bel_yaml_read_text(const char *path, char **out_text, size_t *out_le
     return other;
 }
 
-bel_status *bel_yaml_read(const char *path, bel_yaml **out_yaml)
+bel_status *bel_yaml_read_text(const char *path, char **out_text, size_t *out_length)
+{
+    return read_text(path, (bel_yaml_limits){0}, out_text, out_length);
+}
+
+bel_status *bel_yaml_read_within(const char *path, bel_yaml_limits limits, bel_yaml **out_yaml)
 {
     char *text;
     size_t length;
-    BEL_TRY(bel_yaml_read_text(path, &text, &length));
-    bel_status *status = bel_yaml_parse(text, length, path, out_yaml);
+    BEL_TRY(read_text(path, limits, &text, &length));
+    bel_status *status = bel_yaml_parse_within(text, length, path, limits, out_yaml);
     bel_free(text);
     return status;
+}
+
+bel_status *bel_yaml_read(const char *path, bel_yaml **out_yaml)
+{
+    return bel_yaml_read_within(path, (bel_yaml_limits){0}, out_yaml);
 }
 
 const bel_yaml_node *bel_yaml_root(const bel_yaml *yaml)

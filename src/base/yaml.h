@@ -13,7 +13,13 @@ enum {
     BEL_YAML_MAX_BYTES = 8 << 20,
     BEL_YAML_MAX_DEPTH = 32,
     BEL_YAML_MAX_NODES = 100000,
+    BEL_YAML_MAX_KEYS = BEL_YAML_MAX_NODES / 2, // of one mapping
 };
+
+// Limits of a kind of text that may be larger than settings are. 0: those above.
+typedef struct bel_yaml_limits {
+    size_t bytes, nodes;
+} bel_yaml_limits;
 
 typedef enum bel_yaml_kind {
     BEL_YAML_SCALAR,
@@ -39,10 +45,14 @@ typedef struct bel_yaml bel_yaml;
 // "source:line:column: " where there is such a place.
 bel_status *bel_yaml_parse(const char *text, size_t length, const char *source,
                            bel_yaml **out_yaml) BEL_MUST_USE;
+bel_status *bel_yaml_parse_within(const char *text, size_t length, const char *source,
+                                  bel_yaml_limits limits, bel_yaml **out_yaml) BEL_MUST_USE;
 
 // The same for a file, which must be a regular one. Here too all errors are INVALID_ARGUMENT: a
 // configuration that cannot be read is a mistake in the settings, not in the data.
 bel_status *bel_yaml_read(const char *path, bel_yaml **out_yaml) BEL_MUST_USE;
+bel_status *bel_yaml_read_within(const char *path, bel_yaml_limits limits,
+                                 bel_yaml **out_yaml) BEL_MUST_USE;
 // Its text alone, where the rest is not needed; free with bel_free.
 bel_status *bel_yaml_read_text(const char *path, char **out_text, size_t *out_length) BEL_MUST_USE;
 

@@ -126,9 +126,15 @@ static void test_limits(void **state)
     for (int i = 0; i < BEL_YAML_MAX_NODES; i++)
         bel_str_puts(&text, "- 1\n");
     BEL_ASSERT_FAILS(parse(text.text, &yaml), BEL_INVALID_ARGUMENT, "too many values");
+    const bel_yaml_limits more = {.nodes = BEL_YAML_MAX_NODES + 1};
+    BEL_ASSERT_OK(bel_yaml_parse_within(text.text, text.length, "t.yaml", more, &yaml));
+    bel_yaml_destroy(yaml);
     while (text.length <= BEL_YAML_MAX_BYTES)
         bel_str_puts(&text, "# a long comment that says nothing at all\n");
     BEL_ASSERT_FAILS(parse(text.text, &yaml), BEL_INVALID_ARGUMENT, "more than");
+    const bel_yaml_limits larger = {.bytes = text.length, .nodes = BEL_YAML_MAX_NODES + 1};
+    BEL_ASSERT_OK(bel_yaml_parse_within(text.text, text.length, "t.yaml", larger, &yaml));
+    bel_yaml_destroy(yaml);
     bel_str_deinit(&text);
 }
 
