@@ -131,6 +131,10 @@ bool bel_column_is_feature(const bel_column *column);
 // of a column that is no category, a number without deviation …; `source` names it.
 bel_status *bel_columns_finish(bel_columns *columns, const char *source) BEL_MUST_USE;
 
+// Whether the text of a finished description comes back to itself: a checkpoint keeps nothing else.
+// INVALID_ARGUMENT: it does not; before the first step is when to say so.
+bel_status *bel_columns_check_text(const bel_columns *columns, const char *source) BEL_MUST_USE;
+
 // The text (description_text.c).
 char *bel_columns_write(const bel_columns *columns);
 

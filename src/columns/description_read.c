@@ -310,16 +310,43 @@ static bel_status *read_yaml(bel_yaml *yaml, bel_columns **out_columns)
     return status;
 }
 
+// A thousand columns of a thousand values each are a description still, if a long one.
+static const bel_yaml_limits limits = {.bytes = (size_t)1 << 30, .nodes = 20000000};
+
 bel_status *bel_columns_parse(const char *text, const char *source, bel_columns **out_columns)
 {
     bel_yaml *yaml;
-    BEL_TRY(bel_yaml_parse(text, strlen(text), source, &yaml));
+    BEL_TRY(bel_yaml_parse_within(text, strlen(text), source, limits, &yaml));
     return read_yaml(yaml, out_columns);
+}
+
+bel_status *bel_columns_check_text(const bel_columns *columns, const char *source)
+{
+    bel_columns *again = NULL;
+    bel_status *status = bel_columns_parse(columns->text, source, &again);
+    bool same = status == NULL && strcmp(again->text, columns->text) == 0;
+    bel_columns_destroy(again);
+    if (same) return NULL;
+    bel_status *error = BEL_ERR(
+        BEL_INVALID_ARGUMENT,
+        "%s: the description of its columns would not come back from its text, so no "
+        "checkpoint could be read again (%s); hint: fewer columns, or --ignore for odd ones",
+        source, status == NULL ? "it comes back as another one" : bel_status_message(status));
+    bel_status_ignore(status); // told
+    return error;
 }
 
 bel_status *bel_columns_read(const char *path, bel_columns **out_columns)
 {
     bel_yaml *yaml;
-    BEL_TRY(bel_yaml_read(path, &yaml));
-    return read_yaml(yaml, out_columns);
+    bel_columns *columns;
+    BEL_TRY(bel_yaml_read_within(path, limits, &yaml));
+    BEL_TRY(read_yaml(yaml, &columns));
+    bel_status *status = bel_columns_check_text(columns, path);
+    if (status == NULL) {
+        *out_columns = columns;
+    } else {
+        bel_columns_destroy(columns);
+    }
+    return status;
 }

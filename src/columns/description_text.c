@@ -29,12 +29,47 @@ static void put_double(bel_str *out, const char *before, double value)
     bel_str_printf(out, "%s%s", before, text);
 }
 
+// Characters that YAML takes for line breaks, marks or nothing: as they are they would come back as
+// others, or not at all.
+static bool is_escaped(const unsigned char *text, int bytes, unsigned *out_code)
+{
+    if (bytes == 1) {
+        *out_code = text[0];
+        return text[0] == 0x7F;
+    }
+    if (bytes == 2) {
+        *out_code = (text[0] & 0x1FU) << 6 | (text[1] & 0x3FU);
+        return *out_code < 0xA0;
+    }
+    if (bytes != 3) return false;
+    *out_code = (text[0] & 0x0FU) << 12 | (text[1] & 0x3FU) << 6 | (text[2] & 0x3FU);
+    return *out_code == 0x2028 || *out_code == 0x2029 || *out_code == 0xFEFF || *out_code >= 0xFFFE;
+}
+
+// A text in quotes, which JSON and YAML read alike.
+static void put_text(bel_str *out, const char *text)
+{
+    bel_str quoted = {0};
+    unsigned code;
+    bel_json_write_string(&quoted, text);
+    for (const char *at = quoted.text; *at != '\0';) {
+        int bytes = bel_utf8_bytes(at);
+        if (is_escaped((const unsigned char *)at, bytes, &code)) {
+            bel_str_printf(out, "\\u%04x", code);
+        } else {
+            bel_str_append(out, at, (size_t)bytes);
+        }
+        at += bytes;
+    }
+    bel_str_deinit(&quoted);
+}
+
 static void put_list(bel_str *out, const char *key, const char *const *texts, int count)
 {
     bel_str_printf(out, ", %s: [", key);
     for (int i = 0; i < count; i++) {
         if (i > 0) bel_str_puts(out, ", ");
-        bel_json_write_string(out, texts[i]);
+        put_text(out, texts[i]);
     }
     bel_str_puts(out, "]");
 }
@@ -96,14 +131,14 @@ static void put_label(bel_str *out, const bel_column *column)
 static void put_column(bel_str *out, const bel_column *column)
 {
     bel_str_puts(out, "  - {name: ");
-    bel_json_write_string(out, column->name);
+    put_text(out, column->name);
     bel_str_printf(out, ", kind: %s", bel_column_kind_names[column->kind]);
     switch (column->kind) {
     case BEL_COLUMN_NUMBER: put_number(out, column); break;
     case BEL_COLUMN_CATEGORY: put_category(out, column); break;
     case BEL_COLUMN_LIST:
         bel_str_puts(out, ", separator: ");
-        bel_json_write_string(out, (char[]){column->separator, '\0'});
+        put_text(out, (char[]){column->separator, '\0'});
         bel_str_printf(out, ", most: %d", column->most);
         break;
     case BEL_COLUMN_TEXT:
@@ -116,7 +151,7 @@ static void put_column(bel_str *out, const bel_column *column)
     }
     if (column->note != NULL) {
         bel_str_puts(out, ", note: ");
-        bel_json_write_string(out, column->note);
+        put_text(out, column->note);
     }
     bel_str_puts(out, "}\n");
 }
@@ -125,11 +160,11 @@ char *bel_columns_write(const bel_columns *columns)
 {
     bel_str out = {0};
     bel_str_puts(&out, "# What the columns of a table are, and what becomes of them.\ndelimiter: ");
-    bel_json_write_string(&out, (char[]){columns->delimiter, '\0'});
+    put_text(&out, (char[]){columns->delimiter, '\0'});
     bel_str_printf(&out, "\nheader: %s\nmissing: [", columns->header ? "true" : "false");
     for (int i = 0; i < columns->missing_count; i++) {
         if (i > 0) bel_str_puts(&out, ", ");
-        bel_json_write_string(&out, columns->missing[i]);
+        put_text(&out, columns->missing[i]);
     }
     bel_str_printf(&out, "]\nrows: %lld\ncolumns:\n", (long long)columns->rows);
     for (int i = 0; i < columns->count; i++)

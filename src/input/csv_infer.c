@@ -318,24 +318,35 @@ static bel_status *name_wrong_cells(const infer *in, int column, bel_status *sta
     return all;
 }
 
+static bool are_utf8(const char *const *texts, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const char *at = texts[i];
+        int bytes = 1;
+        while (*at != '\0' && (bytes = bel_utf8_bytes(at)) > 0)
+            at += bytes;
+        if (bytes == 0) return false;
+    }
+    return true;
+}
+
 // YAML and messages hold UTF-8 alone.
 static bel_status *check_texts(const infer *in)
 {
-    for (int i = 0; i < in->description->count; i++) {
-        const bel_column *column = &in->description->items[i];
-        for (int v = 0; v < column->value_count; v++) {
-            const char *at = column->values[v];
-            int bytes = 1;
-            while (*at != '\0' && (bytes = bel_utf8_bytes(at)) > 0)
-                at += bytes;
-            if (bytes > 0) continue;
-            return BEL_ERR(BEL_DATA_LOSS,
-                           "%s: column \"%s\": expected text in UTF-8; hint: iconv -f ISO-8859-1 "
-                           "-t UTF-8",
-                           in->source, column->name);
-        }
+    const bel_columns *d = in->description;
+    for (int i = 0; i < d->count; i++) {
+        const bel_column *column = &d->items[i];
+        if (are_utf8(column->values, column->value_count)) continue;
+        return BEL_ERR(BEL_DATA_LOSS,
+                       "%s: column \"%s\": expected text in UTF-8; hint: iconv -f ISO-8859-1 "
+                       "-t UTF-8",
+                       in->source, column->name);
     }
-    return NULL;
+    if (are_utf8(d->missing, d->missing_count)) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS,
+                   "%s: expected texts for missing values in UTF-8; hint: iconv -f ISO-8859-1 "
+                   "-t UTF-8",
+                   in->source);
 }
 
 static bel_status *describe(infer *in)
@@ -355,7 +366,8 @@ static bel_status *describe(infer *in)
         return name_wrong_cells(in, find_name(in, columns[wrong].name), status);
     BEL_TRY(status);
     BEL_TRY(check_texts(in));
-    return bel_columns_finish(in->description, in->source);
+    BEL_TRY(bel_columns_finish(in->description, in->source));
+    return bel_columns_check_text(in->description, in->source);
 }
 
 static bel_status *run(infer *in, const bel_csv_options *csv)

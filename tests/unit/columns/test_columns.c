@@ -107,6 +107,44 @@ static void text_comes_back(void **state)
     bel_columns_destroy(second);
 }
 
+// What YAML takes for a line break, for a mark or for nothing.
+static void odd_characters_come_back(void **state)
+{
+    (void)state;
+    static const char *const odd[] = {
+        "\x7F",         "\xC2\x80",     "\xC2\x85",     "\xC2\x9F",     "\xE2\x80\xA8",
+        "\xE2\x80\xA9", "\xEF\xBB\xBF", "\xEF\xBF\xBE", "\xEF\xBF\xBF", "\t",
+        "\r",           "\n",           "\x1B",         "\xC2\xA0",     "\xF0\x9F\x90\xA7"};
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        char *text = bel_strf("name %s x", odd[i]);
+        bel_columns *first = bel_columns_create(), *second;
+        bel_column *column = bel_columns_add(first, text, BEL_COLUMN_CATEGORY);
+        column->values = (const char *const[]){odd[i], text};
+        column->value_count = 2;
+        BEL_ASSERT_OK(bel_columns_finish(first, "t.csv"));
+        BEL_ASSERT_OK(bel_columns_check_text(first, "t.csv"));
+        BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(first), "again", &second));
+        assert_string_equal(second->items[0].name, text);
+        assert_string_equal(second->items[0].values[0], odd[i]);
+        assert_string_equal(second->items[0].values[1], text);
+        bel_columns_destroy(first);
+        bel_columns_destroy(second);
+        bel_free(text);
+    }
+}
+
+static void texts_that_do_not_come_back_are_refused(void **state)
+{
+    (void)state;
+    bel_columns *columns;
+    BEL_ASSERT_OK(bel_columns_parse(everything, "c.yaml", &columns));
+    BEL_ASSERT_OK(bel_columns_check_text(columns, "c.yaml"));
+    *strstr(columns->text, "Oslo") = '"';
+    BEL_ASSERT_FAILS(bel_columns_check_text(columns, "c.yaml"), BEL_INVALID_ARGUMENT,
+                     "would not come back from its text");
+    bel_columns_destroy(columns);
+}
+
 static void wrong_texts_are_refused(void **state)
 {
     (void)state;
@@ -311,7 +349,9 @@ static void tables_that_cannot_be_learned_are_refused(void **state)
 {
     (void)state;
     const char *const numbers[] = {"a"};
+    const char *const latin[] = {"\xE9"};
     const bel_columns_options none = {0}, label = {.label = "z"},
+                              latins = {.missing = latin, .missing_count = 1},
                               number = {.label_kind = BEL_LABEL_NUMBER},
                               named = {.numbers = numbers, .number_count = 1};
     const struct {
@@ -324,6 +364,7 @@ static void tables_that_cannot_be_learned_are_refused(void **state)
         {"a,y\nb,0\n2,1\n", "t.csv:2:1: \"b\"", &named},
         {"a,y\n1,x\n2,3\n", "is to be a number", &number},
         {"y\n1\n0\n", "expected a column to learn from", &none},
+        {"a,y\n1,0\n2,1\n", "expected texts for missing values in UTF-8", &latins},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         size_t length = strlen(cases[i].text);
@@ -338,18 +379,42 @@ static void tables_that_cannot_be_learned_are_refused(void **state)
     }
 }
 
+static void wide_tables_come_back(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 4000 };
+    bel_str text = {0};
+    for (int i = 0; i < COLUMNS; i++)
+        bel_str_printf(&text, "c%d,", i);
+    bel_str_puts(&text, "y\n");
+    for (int r = 0; r < 4; r++) {
+        for (int i = 0; i < COLUMNS; i++)
+            bel_str_printf(&text, "%d,", r * i % 7);
+        bel_str_printf(&text, "%d\n", r % 2);
+    }
+    bel_columns *columns = infer(text.text, &(bel_columns_options){0}), *again;
+    BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(columns), "again", &again));
+    assert_int_equal(again->count, COLUMNS + 1);
+    bel_columns_destroy(again);
+    bel_columns_destroy(columns);
+    bel_str_deinit(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_dates),
         cmocka_unit_test(moments_are_right_far_from_zero),
         cmocka_unit_test(text_comes_back),
+        cmocka_unit_test(odd_characters_come_back),
+        cmocka_unit_test(texts_that_do_not_come_back_are_refused),
         cmocka_unit_test(wrong_texts_are_refused),
         cmocka_unit_test(rows_become_elements),
         cmocka_unit_test(wrong_cells_say_what_was_expected),
         BEL_TEST_IN_FOLDER(kinds_follow_from_all_cells),
         BEL_TEST_IN_FOLDER(options_have_the_last_word),
         BEL_TEST_IN_FOLDER(tables_that_cannot_be_learned_are_refused),
+        BEL_TEST_IN_FOLDER(wide_tables_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
