@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/decimal.h"
 #include "base/hash.h"
 #include "base/number.h"
 #include "base/str.h"
@@ -23,8 +24,9 @@ bel_columns *bel_columns_create(void)
     columns->arena = bel_arena_create();
     columns->delimiter = ',';
     columns->header = true;
-    columns->missing = missing;
-    columns->missing_count = sizeof missing / sizeof missing[0];
+    columns->missing =
+        (bel_missing_texts){.texts = missing, .count = sizeof missing / sizeof missing[0]};
+    bel_missing_texts_prepare(&columns->missing, columns->arena);
     columns->label = columns->weight = -1;
     return columns;
 }
@@ -92,13 +94,60 @@ int bel_column_value(const bel_column *column, const char *text, size_t length)
     return -1;
 }
 
+// --- Missing values ------------------------------------------------------------------------------
+
+static int length_bit(size_t length)
+{
+    return length < 63 ? (int)length : 63;
+}
+
+void bel_missing_texts_prepare(bel_missing_texts *missing, bel_arena *arena)
+{
+    const bel_missing_texts given = *missing;
+    size_t *lengths = bel_arena_alloc(arena, ((size_t)given.count + 1) * sizeof *lengths);
+    *missing = (bel_missing_texts){.texts = given.texts, .count = given.count, .lengths = lengths};
+    for (int i = 0; i < given.count; i++) {
+        const char *text = given.texts[i];
+        const unsigned first = (unsigned char)*text;
+        double number;
+        lengths[i] = strlen(text);
+        missing->of_length |= (uint64_t)1 << length_bit(lengths[i]);
+        missing->of_first[first / 64] |= (uint64_t)1 << first % 64;
+        missing->has_number =
+            missing->has_number ||
+            bel_decimal_parse(text, text + lengths[i], &number) == text + lengths[i];
+    }
+}
+
+int bel_missing_texts_find(const bel_missing_texts *missing, const char *text, size_t length)
+{
+    if ((missing->of_length >> length_bit(length) & 1) == 0) return -1;
+    const unsigned first = length > 0 ? (unsigned char)*text : 0;
+    if ((missing->of_first[first / 64] >> first % 64 & 1) == 0) return -1;
+    for (int i = 0; i < missing->count; i++) {
+        bool same = missing->lengths[i] == length && memcmp(missing->texts[i], text, length) == 0;
+        if (same) return i;
+    }
+    return -1;
+}
+
 bool bel_columns_is_missing(const bel_columns *columns, const char *text, size_t length)
 {
-    for (int i = 0; i < columns->missing_count; i++) {
-        const char *missing = columns->missing[i];
-        if (strlen(missing) == length && memcmp(missing, text, length) == 0) return true;
-    }
-    return false;
+    return bel_missing_texts_find(&columns->missing, text, length) >= 0;
+}
+
+bool bel_column_is_missing(const bel_columns *columns, const bel_column *column, const char *text,
+                           size_t length)
+{
+    return bel_columns_is_missing(columns, text, length) ||
+           bel_missing_texts_find(&column->absent, text, length) >= 0;
+}
+
+bool bel_column_is_missing_number(const bel_columns *columns, const bel_column *column,
+                                  const char *text, size_t length)
+{
+    return (columns->missing.has_number || column->absent.has_number) &&
+           bel_column_is_missing(columns, column, text, length);
 }
 
 // --- Finishing -----------------------------------------------------------------------------------
@@ -219,6 +268,7 @@ static bel_status *finish_column(bel_columns *columns, int i, const char *source
                      bel_column_kind_names[column->kind]);
     }
     if (only != NULL) *only = i;
+    bel_missing_texts_prepare(&column->absent, columns->arena);
     bool scaled = column->kind == BEL_COLUMN_NUMBER || column->kind == BEL_COLUMN_DATE ||
                   column->kind == BEL_COLUMN_LABEL;
     if (scaled) BEL_TRY(check_number(column, source));

@@ -52,6 +52,16 @@ enum {
     BEL_DATE_PARTS = 5,   // how many there are
 };
 
+// Texts that stand for a missing value, with what tells of nearly every cell that it is none.
+typedef struct bel_missing_texts {
+    const char *const *texts;
+    int count;
+    const size_t *lengths;
+    uint64_t of_length;   // bit n: one has n bytes; the last bit: so many or more
+    uint64_t of_first[4]; // bits of their first bytes
+    bool has_number;      // one of them reads as a number
+} bel_missing_texts;
+
 typedef struct bel_column {
     const char *name;
     bel_column_kind kind;
@@ -62,6 +72,7 @@ typedef struct bel_column {
     bel_column_scale scale;
     bel_column_missing missing;
     bool indicator;               // an element more: 1 where it is missing
+    bel_missing_texts absent;     // NUMBER: texts that stand for a missing one in this column alone
     double mean, deviation;       // of the values, of LOG those of logarithms; deviation > 0
     double low, high, fill, clip; // clip: the most that a scaled number may be; 0: anything
     const double *bounds;         // BUCKETS, ascending
@@ -102,8 +113,7 @@ struct bel_columns {
     bel_index names; // of the columns, by text
     char delimiter;
     bool header;
-    const char *const *missing; // texts that stand for a missing value
-    int missing_count;
+    bel_missing_texts missing; // in every column
     int64_t rows;
     int x_width, id_count, list_count, list_most;
     int label, weight; // numbers of columns; -1: none
@@ -142,7 +152,18 @@ char *bel_columns_write(const bel_columns *columns);
 uint64_t bel_column_hash(const bel_column *column, const char *text, size_t length);
 // The number of a value, or of a class; -1: it is none.
 int bel_column_value(const bel_column *column, const char *text, size_t length);
-// Whether a text, without spaces around it, stands for a missing value.
+
+// Makes texts and their count ready to be looked for.
+void bel_missing_texts_prepare(bel_missing_texts *missing, bel_arena *arena);
+// Which of them a text is, without spaces around it; -1: none.
+int bel_missing_texts_find(const bel_missing_texts *missing, const char *text, size_t length);
+
+// Whether a text stands for a missing value in every column; and in this one.
 bool bel_columns_is_missing(const bel_columns *columns, const char *text, size_t length);
+bool bel_column_is_missing(const bel_columns *columns, const bel_column *column, const char *text,
+                           size_t length);
+// The same for a text that is a number, which hardly ever is one of them.
+bool bel_column_is_missing_number(const bel_columns *columns, const bel_column *column,
+                                  const char *text, size_t length);
 
 #endif

@@ -46,6 +46,7 @@ static const key keys[] = {
     {"high", OF(NUMBER), NUMBER, FIELD(high), 0, NULL, 0},
     {"missing", OF(NUMBER), CHOICE, FIELD(missing), 0, bel_column_missing_names, BEL_MISSINGS},
     {"missing", OF(CATEGORY), VALUE, FIELD(missing_value), 0, NULL, 0},
+    {"missing_texts", OF(NUMBER), TEXTS, FIELD(absent.texts), FIELD(absent.count), NULL, 0},
     {"fill", OF(NUMBER), NUMBER, FIELD(fill), 0, NULL, 0},
     {"indicator", OF(NUMBER) | OF(DATE), SWITCH, FIELD(indicator), 0, NULL, 0},
     {"clip", OF(NUMBER), NUMBER, FIELD(clip), 0, NULL, 0},
@@ -271,7 +272,10 @@ static bel_status *read_top(const bel_yaml *yaml, const bel_yaml_node *name,
     case 0: return read_byte(yaml, value, &columns->delimiter);
     case 1: return read_switch(yaml, value, &columns->header);
     case 2:
-        return read_texts(yaml, value, columns->arena, &columns->missing, &columns->missing_count);
+        BEL_TRY(read_texts(yaml, value, columns->arena, &columns->missing.texts,
+                           &columns->missing.count));
+        bel_missing_texts_prepare(&columns->missing, columns->arena);
+        return NULL;
     case 3:
         BEL_TRY(read_double(yaml, value, &rows));
         if (rows < 0 || rows > (double)INT64_MAX / 2) return expected(yaml, value, "a count");

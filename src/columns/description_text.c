@@ -87,6 +87,8 @@ static void put_number(bel_str *out, const bel_column *column)
     put_double(out, ", low: ", column->low);
     put_double(out, ", high: ", column->high);
     bel_str_printf(out, ", missing: %s", bel_column_missing_names[column->missing]);
+    if (column->absent.count > 0)
+        put_list(out, "missing_texts", column->absent.texts, column->absent.count);
     put_double(out, ", fill: ", column->fill);
     bel_str_printf(out, ", indicator: %s", column->indicator ? "true" : "false");
     if (column->clip > 0) put_double(out, ", clip: ", column->clip);
@@ -162,9 +164,9 @@ char *bel_columns_write(const bel_columns *columns)
     bel_str_puts(&out, "# What the columns of a table are, and what becomes of them.\ndelimiter: ");
     put_text(&out, (char[]){columns->delimiter, '\0'});
     bel_str_printf(&out, "\nheader: %s\nmissing: [", columns->header ? "true" : "false");
-    for (int i = 0; i < columns->missing_count; i++) {
+    for (int i = 0; i < columns->missing.count; i++) {
         if (i > 0) bel_str_puts(&out, ", ");
-        put_text(&out, columns->missing[i]);
+        put_text(&out, columns->missing.texts[i]);
     }
     bel_str_printf(&out, "]\nrows: %lld\ncolumns:\n", (long long)columns->rows);
     for (int i = 0; i < columns->count; i++)

@@ -164,9 +164,9 @@ static void fill_number(guess *g)
     note_missing(g);
 }
 
-// The texts among numbers, when they are so few that they stand for missing values; they are added
-// to the description's.
-static bool take_markers(guess *g)
+// The texts among numbers, when they are so few that they stand for missing values, in this column:
+// in another one the same text may say something.
+static bool take_markers(guess *g, bel_missing_texts *out_markers)
 {
     const bel_column_statistics *s = g->s;
     if (s->values.many || 2 * s->numbers < g->rest) return false;
@@ -179,17 +179,13 @@ static bool take_markers(guess *g)
     }
     bel_free(values);
     if (count > MOST_MARKERS) return false;
-    bel_columns *d = g->description;
-    size_t room = (size_t)d->missing_count + (size_t)count;
-    const char **missing = bel_arena_alloc(d->arena, room * sizeof *missing);
-    memcpy(missing, d->missing, (size_t)d->missing_count * sizeof *missing);
+    const char **texts =
+        bel_arena_alloc(g->description->arena, (size_t)(count + 1) * sizeof *texts);
     for (int i = 0; i < count; i++) {
-        if (bel_columns_is_missing(d, markers[i].text, markers[i].length)) continue;
-        missing[d->missing_count++] = copy_value(g, &markers[i]);
-        bel_str_printf(&g->note, "\"%s\" stands for a missing number; ",
-                       missing[d->missing_count - 1]);
+        texts[i] = copy_value(g, &markers[i]);
+        bel_str_printf(&g->note, "\"%s\" stands for a missing number; ", texts[i]);
     }
-    d->missing = missing;
+    *out_markers = (bel_missing_texts){.texts = texts, .count = count};
     return true;
 }
 
@@ -270,6 +266,7 @@ static void guess_free(guess *g, const char *name)
 {
     const bel_column_statistics *s = g->s;
     bool numbers = s->numbers == g->rest;
+    bel_missing_texts markers = {0};
     if (g->rest == 0) {
         add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "there is no value in any row");
@@ -281,10 +278,11 @@ static void guess_free(guess *g, const char *name)
                g->rest >= FEW_ROWS) {
         add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "it counts the rows");
-    } else if (numbers || (s->numbers > 0 && take_markers(g))) {
+    } else if (numbers || (s->numbers > 0 && take_markers(g, &markers))) {
         add(g, name, BEL_COLUMN_NUMBER);
         fill_number(g);
         g->column->indicator = g->column->indicator || !numbers;
+        g->column->absent = markers;
     } else if (s->month_dates == g->rest || s->day_dates == g->rest) {
         add(g, name, BEL_COLUMN_DATE);
         fill_date(g);

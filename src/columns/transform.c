@@ -72,17 +72,22 @@ static bool parse(const char *text, size_t length, double *out_value)
     return length > 0 && bel_decimal_parse(text, text + length, out_value) == text + length;
 }
 
+// Says what a cell is not; false, for who returns it.
+static bool expect(char expected[BEL_COLUMN_EXPECTED], const char *what)
+{
+    bel_snprintf(expected, BEL_COLUMN_EXPECTED, "%s", what);
+    return false;
+}
+
 static bool put_number(const bel_column *column, bool is_missing, const char *text, size_t length,
                        const bel_columns_row *row, char expected[BEL_COLUMN_EXPECTED])
 {
     double value = column->fill;
-    bel_snprintf(expected, BEL_COLUMN_EXPECTED, "a number");
-    if (is_missing && column->missing == BEL_MISSING_ERROR) return false;
+    bool good = is_missing ? column->missing != BEL_MISSING_ERROR : parse(text, length, &value);
+    if (!good) return expect(expected, "a number");
     if (is_missing && column->indicator) row->x[column->x_place + column->x_width - 1] = 1;
-    if (!is_missing && !parse(text, length, &value)) return false;
     if (bel_columns_row_put_number(column, value, row)) return true;
-    bel_snprintf(expected, BEL_COLUMN_EXPECTED, "a number that fits f32 when it is scaled");
-    return false;
+    return expect(expected, "a number that fits f32 when it is scaled");
 }
 
 // --- Categories, lists, texts --------------------------------------------------------------------
@@ -189,8 +194,7 @@ static bool put_date(const bel_column *column, bool is_missing, const char *text
         return true;
     }
     bel_date date;
-    bel_snprintf(expected, BEL_COLUMN_EXPECTED, "a date");
-    if (!bel_date_parse(text, length, column->day_first, &date)) return false;
+    if (!bel_date_parse(text, length, column->day_first, &date)) return expect(expected, "a date");
     if ((column->parts & BEL_DATE_TIME) != 0)
         *x++ = (float)(((double)date.seconds - column->mean) / column->deviation);
     if ((column->parts & BEL_DATE_SEASON) != 0) {
@@ -224,7 +228,8 @@ static void expect_class(const bel_column *column, char expected[BEL_COLUMN_EXPE
                      column->value_count);
 }
 
-static bool put_label(const bel_column *column, const char *text, size_t length,
+// A class may have the text of a missing value, where somebody wrote so.
+static bool put_label(const bel_column *column, bool is_missing, const char *text, size_t length,
                       const bel_columns_row *row, char expected[BEL_COLUMN_EXPECTED])
 {
     if (column->label == BEL_LABEL_CLASSES) {
@@ -234,32 +239,30 @@ static bool put_label(const bel_column *column, const char *text, size_t length,
         return number >= 0;
     }
     double value;
-    bel_snprintf(expected, BEL_COLUMN_EXPECTED, "a number");
-    if (!parse(text, length, &value)) return false;
+    if (is_missing || !parse(text, length, &value)) return expect(expected, "a number");
     *row->number = (float)value;
-    return isfinite(*row->number);
+    return isfinite(*row->number) || expect(expected, "a number that fits f32");
 }
 
 static bool put_weight(const char *text, size_t length, const bel_columns_row *row,
                        char expected[BEL_COLUMN_EXPECTED])
 {
     double value;
-    bel_snprintf(expected, BEL_COLUMN_EXPECTED, "a weight of 0 or more");
-    if (!parse(text, length, &value) || value < 0) return false;
-    *row->weight = (float)value;
-    return isfinite(*row->weight);
+    bool good = parse(text, length, &value) && value >= 0;
+    if (good) *row->weight = (float)value;
+    return (good && isfinite(*row->weight)) || expect(expected, "a weight of 0 or more");
 }
 
 bool bel_columns_row_put(const bel_columns *columns, const bel_column *column, const char *text,
                          size_t length, const bel_columns_row *row,
                          char expected[BEL_COLUMN_EXPECTED])
 {
-    bool is_missing = bel_columns_is_missing(columns, text, length);
+    bool is_missing = bel_column_is_missing(columns, column, text, length);
     int number = (int)(column - columns->items);
     switch (column->kind) {
     case BEL_COLUMN_NUMBER: return put_number(column, is_missing, text, length, row, expected);
     case BEL_COLUMN_DATE: return put_date(column, is_missing, text, length, row, expected);
-    case BEL_COLUMN_LABEL: return put_label(column, text, length, row, expected);
+    case BEL_COLUMN_LABEL: return put_label(column, is_missing, text, length, row, expected);
     case BEL_COLUMN_WEIGHT: return put_weight(text, length, row, expected);
     case BEL_COLUMN_CATEGORY:
     case BEL_COLUMN_HASH: put_category(column, is_missing, text, length, row, number); return true;

@@ -61,7 +61,9 @@ static void split_row(const infer *in, slot *s, const bel_csv_file *file, const 
         if (column < 0) continue;
         s->fields[column] = field;
         s->numbers[column] = value;
-        s->is_number[column] = number && !in->counts[column];
+        s->is_number[column] = number && !in->counts[column] &&
+                               !(in->description->missing.has_number &&
+                                 bel_columns_is_missing(in->description, field.text, field.length));
     }
 }
 
@@ -336,13 +338,15 @@ static bel_status *check_texts(const infer *in)
     const bel_columns *d = in->description;
     for (int i = 0; i < d->count; i++) {
         const bel_column *column = &d->items[i];
-        if (are_utf8(column->values, column->value_count)) continue;
+        if (are_utf8(column->values, column->value_count) &&
+            are_utf8(column->absent.texts, column->absent.count))
+            continue;
         return BEL_ERR(BEL_DATA_LOSS,
                        "%s: column \"%s\": expected text in UTF-8; hint: iconv -f ISO-8859-1 "
                        "-t UTF-8",
                        in->source, column->name);
     }
-    if (are_utf8(d->missing, d->missing_count)) return NULL;
+    if (are_utf8(d->missing.texts, d->missing.count)) return NULL;
     return BEL_ERR(BEL_DATA_LOSS,
                    "%s: expected texts for missing values in UTF-8; hint: iconv -f ISO-8859-1 "
                    "-t UTF-8",
@@ -378,11 +382,13 @@ static bel_status *run(infer *in, const bel_csv_options *csv)
     if (o->missing != NULL) {
         const char **missing =
             bel_arena_alloc(d->arena, ((size_t)o->missing_count + 1) * sizeof *missing);
-        missing[0] = "";
+        int count = 0;
+        missing[count++] = "";
         for (int i = 0; i < o->missing_count; i++)
-            missing[i + 1] = bel_arena_strdup(d->arena, o->missing[i]);
-        d->missing = missing;
-        d->missing_count = o->missing_count + 1;
+            if (*o->missing[i] != '\0')
+                missing[count++] = bel_arena_strdup(d->arena, o->missing[i]);
+        d->missing = (bel_missing_texts){.texts = missing, .count = count};
+        bel_missing_texts_prepare(&d->missing, d->arena);
     }
     BEL_TRY(open_files(in, csv));
     make_room(in);

@@ -248,6 +248,7 @@ static void wrong_cells_say_what_was_expected(void **state)
                  {"day", "soon", "a date"},
                  {"tags", "a,b,c", "at most 2 values"},
                  {"w", "-1", "a weight of 0 or more"},
+                 {"w", "1e300", "a weight of 0 or more"},
                  {"y", "maybe", "a class, one of \"no\" \"yes\""}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const bel_column *column = &columns->items[bel_columns_find(columns, cases[i].name)];
@@ -309,8 +310,12 @@ static void kinds_follow_from_all_cells(void **state)
     assert_int_equal(kind_of(columns, "note"), BEL_COLUMN_TEXT);
     assert_int_equal(kind_of(columns, "flat"), BEL_COLUMN_IGNORE);
     assert_int_equal(kind_of(columns, "late"), BEL_COLUMN_NUMBER); // "x" stands for a missing one
-    assert_true(bel_columns_is_missing(columns, "unknown", 7));
-    assert_true(bel_columns_is_missing(columns, "x", 1));
+    const bel_column *size = &columns->items[bel_columns_find(columns, "size")];
+    const bel_column *late = &columns->items[bel_columns_find(columns, "late")];
+    assert_true(bel_column_is_missing(columns, size, "unknown", 7));
+    assert_true(bel_column_is_missing(columns, late, "x", 1));
+    assert_false(bel_column_is_missing(columns, size, "x", 1));
+    assert_false(bel_columns_is_missing(columns, "unknown", 7));
     assert_string_equal(bel_columns_label(columns), "label");
     assert_int_equal(bel_columns_class_count(columns), 2);
     assert_int_equal(bel_columns_rows(columns), 5000 - 455);
@@ -379,6 +384,44 @@ static void tables_that_cannot_be_learned_are_refused(void **state)
     }
 }
 
+// A text among the numbers of one column is a value in another.
+static void missing_texts_are_those_of_their_column(void **state)
+{
+    (void)state;
+    bel_str text = {0};
+    bel_str_puts(&text, "size,city,y\n");
+    for (int i = 0; i < 200; i++)
+        bel_str_printf(&text, "%s,%s,%d\n",
+                       i % 20 == 3  ? "unknown"
+                       : i % 2 == 0 ? "1"
+                                    : "3",
+                       i % 3 == 0 ? "unknown" : "Oslo", i % 2);
+    bel_columns *columns = infer(text.text, &(bel_columns_options){0}), *again;
+    assert_non_null(strstr(bel_columns_text(columns), "missing_texts: [\"unknown\"]"));
+    BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(columns), "again", &again));
+    row r = {0};
+    put(again, &r, (const char *const[]){"unknown", "unknown", "1"});
+    assert_true(r.x[1] == 1); // it is missing
+    assert_int_equal(again->items[1].value_count, 2);
+    assert_true(r.x[2] + r.x[3] == 1);
+    bel_columns_destroy(again);
+    bel_columns_destroy(columns);
+    bel_str_deinit(&text);
+}
+
+// Cells that begin as numbers do are read on the way, and may be missing all the same.
+static void numbers_may_be_missing(void **state)
+{
+    (void)state;
+    static const char text[] = "a,b,y\n-999,1,0\n1,-999,1\n3,2,0\n3,-999,1\n-999,5,1\n";
+    const char *const missing[] = {"-999"};
+    bel_columns *columns =
+        infer(text, &(bel_columns_options){.missing = missing, .missing_count = 1});
+    assert_true(columns->items[0].low == 1 && columns->items[0].high == 3);
+    assert_true(columns->items[0].indicator && columns->items[1].indicator);
+    bel_columns_destroy(columns);
+}
+
 static void wide_tables_come_back(void **state)
 {
     (void)state;
@@ -414,6 +457,8 @@ int main(void)
         BEL_TEST_IN_FOLDER(kinds_follow_from_all_cells),
         BEL_TEST_IN_FOLDER(options_have_the_last_word),
         BEL_TEST_IN_FOLDER(tables_that_cannot_be_learned_are_refused),
+        BEL_TEST_IN_FOLDER(missing_texts_are_those_of_their_column),
+        BEL_TEST_IN_FOLDER(numbers_may_be_missing),
         BEL_TEST_IN_FOLDER(wide_tables_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
