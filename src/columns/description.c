@@ -188,7 +188,9 @@ static bel_status *check_number(const bel_column *column, const char *source)
 {
     bool good = isfinite(column->mean) && isfinite(column->deviation) && column->deviation > 0;
     if (!good) return fault(column, source, "expected a mean and a deviation above 0");
+    if (!(column->clip >= 0)) return fault(column, source, "expected a clip of 0 or more");
     if (column->kind != BEL_COLUMN_NUMBER) return NULL;
+    if (!isfinite(column->fill)) return fault(column, source, "expected a fill that is a number");
     if (column->scale == BEL_SCALE_MIN_MAX && !(column->high > column->low)) {
         return fault(column, source, "expected a high above its low");
     }
@@ -199,7 +201,6 @@ static bel_status *check_number(const bel_column *column, const char *source)
         if (!(column->bounds[i] > column->bounds[i - 1])) {
             return fault(column, source, "expected bounds that rise");
         }
-    if (!(column->clip >= 0)) return fault(column, source, "expected a clip of 0 or more");
     return NULL;
 }
 

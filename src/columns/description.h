@@ -71,11 +71,12 @@ typedef struct bel_column {
     // NUMBER; DATE: the time's mean and deviation; LABEL of numbers: mean and deviation
     bel_column_scale scale;
     bel_column_missing missing;
-    bool indicator;               // an element more: 1 where it is missing
-    bel_missing_texts absent;     // NUMBER: texts that stand for a missing one in this column alone
-    double mean, deviation;       // of the values, of LOG those of logarithms; deviation > 0
-    double low, high, fill, clip; // clip: the most that a scaled number may be; 0: anything
-    const double *bounds;         // BUCKETS, ascending
+    bool indicator;           // an element more: 1 where it is missing
+    bel_missing_texts absent; // NUMBER: texts that stand for a missing one in this column alone
+    double mean, deviation;   // of the values, of LOG those of logarithms; deviation > 0
+    double low, high, fill;
+    double clip;          // NUMBER, DATE: the most that a scaled number may be; 0: anything
+    const double *bounds; // BUCKETS, ascending
     int bound_count;
 
     // CATEGORY; LABEL: the classes
@@ -104,7 +105,12 @@ typedef struct bel_column {
     bool crossed;  // a CROSS needs its value
 } bel_column;
 
-enum { BEL_CROSS_MOST = 8, BEL_COLUMN_MOST_VALUES = 1000, BEL_COLUMN_MOST_BOUNDS = 1000 };
+enum {
+    BEL_CROSS_MOST = 8,
+    BEL_TEXT_MOST_GRAMS = 8,
+    BEL_COLUMN_MOST_VALUES = 1000,
+    BEL_COLUMN_MOST_BOUNDS = 1000,
+};
 
 struct bel_columns {
     bel_arena *arena;

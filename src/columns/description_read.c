@@ -5,13 +5,15 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/number.h"
+#include "base/real.h"
 #include "base/str.h"
 #include "base/yaml.h"
 #include "columns/description.h"
 
 typedef enum value_type {
     NUMBER,  // double
-    WHOLE,   // int, from 1 to 4096
+    WHOLE,   // int, from 1 to a limit
     SWITCH,  // bool: true or false
     CHOICE,  // int, the place of a name
     BYTE,    // char
@@ -28,7 +30,7 @@ typedef struct key {
     value_type type;
     size_t offset, count_offset; // TEXTS: of the number, too
     const char *const *names;    // CHOICE
-    int name_count;
+    int limit;                   // CHOICE: of how many names; WHOLE: the most it may be
 } key;
 
 static const char *const ways[] = {"one_hot", "embedding"};
@@ -49,14 +51,14 @@ static const key keys[] = {
     {"missing_texts", OF(NUMBER), TEXTS, FIELD(absent.texts), FIELD(absent.count), NULL, 0},
     {"fill", OF(NUMBER), NUMBER, FIELD(fill), 0, NULL, 0},
     {"indicator", OF(NUMBER) | OF(DATE), SWITCH, FIELD(indicator), 0, NULL, 0},
-    {"clip", OF(NUMBER), NUMBER, FIELD(clip), 0, NULL, 0},
+    {"clip", OF(NUMBER) | OF(DATE), NUMBER, FIELD(clip), 0, NULL, 0},
     {"bounds", OF(NUMBER), NUMBERS, FIELD(bounds), FIELD(bound_count), NULL, 0},
     {"as", OF(CATEGORY), CHOICE, FIELD(embedded), 0, ways, 2},
     {"values", OF(CATEGORY), TEXTS, FIELD(values), FIELD(value_count), NULL, 0},
     {"classes", OF(LABEL), TEXTS, FIELD(values), FIELD(value_count), NULL, 0},
     {"separator", OF(LIST), BYTE, FIELD(separator), 0, NULL, 0},
-    {"most", OF(LIST) | OF(TEXT), WHOLE, FIELD(most), 0, NULL, 0},
-    {"grams", OF(TEXT), WHOLE, FIELD(grams), 0, NULL, 0},
+    {"most", OF(LIST) | OF(TEXT), WHOLE, FIELD(most), 0, NULL, 4096},
+    {"grams", OF(TEXT), WHOLE, FIELD(grams), 0, NULL, BEL_TEXT_MOST_GRAMS},
     {"day_first", OF(DATE), SWITCH, FIELD(day_first), 0, NULL, 0},
     {"parts", OF(DATE), PARTS, FIELD(parts), 0, NULL, 0},
     {"of", OF(CROSS), TEXTS, FIELD(of), FIELD(of_count), NULL, 0},
@@ -160,14 +162,15 @@ static bel_status *read_parts(const bel_yaml *yaml, const bel_yaml_node *node, i
     return NULL;
 }
 
-static bel_status *read_whole(const bel_yaml *yaml, const bel_yaml_node *node, int *out)
+static bel_status *read_whole(const bel_yaml *yaml, const bel_yaml_node *node, int most, int *out)
 {
-    enum { MOST = 4096 };
     int64_t value = 0;
     bool good =
         node->kind == BEL_YAML_SCALAR && bel_parse_i64(node->text, strlen(node->text), &value);
-    if (!good || value < 1 || value > MOST) {
-        return expected(yaml, node, "a whole number from 1 to 4096");
+    if (!good || value < 1 || value > most) {
+        char what[64];
+        bel_snprintf(what, sizeof what, "a whole number from 1 to %d", most);
+        return expected(yaml, node, what);
     }
     *out = (int)value;
     return NULL;
@@ -180,7 +183,7 @@ static bel_status *read_value(const bel_yaml *yaml, const key *k, const bel_yaml
     int chosen = 0;
     switch (k->type) {
     case NUMBER: return read_double(yaml, node, place);
-    case WHOLE: return read_whole(yaml, node, place);
+    case WHOLE: return read_whole(yaml, node, k->limit, place);
     case SWITCH: return read_switch(yaml, node, place);
     case BYTE: return read_byte(yaml, node, place);
     case TEXT:
@@ -195,7 +198,7 @@ static bel_status *read_value(const bel_yaml *yaml, const key *k, const bel_yaml
         return read_choice(yaml, node, (const char *const[]){"value"}, 1, &chosen);
     case CHOICE: break;
     }
-    BEL_TRY(read_choice(yaml, node, k->names, k->name_count, &chosen));
+    BEL_TRY(read_choice(yaml, node, k->names, k->limit, &chosen));
     if (k->names == ways) {
         column->embedded = chosen == 1;
     } else if (k->names == bel_column_scale_names) {
@@ -228,6 +231,20 @@ static bel_status *unknown_key(const bel_yaml *yaml, const bel_yaml_node *node,
                           nearest < 0 ? "" : "\"?");
 }
 
+// What a missing number counts as, where `fill` does not say it.
+static bel_status *set_fill(const bel_yaml *yaml, const bel_yaml_node *node, bel_column *column)
+{
+    if (column->kind != BEL_COLUMN_NUMBER || bel_yaml_member(node, "fill") != NULL) return NULL;
+    if (column->missing == BEL_MISSING_MEDIAN || column->missing == BEL_MISSING_CONSTANT) {
+        return bel_yaml_error(yaml, bel_yaml_member(node, "missing"),
+                              "expected a \"fill\" beside it: what a missing one counts as");
+    }
+    double mean = column->mean;
+    bool log = column->scale == BEL_SCALE_LOG;
+    column->fill = log ? copysign(bel_real_expm1(fabs(mean)), mean) : mean;
+    return NULL;
+}
+
 static bel_status *read_column(const bel_yaml *yaml, const bel_yaml_node *node,
                                bel_columns *columns)
 {
@@ -253,6 +270,7 @@ static bel_status *read_column(const bel_yaml *yaml, const bel_yaml_node *node,
         if (found == NULL) return unknown_key(yaml, given, column->kind);
         BEL_TRY(read_value(yaml, found, node->values[i], columns->arena, column));
     }
+    BEL_TRY(set_fill(yaml, node, column));
     if (column->kind == BEL_COLUMN_LABEL)
         column->label =
             bel_yaml_member(node, "classes") != NULL ? BEL_LABEL_CLASSES : BEL_LABEL_NUMBER;

@@ -112,6 +112,7 @@ static void put_date(bel_str *out, const bel_column *column)
     if (column->day_first) bel_str_puts(out, ", day_first: true");
     put_moments(out, column);
     bel_str_printf(out, ", indicator: %s", column->indicator ? "true" : "false");
+    if (column->clip > 0) put_double(out, ", clip: ", column->clip);
 }
 
 static void put_category(bel_str *out, const bel_column *column)

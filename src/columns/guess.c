@@ -23,6 +23,7 @@ enum {
     MANY_ROWS = 1000,     // of which a value comes LEAST_OFTEN times to be told apart
     LEAST_OFTEN = 5,
     MANY_VALUES = 32, // of fewer rows: of which each comes twice
+    CLIP = 10,        // deviations to each side
     FEW_ROWS = 20,    // too few to say that values do not come again
 };
 
@@ -159,7 +160,7 @@ static void fill_number(guess *g)
     c->high = s->high;
     c->fill = s->values_of_numbers.mean;
     c->indicator = s->missing > 0;
-    c->clip = 10;
+    c->clip = CLIP;
     bel_str_printf(&g->note, "%.6g to %.6g, mean %.6g", s->low, s->high, s->values_of_numbers.mean);
     note_missing(g);
 }
@@ -233,6 +234,7 @@ static void fill_date(guess *g)
     c->mean = s->seconds.mean;
     c->deviation = deviation > 0 ? deviation : 1;
     c->indicator = s->missing > 0;
+    c->clip = CLIP;
     bel_str_puts(&g->note, c->day_first ? "the day before the month" : "dates");
     note_missing(g);
 }

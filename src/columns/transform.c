@@ -54,6 +54,11 @@ static double scaled(const bel_column *column, double value)
     }
 }
 
+static double clipped(const bel_column *column, double number)
+{
+    return column->clip > 0 ? fmin(fmax(number, -column->clip), column->clip) : number;
+}
+
 bool bel_columns_row_put_number(const bel_column *column, double value, const bel_columns_row *row)
 {
     float *x = row->x + column->x_place;
@@ -62,8 +67,7 @@ bool bel_columns_row_put_number(const bel_column *column, double value, const be
         return true;
     }
     double number = scaled(column, value);
-    if (column->clip > 0) number = fmin(fmax(number, -column->clip), column->clip);
-    x[0] = (float)number;
+    x[0] = (float)clipped(column, number);
     return isfinite(x[0]);
 }
 
@@ -160,7 +164,7 @@ static void put_text(const bel_columns *columns, const bel_column *column, const
                      size_t length, const bel_columns_row *row)
 {
     int64_t *ids = row->lists + (ptrdiff_t)column->list_place * columns->list_most;
-    uint64_t last[8] = {0}; // of the words before, the newest first
+    uint64_t last[BEL_TEXT_MOST_GRAMS] = {0}; // of the words before, the newest first
     int count = 0, words = 0;
     for (size_t i = 0; i < length && count < column->most;) {
         size_t from = i;
@@ -172,7 +176,7 @@ static void put_text(const bel_columns *columns, const bel_column *column, const
         }
         uint64_t hash = word_hash(column, text + from, i - from), grown = hash;
         ids[count++] = (int64_t)hash;
-        for (int g = 1; g < column->grams && g <= words && g < 8 && count < column->most; g++) {
+        for (int g = 1; g < column->grams && g <= words && count < column->most; g++) {
             uint64_t pair[2] = {last[g - 1], grown};
             grown = bel_hash128_of(pair, sizeof pair, column->seed).low;
             ids[count++] = (int64_t)grown;
@@ -196,7 +200,7 @@ static bool put_date(const bel_column *column, bool is_missing, const char *text
     bel_date date;
     if (!bel_date_parse(text, length, column->day_first, &date)) return expect(expected, "a date");
     if ((column->parts & BEL_DATE_TIME) != 0)
-        *x++ = (float)(((double)date.seconds - column->mean) / column->deviation);
+        *x++ = (float)clipped(column, ((double)date.seconds - column->mean) / column->deviation);
     if ((column->parts & BEL_DATE_SEASON) != 0) {
         const double turn = 6.283185307179586;
         *x++ = (float)bel_real_sin(turn * date.season);

@@ -163,6 +163,11 @@ static void wrong_texts_are_refused(void **state)
         {"{name: y, kind: label}", "expected a column to learn from"},
         {"{name: a, kind: list, separator: ab}", "expected one character"},
         {"{name: a, kind: date, parts: [eon]}", "expected time, season"},
+        {"{name: a, kind: text, grams: 9}", "c.yaml:1:40: expected a whole number from 1 to 8"},
+        {"{name: a, kind: number, missing: median}", "c.yaml:1:44: expected a \"fill\""},
+        {"{name: a, kind: number, missing: constant}", "expected a \"fill\""},
+        {"{name: a, kind: number, scale: log, mean: 1e3}", "expected a fill that is a number"},
+        {"{name: a, kind: date, clip: -1}", "expected a clip of 0 or more"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bel_columns *columns;
@@ -225,6 +230,27 @@ static void rows_become_elements(void **state)
     assert_true(b.x[2] == 1 && b.x[6] == 0 && b.x[7] == 0 && b.x[8] == 1);
     assert_true(b.ids[0] != a.ids[0] && b.ids[1] != a.ids[1]);
     assert_int_equal(b.lists[0], BEL_NO_ID);
+    bel_columns_destroy(columns);
+}
+
+// What a missing number counts as follows from the mean, where nothing else is said.
+static void missing_numbers_count_as_the_mean(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "columns:\n"
+        "  - {name: a, kind: number, mean: 40, deviation: 10, missing: mean}\n"
+        "  - {name: b, kind: number, scale: log, mean: -2, deviation: 3}\n"
+        "  - {name: c, kind: number, scale: none, mean: 7}\n"
+        "  - {name: d, kind: date, mean: 0, deviation: 1, parts: [time], clip: 10}\n";
+    bel_columns *columns;
+    row r;
+    BEL_ASSERT_OK(bel_columns_parse(text, "c.yaml", &columns));
+    BEL_ASSERT_OK(bel_columns_check_text(columns, "c.yaml"));
+    put(columns, &r, (const char *const[]){"", "", "", "2020-01-01"});
+    assert_true(r.x[0] == 0 && fabsf(r.x[1]) < 1e-6F && r.x[2] == 7);
+    assert_true(columns->items[1].fill < -6.38 && columns->items[1].fill > -6.39); // 1 - e^2
+    assert_true(r.x[3] == 10);                                                     // at most
     bel_columns_destroy(columns);
 }
 
@@ -453,6 +479,7 @@ int main(void)
         cmocka_unit_test(texts_that_do_not_come_back_are_refused),
         cmocka_unit_test(wrong_texts_are_refused),
         cmocka_unit_test(rows_become_elements),
+        cmocka_unit_test(missing_numbers_count_as_the_mean),
         cmocka_unit_test(wrong_cells_say_what_was_expected),
         BEL_TEST_IN_FOLDER(kinds_follow_from_all_cells),
         BEL_TEST_IN_FOLDER(options_have_the_last_word),
