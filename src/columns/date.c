@@ -143,7 +143,7 @@ static bool take_numbered(scan *s, bool day_first, int *year, int *month, int *d
     *day = day_leads ? first : second;
     *year = third;
     *year_digits = last_digits;
-    return between != '-' || last_digits == 4;
+    return between == '/' || last_digits == 4; // 10.1.11 may be a version
 }
 
 bool bel_date_parse(const char *text, size_t length, bool day_first, bel_date *out_date)

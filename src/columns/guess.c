@@ -226,12 +226,13 @@ static void fill_date(guess *g)
 {
     const bel_column_statistics *s = g->s;
     bel_column *c = g->column;
-    double deviation = bel_moments_deviation(&s->seconds);
     c->parts = BEL_DATE_TIME | BEL_DATE_SEASON;
     if (g->rest >= WEEKDAY_ROWS) c->parts |= BEL_DATE_WEEKDAY;
     if (s->timed_dates > 0) c->parts |= BEL_DATE_HOUR;
     c->day_first = s->month_dates < g->rest;
-    c->mean = s->seconds.mean;
+    const bel_moments *seconds = c->day_first ? &s->day_seconds : &s->month_seconds;
+    double deviation = bel_moments_deviation(seconds);
+    c->mean = seconds->mean;
     c->deviation = deviation > 0 ? deviation : 1;
     c->indicator = s->missing > 0;
     c->clip = CLIP;

@@ -36,11 +36,20 @@ double bel_moments_deviation(const bel_moments *moments)
     return sqrt(moments->squares / (double)moments->count);
 }
 
-static bel_moments moments_of(int64_t count, double first, double sum, double squares)
+static void sum_up(bel_sums *sums, double value)
 {
-    if (count == 0) return (bel_moments){0};
-    double n = (double)count, mean = sum / n, rest = squares - sum * mean;
-    return (bel_moments){.count = count, .mean = first + mean, .squares = rest > 0 ? rest : 0};
+    if (sums->count++ == 0) sums->first = value;
+    double apart = value - sums->first;
+    sums->sum += apart;
+    sums->squares += apart * apart;
+}
+
+static bel_moments moments_of(const bel_sums *sums)
+{
+    if (sums->count == 0) return (bel_moments){0};
+    double n = (double)sums->count, mean = sums->sum / n, rest = sums->squares - sums->sum * mean;
+    return (bel_moments){
+        .count = sums->count, .mean = sums->first + mean, .squares = rest > 0 ? rest : 0};
 }
 
 // --- Values --------------------------------------------------------------------------------------
@@ -134,15 +143,9 @@ void bel_column_gatherer_take_number(bel_column_gatherer *gatherer, double value
     s->last = value;
     s->numbers++;
     s->wholes += value == floor(value);
-    double apart = value - s->first;
-    gatherer->sum += apart;
-    gatherer->squares += apart * apart;
-    if (!gatherer->takes_logs) return;
-    double logarithm = copysign(bel_real_log(1 + fabs(value)), value);
-    if (first) gatherer->log_first = logarithm;
-    apart = logarithm - gatherer->log_first;
-    gatherer->log_sum += apart;
-    gatherer->log_squares += apart * apart;
+    sum_up(&gatherer->numbers, value);
+    if (gatherer->takes_logs)
+        sum_up(&gatherer->logs, copysign(bel_real_log(1 + fabs(value)), value));
 }
 
 static int64_t count_words(const char *text, size_t length)
@@ -164,14 +167,9 @@ static void take_date(bel_column_gatherer *gatherer, const char *text, size_t le
     bool day = bel_date_parse(text, length, true, &other);
     s->month_dates += month;
     s->day_dates += day;
-    if (!month && !day) return;
-    const bel_date *found = month ? &date : &other;
-    s->timed_dates += found->timed;
-    double seconds = (double)found->seconds;
-    if (s->seconds.count++ == 0) gatherer->second_first = seconds;
-    double apart = seconds - gatherer->second_first;
-    gatherer->second_sum += apart;
-    gatherer->second_squares += apart * apart;
+    s->timed_dates += month ? date.timed : day && other.timed;
+    if (month) sum_up(&gatherer->month_seconds, (double)date.seconds);
+    if (day) sum_up(&gatherer->day_seconds, (double)other.seconds);
 }
 
 void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, size_t length,
@@ -199,13 +197,10 @@ void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, s
 void bel_column_gatherer_end(bel_column_gatherer *gatherer)
 {
     bel_column_statistics *s = &gatherer->statistics;
-    s->values_of_numbers = moments_of(s->numbers, s->first, gatherer->sum, gatherer->squares);
-    s->seconds = moments_of(s->seconds.count, gatherer->second_first, gatherer->second_sum,
-                            gatherer->second_squares);
-    if (gatherer->takes_logs) {
-        s->logs =
-            moments_of(s->numbers, gatherer->log_first, gatherer->log_sum, gatherer->log_squares);
-    }
+    s->values_of_numbers = moments_of(&gatherer->numbers);
+    s->logs = moments_of(&gatherer->logs);
+    s->month_seconds = moments_of(&gatherer->month_seconds);
+    s->day_seconds = moments_of(&gatherer->day_seconds);
 }
 
 // --- Grains together -----------------------------------------------------------------------------
@@ -243,7 +238,8 @@ void bel_column_statistics_merge(bel_column_statistics *statistics,
     s->bytes += more->bytes;
     bel_moments_merge(&s->values_of_numbers, &more->values_of_numbers);
     bel_moments_merge(&s->logs, &more->logs);
-    bel_moments_merge(&s->seconds, &more->seconds);
+    bel_moments_merge(&s->month_seconds, &more->month_seconds);
+    bel_moments_merge(&s->day_seconds, &more->day_seconds);
     for (int i = 0; i < more->other_count && s->other_count < BEL_STATISTICS_PLACES; i++)
         s->others[s->other_count++] = more->others[i];
     if (more->values.many && !s->values.many) empty(&s->values);

@@ -47,7 +47,8 @@ typedef struct bel_column_statistics {
     // Of those that are not missing:
     int64_t numbers, wholes, month_dates, day_dates, timed_dates;
     int64_t words, bytes;
-    bel_moments values_of_numbers, logs, seconds;
+    bel_moments values_of_numbers, logs;
+    bel_moments month_seconds, day_seconds; // of dates that are one with the month, the day first
     double low, high;
     bool consecutive; // whole numbers, each one more than the one before
     double first, last;
@@ -57,13 +58,18 @@ typedef struct bel_column_statistics {
     int other_count;
 } bel_column_statistics;
 
+// Sums of differences from the first number, so that large numbers close together keep their
+// digits.
+typedef struct bel_sums {
+    int64_t count;
+    double first, sum, squares;
+} bel_sums;
+
 // What is gathered while a grain is read.
 typedef struct bel_column_gatherer {
     bel_column_statistics statistics;
     bool takes_logs;
-    // Sums of differences from the first number, so that large numbers close together keep their
-    // digits; the same of logarithms and seconds.
-    double sum, squares, log_first, log_sum, log_squares, second_first, second_sum, second_squares;
+    bel_sums numbers, logs, month_seconds, day_seconds;
 } bel_column_gatherer;
 
 void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs);

@@ -37,9 +37,9 @@ static void reads_dates(void **state)
     assert_date("March 1, 2000", false, 11017 * day);
     assert_date("2000-03-01T12:30:59.5+01:00", false, 11017 * day + 45059);
     assert_date("1969-12-31 23:59", false, -60);
-    static const char *const none[] = {"2001-02-29", "13/13/2000",      "2000-00-01",
-                                       "12345678",   "2000-03-01x",     "Marc 1 2000",
-                                       "1-2",        "2000-03-01 24:00"};
+    static const char *const none[] = {
+        "2001-02-29",  "13/13/2000", "2000-00-01",       "12345678", "2000-03-01x",
+        "Marc 1 2000", "1-2",        "2000-03-01 24:00", "10.1.11",  "10.11.12"};
     bel_date date;
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
         assert_false(bel_date_parse(none[i], strlen(none[i]), false, &date));
@@ -448,6 +448,22 @@ static void numbers_may_be_missing(void **state)
     bel_columns_destroy(columns);
 }
 
+// Which reading it is shows in one cell, and holds for all of them.
+static void moments_of_dates_are_of_their_reading(void **state)
+{
+    (void)state;
+    static const char text[] = "day,y\n1/2/2020,0\n2/2/2020,1\n13/2/2020,0\n4/2/2020,1\n";
+    bel_columns *columns = infer(text, &(bel_columns_options){0});
+    const bel_column *day = &columns->items[0];
+    assert_int_equal(day->kind, BEL_COLUMN_DATE);
+    assert_true(day->day_first);
+    const double first = 18293 * 86400.0; // of February
+    assert_true(fabs(day->mean - (first + 4 * 86400)) < 1e-3);
+    assert_true(fabs(day->deviation / 86400 - sqrt(22.5)) < 1e-9);
+    assert_true(day->clip == 10);
+    bel_columns_destroy(columns);
+}
+
 static void wide_tables_come_back(void **state)
 {
     (void)state;
@@ -486,6 +502,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(tables_that_cannot_be_learned_are_refused),
         BEL_TEST_IN_FOLDER(missing_texts_are_those_of_their_column),
         BEL_TEST_IN_FOLDER(numbers_may_be_missing),
+        BEL_TEST_IN_FOLDER(moments_of_dates_are_of_their_reading),
         BEL_TEST_IN_FOLDER(wide_tables_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
