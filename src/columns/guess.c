@@ -22,6 +22,7 @@ enum {
     TEXT_WORDS = 4,       // so many words a cell, and it is a text
     MANY_ROWS = 1000,     // of which a value comes LEAST_OFTEN times to be told apart
     LEAST_OFTEN = 5,
+    HASH_LEAST = 3,   // so often come values of more than are counted, in half of the rows
     MANY_VALUES = 32, // of fewer rows: of which each comes twice
     CLIP = 10,        // deviations to each side
     FEW_ROWS = 20,    // too few to say that values do not come again
@@ -129,11 +130,12 @@ typedef struct guess {
     int64_t rest; // cells that are not missing
 } guess;
 
-static bool is_number(const bel_value_count *value)
+_Static_assert((int)MOST_MARKERS < (int)BEL_STATISTICS_TEXTS, "one more than markers is counted");
+
+// More values than are counted: there is a sample of them.
+static bool are_many(const bel_column_statistics *s)
 {
-    double number;
-    const char *end = value->text + value->length;
-    return value->length > 0 && bel_decimal_parse(value->text, end, &number) == end;
+    return s->values.level > 0;
 }
 
 static const char *copy_value(const guess *g, const bel_value_count *value)
@@ -170,20 +172,12 @@ static void fill_number(guess *g)
 static bool take_markers(guess *g, bel_missing_texts *out_markers)
 {
     const bel_column_statistics *s = g->s;
-    if (s->values.many || 2 * s->numbers < g->rest) return false;
-    bel_value_count *values = bel_value_counts_sorted(&s->values), markers[MOST_MARKERS];
-    int count = 0;
-    for (size_t i = 0; i < s->values.count && count <= MOST_MARKERS; i++) {
-        if (is_number(&values[i])) continue;
-        if (count < MOST_MARKERS) markers[count] = values[i];
-        count++;
-    }
-    bel_free(values);
-    if (count > MOST_MARKERS) return false;
+    const int count = s->text_count;
+    if (count > MOST_MARKERS || 2 * s->numbers < g->rest) return false;
     const char **texts =
         bel_arena_alloc(g->description->arena, (size_t)(count + 1) * sizeof *texts);
     for (int i = 0; i < count; i++) {
-        texts[i] = copy_value(g, &markers[i]);
+        texts[i] = copy_value(g, &s->texts[i]);
         bel_str_printf(&g->note, "\"%s\" stands for a missing number; ", texts[i]);
     }
     *out_markers = (bel_missing_texts){.texts = texts, .count = count};
@@ -213,6 +207,12 @@ static void fill_category(guess *g)
     c->value_count = (int)count;
     c->missing_value = g->s->missing > 0;
     c->embedded = count > MOST_ONE_HOT;
+    if (count == 0 && !c->missing_value) {
+        c->kind = BEL_COLUMN_IGNORE;
+        bel_str_printf(&g->note, "none of its %zu values comes %lld times", total,
+                       (long long)least);
+        return;
+    }
     bel_str_printf(&g->note, "%zu values", total);
     if (count < total)
         bel_str_printf(&g->note,
@@ -240,22 +240,39 @@ static void fill_date(guess *g)
     note_missing(g);
 }
 
+// Whether values come often enough to be learned from: of many, half of the cells have one that
+// does.
+static bool come_again(const bel_column_statistics *s)
+{
+    int64_t cells = 0, often = 0;
+    for (size_t i = 0; i < s->values.capacity; i++) {
+        const bel_value_count *value = &s->values.places[i];
+        cells += value->count;
+        if (value->count >= HASH_LEAST) often += value->count;
+    }
+    return 2 * often >= cells;
+}
+
 static void guess_texts(guess *g, const char *name)
 {
     const bel_column_statistics *s = g->s;
-    int64_t distinct = s->values.many ? INT64_MAX : (int64_t)s->values.count;
-    bool rare = g->rest >= FEW_ROWS && (double)distinct > 0.9 * (double)g->rest;
-    bool wordy = s->words >= TEXT_WORDS * g->rest && 2 * (double)distinct > (double)g->rest;
-    // How many there are of too many to count is not known; if they came twice each, they are rare.
-    rare = rare || (s->values.many && g->rest < 4 * (int64_t)BEL_STATISTICS_MOST_VALUES);
+    const bool many = are_many(s);
+    const double distinct = (double)s->values.count, rows = (double)g->rest;
+    bool wordy = s->words >= TEXT_WORDS * g->rest && (many || 2 * distinct > rows);
+    bool rare = many ? !come_again(s) : g->rest >= FEW_ROWS && distinct > 0.9 * rows;
     if (wordy) {
         add(g, name, BEL_COLUMN_TEXT)->most = 64;
         bel_str_printf(&g->note, "%.1f words each", (double)s->words / (double)g->rest);
         note_missing(g);
     } else if (rare) {
         add(g, name, BEL_COLUMN_IGNORE);
-        bel_str_puts(&g->note, "nearly every row has another text");
-    } else if (s->values.many) {
+        if (many) {
+            bel_str_printf(&g->note, "more than %d values, of which few come %d times",
+                           BEL_STATISTICS_MOST_VALUES, HASH_LEAST);
+        } else {
+            bel_str_puts(&g->note, "nearly every row has another text");
+        }
+    } else if (many) {
         add(g, name, BEL_COLUMN_HASH);
         bel_str_printf(&g->note, "more than %d values", BEL_STATISTICS_MOST_VALUES);
         note_missing(g);
@@ -274,7 +291,7 @@ static void guess_free(guess *g, const char *name)
         add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "there is no value in any row");
     } else if (s->missing == 0 && ((numbers && s->low == s->high) ||
-                                   (!numbers && !s->values.many && s->values.count == 1))) {
+                                   (!numbers && !are_many(s) && s->values.count == 1))) {
         add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "all rows have the same value");
     } else if (numbers && s->consecutive && s->wholes == g->rest && s->missing == 0 &&
@@ -336,7 +353,7 @@ static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
 {
     const bel_column_statistics *s = g->s;
     bel_label_kind wanted = g->options->label_kind;
-    bool numbers = s->numbers == g->rest, few = !s->values.many;
+    bool numbers = s->numbers == g->rest, few = !are_many(s);
     bool classes =
         wanted == BEL_LABEL_CLASSES ||
         (wanted == BEL_LABEL_NONE &&
@@ -386,8 +403,8 @@ static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, boo
     case BEL_GUESS_IGNORED: add(g, name, BEL_COLUMN_IGNORE); return NULL;
     case BEL_GUESS_KEY: add(g, name, BEL_COLUMN_KEY); return NULL;
     case BEL_GUESS_CATEGORY:
-        add(g, name, g->s->values.many ? BEL_COLUMN_HASH : BEL_COLUMN_CATEGORY);
-        if (!g->s->values.many) fill_category(g);
+        add(g, name, are_many(g->s) ? BEL_COLUMN_HASH : BEL_COLUMN_CATEGORY);
+        if (!are_many(g->s)) fill_category(g);
         return NULL;
     case BEL_GUESS_NUMBER:
     case BEL_GUESS_LOG:

@@ -1,7 +1,8 @@
 // Moments of a grain come from sums of differences from its first number; those of grains are put
 // together by Chan, Golub and LeVeque's formula, in order. Values are counted in an open hash table
-// whose places point into the file. When there are more than are counted, which does not depend on
-// the order in which they come, the table is emptied and stays so.
+// whose places point into the file. When there are more than are counted, half of them, by a bit of
+// their hash, are left out from then on, and so on (Wegman's adaptive sampling; Flajolet, "On
+// adaptive sampling", 1990). What is left does not depend on the order in which they come.
 #include "columns/statistics.h"
 
 #include <math.h>
@@ -80,15 +81,30 @@ static void grow(bel_value_counts *values)
     bel_free(old.places);
 }
 
-static void empty(bel_value_counts *values)
+static bool is_in_sample(uint64_t hash, int level)
 {
-    bel_free(values->places);
-    *values = (bel_value_counts){.many = true};
+    return level == 0 || hash >> (64 - level) == 0;
+}
+
+// Leaves out what is not in the sample of a level.
+static void thin_out(bel_value_counts *values, int level)
+{
+    bel_value_counts old = *values;
+    *values = (bel_value_counts){.capacity = old.capacity, .level = level};
+    if (old.capacity == 0) return;
+    values->places = bel_xcalloc(old.capacity, sizeof *values->places);
+    for (size_t i = 0; i < old.capacity; i++) {
+        const bel_value_count *from = &old.places[i];
+        if (from->text == NULL || !is_in_sample(from->hash, level)) continue;
+        *find_place(values, from->hash, from->text, from->length) = *from;
+        values->count++;
+    }
+    bel_free(old.places);
 }
 
 static void count_value(bel_value_counts *values, const bel_value_count *value)
 {
-    if (values->many) return;
+    if (!is_in_sample(value->hash, values->level)) return;
     if (2 * (values->count + 1) > values->capacity) grow(values);
     bel_value_count *place = find_place(values, value->hash, value->text, value->length);
     if (place->text != NULL) {
@@ -97,7 +113,23 @@ static void count_value(bel_value_counts *values, const bel_value_count *value)
     }
     *place = *value;
     values->count++;
-    if (values->count > BEL_STATISTICS_MOST_VALUES) empty(values);
+    while (values->count > BEL_STATISTICS_MOST_VALUES)
+        thin_out(values, values->level + 1);
+}
+
+// A full list needs no more: that there are so many is all that is asked of it.
+static void note_text(bel_column_statistics *s, const bel_value_count *text)
+{
+    if (s->text_count == BEL_STATISTICS_TEXTS) return;
+    for (int i = 0; i < s->text_count; i++) {
+        bel_value_count *noted = &s->texts[i];
+        bool same =
+            noted->length == text->length && memcmp(noted->text, text->text, text->length) == 0;
+        if (!same) continue;
+        noted->count += text->count;
+        return;
+    }
+    s->texts[s->text_count++] = *text;
 }
 
 static int compare_counts(const void *left, const void *right)
@@ -182,13 +214,14 @@ void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, s
         bel_column_gatherer_take_number(gatherer, value);
     } else {
         if (s->other_count < BEL_STATISTICS_PLACES) s->others[s->other_count++] = place;
+        note_text(s, &(bel_value_count){.text = text, .length = length, .count = 1});
         s->words += count_words(text, length);
         s->bytes += (int64_t)length;
         // A column that has held something else than dates needs no more of them.
         if (s->month_dates + s->day_dates > 0 || s->cells - s->missing - s->numbers < 2)
             take_date(gatherer, text, length);
     }
-    if (!s->counts_values || s->values.many) return;
+    if (!s->counts_values) return;
     count_value(&s->values,
                 &(bel_value_count){
                     .hash = bel_hash64(text, length), .text = text, .length = length, .count = 1});
@@ -242,8 +275,10 @@ void bel_column_statistics_merge(bel_column_statistics *statistics,
     bel_moments_merge(&s->day_seconds, &more->day_seconds);
     for (int i = 0; i < more->other_count && s->other_count < BEL_STATISTICS_PLACES; i++)
         s->others[s->other_count++] = more->others[i];
-    if (more->values.many && !s->values.many) empty(&s->values);
-    for (size_t i = 0; i < more->values.capacity && !s->values.many; i++)
+    for (int i = 0; i < more->text_count; i++)
+        note_text(s, &more->texts[i]);
+    if (more->values.level > s->values.level) thin_out(&s->values, more->values.level);
+    for (size_t i = 0; i < more->values.capacity; i++)
         if (more->values.places[i].text != NULL) count_value(&s->values, &more->values.places[i]);
 }
 

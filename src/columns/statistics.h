@@ -14,6 +14,7 @@
 enum {
     BEL_GRAIN_ROWS = 4096,
     BEL_STATISTICS_MOST_VALUES = 1 << 16, // of which are counted
+    BEL_STATISTICS_TEXTS = 4,             // different ones among numbers, of which are counted
     BEL_STATISTICS_PLACES = 10,           // of cells of a kind that are kept for messages
 };
 
@@ -34,15 +35,16 @@ typedef struct bel_value_count {
     int64_t count;
 } bel_value_count;
 
-// Values and how often they come, by hash. All zero: empty.
+// Values and how often they come, by hash. All zero: empty. Of more than are counted a sample is
+// kept: those whose hash begins with `level` zero bits, each with all of its cells.
 typedef struct bel_value_counts {
     bel_value_count *places;
     size_t capacity, count; // capacity: 0, or a power of two
-    bool many;              // more than are counted: empty from then on
+    int level;              // 0: all values are there
 } bel_value_counts;
 
 typedef struct bel_column_statistics {
-    bool counts_values; // else `values` stays empty
+    bool counts_values; // else `values` stays empty; `texts` are counted anyway
     int64_t cells, missing;
     // Of those that are not missing:
     int64_t numbers, wholes, month_dates, day_dates, timed_dates;
@@ -53,6 +55,9 @@ typedef struct bel_column_statistics {
     bool consecutive; // whole numbers, each one more than the one before
     double first, last;
     bel_value_counts values;
+    // The first different ones that are no numbers, in their order; all, if there are fewer.
+    bel_value_count texts[BEL_STATISTICS_TEXTS];
+    int text_count;
     // Where the first are that are no numbers: offsets that the gatherer knows.
     int64_t others[BEL_STATISTICS_PLACES];
     int other_count;

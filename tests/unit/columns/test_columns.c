@@ -464,6 +464,46 @@ static void moments_of_dates_are_of_their_reading(void **state)
     bel_columns_destroy(columns);
 }
 
+// Which of so many values come again does not depend on their order, nor on the threads.
+static void many_values_are_a_hash_when_they_come_again(void **state)
+{
+    (void)state;
+    enum { USERS = 70000, TIMES = 5 };
+    bel_str text = {0};
+    bel_str_puts(&text, "user,visit,amount,rare,y\n");
+    for (int i = 0; i < USERS * TIMES; i++) {
+        bel_str_printf(&text, "u%d,v%d,", i % USERS, i / 2);
+        i == 99999 ? bel_str_puts(&text, "none") : bel_str_printf(&text, "%d.5", i);
+        bel_str_printf(&text, ",w%d,%d\n", i, i % 2);
+    }
+    bel_columns *columns = infer(text.text, &(bel_columns_options){.thread_count = 1});
+    assert_int_equal(kind_of(columns, "user"), BEL_COLUMN_HASH);
+    assert_int_equal(kind_of(columns, "visit"), BEL_COLUMN_IGNORE);
+    assert_int_equal(kind_of(columns, "amount"), BEL_COLUMN_NUMBER); // but for one
+    assert_int_equal(kind_of(columns, "rare"), BEL_COLUMN_IGNORE);
+    assert_true(bel_column_is_missing(columns, &columns->items[2], "none", 4));
+    bel_columns *again = infer(text.text, &(bel_columns_options){.thread_count = 3});
+    assert_string_equal(bel_columns_text(again), bel_columns_text(columns));
+    bel_columns_destroy(again);
+    bel_columns_destroy(columns);
+    bel_str_deinit(&text);
+}
+
+// Of 2000 rows no town comes five times: there is nothing to learn of it.
+static void categories_without_values_are_ignored(void **state)
+{
+    (void)state;
+    bel_str text = {0};
+    bel_str_puts(&text, "town,size,y\n");
+    for (int i = 0; i < 2000; i++)
+        bel_str_printf(&text, "t%d,%d,%d\n", i / 2, i * 7 % 50, i % 2);
+    bel_columns *columns = infer(text.text, &(bel_columns_options){0});
+    assert_int_equal(kind_of(columns, "town"), BEL_COLUMN_IGNORE);
+    assert_string_equal(columns->items[0].note, "none of its 1000 values comes 5 times");
+    bel_columns_destroy(columns);
+    bel_str_deinit(&text);
+}
+
 static void wide_tables_come_back(void **state)
 {
     (void)state;
@@ -503,6 +543,8 @@ int main(void)
         BEL_TEST_IN_FOLDER(missing_texts_are_those_of_their_column),
         BEL_TEST_IN_FOLDER(numbers_may_be_missing),
         BEL_TEST_IN_FOLDER(moments_of_dates_are_of_their_reading),
+        BEL_TEST_IN_FOLDER(many_values_are_a_hash_when_they_come_again),
+        BEL_TEST_IN_FOLDER(categories_without_values_are_ignored),
         BEL_TEST_IN_FOLDER(wide_tables_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
