@@ -65,6 +65,9 @@ typedef struct bel_columns_options {
     /// nan, NaN, null, NULL, None, ? and a single point.
     const char *const *missing;
     int missing_count;
+    /// Rows that have too few fields, or too many, are passed over, as by a dataset that skips bad
+    /// records (bel_dataset_skip_bad_records); without it they are an error.
+    bool skip_bad;
     int thread_count; ///< 0: the cores; the result is the same with any
 } bel_columns_options;
 

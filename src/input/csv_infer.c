@@ -29,9 +29,10 @@ typedef struct infer {
     bel_arena *arena;
     bel_csv_set set;
     const char *source; // the first file
-    const char *const *names;
-    int count;    // of columns
-    int **places; // of each file: the column that each of its fields is; -1: none
+    const char **names; // of the columns: those of the first file, each once
+    int count;
+    bel_index index; // of the names
+    int **places;    // of each file: the column that each of its fields is; -1: none
     bel_guess_use *uses;
     bool *counts; // whether a column's values are counted
     int label;    // -1: there is none
@@ -100,6 +101,16 @@ static bool lacks_label(const infer *in, slot *s)
     return bel_columns_is_missing(in->description, cell.text, cell.length);
 }
 
+// A row that cannot be split: who reads the table leaves it out.
+static bool is_bad(const bel_csv_file *file, const char *row)
+{
+    const bel_csv_label none = {.column = -1};
+    bel_status *status = bel_csv_file_check_row(file, row, &none);
+    bool bad = status != NULL;
+    bel_status_ignore(status); // told, and counted, when it is read
+    return bad;
+}
+
 static void gather(void *user, int number, int64_t first, int64_t count)
 {
     infer *in = user;
@@ -109,6 +120,7 @@ static void gather(void *user, int number, int64_t first, int64_t count)
     for (int64_t row = first; row < first + count; row++) {
         const char *at;
         const bel_csv_file *file = bel_csv_set_find(&in->set, row, &at);
+        if (in->options->skip_bad && is_bad(file, at)) continue;
         split_row(in, s, file, in->places[file - in->set.files], at);
         if (!lacks_label(in, s)) take_row(in, s, row);
     }
@@ -186,21 +198,36 @@ static char likely_delimiter(const char *text, const char *end)
 
 static int find_name(const infer *in, const char *name)
 {
-    for (int c = 0; c < in->count; c++)
-        if (strcmp(in->names[c], name) == 0) return c;
+    size_t at = 0;
+    for (int found; (found = bel_index_next_text(&in->index, name, &at)) >= 0;)
+        if (strcmp(in->names[found], name) == 0) return found;
     return -1;
 }
 
 // Of two columns of one name the first counts.
+static void take_names(infer *in, const bel_csv_file *file, const char *const *names)
+{
+    in->names = bel_arena_alloc(in->arena, (size_t)file->column_count * sizeof *in->names);
+    for (int i = 0; i < file->column_count; i++) {
+        if (find_name(in, names[i]) >= 0) {
+            bel_log_write(BEL_LOG_WARN, "%s: two columns are called \"%s\"; the first one counts",
+                          file->path, names[i]);
+            continue;
+        }
+        in->names[in->count] = names[i];
+        bel_index_put_text(&in->index, names[i], in->count++);
+    }
+}
+
 static bel_status *place_columns(infer *in, int number)
 {
     bel_csv_file *file = &in->set.files[number];
     const char *const *names;
     BEL_TRY(bel_csv_table_names(file, in->description->header, in->arena, &names));
     if (number == 0) {
-        in->names = names;
-        in->count = file->column_count;
-        if (in->description->header) bel_csv_table_warn_of_numbers(file->path, names, in->count);
+        take_names(in, file, names);
+        if (in->description->header)
+            bel_csv_table_warn_of_numbers(file->path, names, file->column_count);
     }
     size_t bytes = (size_t)file->column_count * sizeof **in->places;
     int *places = in->places[number] = bel_arena_alloc(in->arena, bytes);
@@ -208,14 +235,10 @@ static bel_status *place_columns(infer *in, int number)
     for (int i = 0; i < file->column_count; i++) {
         int column = find_name(in, names[i]);
         places[i] = column < 0 || taken[column] ? -1 : column;
-        if (column < 0) continue;
-        if (taken[column] && number == 0)
-            bel_log_write(BEL_LOG_WARN, "%s: two columns are called \"%s\"; the first one counts",
-                          file->path, names[i]);
-        taken[column] = true;
+        if (column >= 0) taken[column] = true;
     }
     for (int c = 0; c < in->count; c++) {
-        if (taken[c] || find_name(in, in->names[c]) != c) continue;
+        if (taken[c]) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\", which %s has", file->path,
                        in->names[c], in->source);
     }
@@ -236,7 +259,7 @@ static bel_status *open_files(infer *in, const bel_csv_options *csv)
         in->set.files[i].delimiter = in->description->delimiter;
         BEL_TRY(place_columns(in, i));
     }
-    return bel_csv_set_index(&in->set, &none, false);
+    return bel_csv_set_index(&in->set, &none, in->options->skip_bad);
 }
 
 // What is learned of columns is learned of the rows that are trained on.
@@ -283,6 +306,7 @@ static void clean_up(infer *in)
     for (int c = 0; c < in->count && in->totals != NULL; c++)
         bel_column_statistics_deinit(&in->totals[c]);
     bel_csv_set_close(&in->set);
+    bel_index_deinit(&in->index);
     bel_arena_destroy(in->arena);
 }
 
@@ -356,18 +380,13 @@ static bel_status *check_texts(const infer *in)
 static bel_status *describe(infer *in)
 {
     bel_guess_column *columns = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *columns);
-    int kept = 0, wrong = -1;
-    bel_guess_use *uses = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *uses);
-    for (int c = 0; c < in->count; c++) { // the first of each name
-        if (find_name(in, in->names[c]) != c) continue;
-        columns[kept] = (bel_guess_column){in->names[c], &in->totals[c]};
-        uses[kept++] = in->uses[c];
-    }
+    int wrong = -1;
+    for (int c = 0; c < in->count; c++)
+        columns[c] = (bel_guess_column){in->names[c], &in->totals[c]};
     in->description->rows = in->count > 0 ? in->totals[0].cells : 0;
     bel_status *status =
-        bel_guess(columns, uses, kept, in->options, in->source, in->description, &wrong);
-    if (status != NULL && wrong >= 0)
-        return name_wrong_cells(in, find_name(in, columns[wrong].name), status);
+        bel_guess(columns, in->uses, in->count, in->options, in->source, in->description, &wrong);
+    if (status != NULL && wrong >= 0) return name_wrong_cells(in, wrong, status);
     BEL_TRY(status);
     BEL_TRY(check_texts(in));
     BEL_TRY(bel_columns_finish(in->description, in->source));

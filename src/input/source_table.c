@@ -3,8 +3,9 @@
 // goes to its elements by columns/transform.h alone.
 //
 // When the files are opened every cell is read once, on all cores, so that nothing wrong shows up
-// in the middle of a training; rows without a label are left out then, and counted in the log. What
-// may be left out as bad, or is read at once anyway, is not looked at before.
+// in the middle of a training; rows without a label are left out then, and counted in the log. Where
+// bad rows are left out as they are read, labels alone are looked at before; nothing of what is read
+// at once anyway.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -52,27 +53,56 @@ static bel_status *cell_error(const bel_csv_file *file, const bel_csv_field *fie
 }
 
 // What a row's label is.
-typedef enum label_state {
-    LABEL_GOOD,
-    LABEL_MISSING, // nothing behind it was looked at
-    LABEL_UNKNOWN, // a class that training did not have; the same
+typedef enum label_kind {
+    LABEL_GOOD, // or something else than its row's error
+    LABEL_MISSING,
+    LABEL_UNKNOWN, // a class that training did not have
+} label_kind;
+
+typedef struct label_state {
+    label_kind kind;
+    int missing; // MISSING: which of the description's texts it is
 } label_state;
 
 static label_state judge_label(const table_source *source, const bel_column *column,
                                bel_csv_cell cell)
 {
-    if (column->kind != BEL_COLUMN_LABEL) return LABEL_GOOD;
-    if (bel_columns_is_missing(source->columns, cell.text, cell.length)) return LABEL_MISSING;
-    return column->label == BEL_LABEL_CLASSES ? LABEL_UNKNOWN : LABEL_GOOD;
+    bool classes = column->label == BEL_LABEL_CLASSES;
+    if (classes && bel_column_value(column, cell.text, cell.length) >= 0)
+        return (label_state){LABEL_GOOD, -1};
+    int missing = bel_missing_texts_find(&source->columns->missing, cell.text, cell.length);
+    return (label_state){missing >= 0 ? LABEL_MISSING
+                         : classes    ? LABEL_UNKNOWN
+                                      : LABEL_GOOD,
+                         missing};
 }
 
-// Reads the row at `at`, whose structure was checked. *out_label (NULL: not asked for): why a label
-// was the reason of an error.
+// The label of the row at `at`.
+static label_state find_label(const table_source *source, const bel_csv_file *file, const char *at,
+                              scratch *s)
+{
+    const int *places = source->places[file - source->set.files];
+    bel_csv_stop stop = BEL_CSV_DELIMITER;
+    for (int i = 0; i < file->column_count && stop == BEL_CSV_DELIMITER; i++) {
+        bel_csv_field field;
+        stop = bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
+        if (places[i] < 0 || places[i] != source->columns->label || stop > BEL_CSV_ROW_END)
+            continue;
+        return judge_label(source, &source->columns->items[places[i]],
+                           bel_csv_table_cell(&field, &s->spare));
+    }
+    return (label_state){LABEL_GOOD, -1};
+}
+
+// Reads the row at `at`, whose structure was checked. *out_label (NULL: not asked for): that of a
+// row that is an error. Of those with an error in front of it, only whether it is missing: such rows
+// are none to learn from, and often hold sums of the others.
 static bel_status *read_row(const table_source *source, const bel_csv_file *file, const char *at,
                             const bel_columns_row *row, scratch *s, label_state *out_label)
 {
     const bel_columns *columns = source->columns;
     const int *places = source->places[file - source->set.files];
+    const char *begin = at;
     bel_columns_row_begin(columns, row);
     for (int i = 0; i < file->column_count; i++) {
         const bel_column *column = places[i] < 0 ? NULL : &columns->items[places[i]];
@@ -95,7 +125,10 @@ static bel_status *read_row(const table_source *source, const bel_csv_file *file
         char expected[BEL_COLUMN_EXPECTED];
         bel_csv_cell cell = bel_csv_table_cell(&field, &s->spare);
         if (bel_columns_row_put(columns, column, cell.text, cell.length, row, expected)) continue;
-        if (out_label != NULL) *out_label = judge_label(source, column, cell);
+        if (out_label != NULL) *out_label = find_label(source, file, begin, s);
+        if (out_label != NULL && out_label->kind == LABEL_UNKNOWN &&
+            column->kind != BEL_COLUMN_LABEL)
+            out_label->kind = LABEL_GOOD;
         return cell_error(file, &field, column, expected);
     }
     bel_columns_row_end(columns, row);
@@ -275,6 +308,7 @@ typedef struct check_slot {
     bel_columns_row row;
     scratch scratch;
     int64_t first, count, unlabelled, unknown; // of the grain
+    int64_t *missing;                          // of the unlabelled, those with each text
     bool left_out[BEL_GRAIN_ROWS];             // rows whose label is missing or unknown
     bel_status *unknown_error;                 // of the first of these
     bel_status *errors[MOST_ERRORS];
@@ -285,8 +319,8 @@ typedef struct check {
     table_source *source;
     check_slot *slots;
     int slot_count;
-    int64_t unlabelled, unknown;
-    bool some; // rows are left out; then those that are not:
+    int64_t unlabelled, unknown, *missing; // as of a slot
+    bool some;                             // rows are left out; then those that are not:
     bel_number_list rows;
     bel_status *unknown_error;
     bel_status *errors[MOST_ERRORS];
@@ -294,25 +328,47 @@ typedef struct check {
     bel_status *status; // memory
 } check;
 
+// Of a table whose bad rows are left out when they are read: a row without a label is none of them.
+static label_state check_label(const table_source *source, const bel_csv_file *file, const char *at,
+                               scratch *s)
+{
+    const bel_csv_label none = {.column = -1};
+    label_state label = find_label(source, file, at, s);
+    if (label.kind == LABEL_MISSING) {
+        bel_status *bad = bel_csv_file_check_row(file, at, &none);
+        if (bad == NULL) return label;
+        bel_status_ignore(bad); // told when it is read; nobody knows which field is its label
+    }
+    return (label_state){LABEL_GOOD, -1};
+}
+
 static void check_grain(void *user, int number, int64_t first, int64_t count)
 {
     check *c = user;
+    const table_source *source = c->source;
     check_slot *slot = &c->slots[number];
     slot->first = first;
     slot->count = count;
     slot->unlabelled = slot->unknown = 0;
+    memset(slot->missing, 0, (size_t)source->columns->missing.count * sizeof *slot->missing);
     slot->error_count = 0;
     for (int64_t i = 0; i < count; i++) {
         const char *at;
-        label_state label = LABEL_GOOD;
-        const bel_csv_file *file = bel_csv_set_find(&c->source->set, first + i, &at);
-        bel_status *status = read_row(c->source, file, at, &slot->row, &slot->scratch, &label);
-        slot->left_out[i] = label != LABEL_GOOD;
-        slot->unlabelled += label == LABEL_MISSING;
-        slot->unknown += label == LABEL_UNKNOWN;
-        if (label == LABEL_UNKNOWN && slot->unknown == 1) {
+        label_state label = {LABEL_GOOD, -1};
+        bel_status *status = NULL;
+        const bel_csv_file *file = bel_csv_set_find(&source->set, first + i, &at);
+        if (source->bad != NULL) {
+            label = check_label(source, file, at, &slot->scratch);
+        } else {
+            status = read_row(source, file, at, &slot->row, &slot->scratch, &label);
+        }
+        slot->left_out[i] = label.kind != LABEL_GOOD;
+        slot->unlabelled += label.kind == LABEL_MISSING;
+        slot->unknown += label.kind == LABEL_UNKNOWN;
+        if (label.kind == LABEL_MISSING) slot->missing[label.missing]++;
+        if (label.kind == LABEL_UNKNOWN && slot->unknown == 1) {
             slot->unknown_error = status;
-        } else if (label == LABEL_GOOD && status != NULL && slot->error_count < MOST_ERRORS) {
+        } else if (label.kind == LABEL_GOOD && status != NULL && slot->error_count < MOST_ERRORS) {
             slot->errors[slot->error_count++] = status;
         } else {
             bel_status_ignore(status); // counted, or there are enough
@@ -346,6 +402,8 @@ static bool merge_grain(void *user, int number)
     slot->error_count = 0;
     c->unlabelled += slot->unlabelled;
     c->unknown += slot->unknown;
+    for (int i = 0; i < c->source->columns->missing.count; i++)
+        c->missing[i] += slot->missing[i];
     if (c->unknown_error == NULL) {
         c->unknown_error = slot->unknown_error;
     } else {
@@ -377,8 +435,11 @@ static void make_slots(check *c, int threads)
     const bel_columns *columns = c->source->columns;
     c->slot_count = bel_csv_grain_slots(threads);
     c->slots = bel_xcalloc((size_t)c->slot_count, sizeof *c->slots);
+    size_t texts = (size_t)columns->missing.count + 1;
+    c->missing = bel_xcalloc(texts, sizeof *c->missing);
     for (int i = 0; i < c->slot_count; i++) {
         check_slot *slot = &c->slots[i];
+        slot->missing = bel_xcalloc(texts, sizeof *slot->missing);
         int64_t *label = bel_xcalloc(1, sizeof *label);
         size_t lists = (size_t)columns->list_count * (size_t)columns->list_most;
         slot->row =
@@ -395,16 +456,46 @@ static void make_slots(check *c, int threads)
 static void free_slots(check *c)
 {
     for (int i = 0; i < c->slot_count; i++) {
-        bel_columns_row *row = &c->slots[i].row;
+        check_slot *slot = &c->slots[i];
+        bel_columns_row *row = &slot->row;
+        for (int e = 0; e < slot->error_count; e++)
+            bel_status_ignore(slot->errors[e]); // of a wave behind the tenth error
+        bel_status_ignore(slot->unknown_error); // the same
+        bel_free(slot->missing);
         bel_free(row->x);
         bel_free(row->ids);
         bel_free(row->lists);
         bel_free(row->class_number);
         bel_free(row->weight);
         bel_free(row->crossed);
-        bel_free(c->slots[i].scratch.spare.text);
+        bel_free(slot->scratch.spare.text);
     }
     bel_free(c->slots);
+}
+
+// Which texts stood for a missing label: one of them may be a class to whoever wrote it.
+static void tell_unlabelled(const check *c)
+{
+    enum { FEW = 100 }; // one in so many is an accident
+    const table_source *source = c->source;
+    const bel_missing_texts *missing = &source->columns->missing;
+    int64_t rows = source->set.row_count, named = 0;
+    bel_str texts = {0};
+    for (int i = 0; i < missing->count; i++) {
+        if (c->missing[i] == 0) continue;
+        bel_str_printf(&texts, "%s%lld %s%s%s", texts.length > 0 ? ", " : "",
+                       (long long)c->missing[i], *missing->texts[i] != '\0' ? "\"" : "empty",
+                       missing->texts[i], *missing->texts[i] != '\0' ? "\"" : "");
+        if (*missing->texts[i] != '\0') named += c->missing[i];
+    }
+    bel_log_write(BEL_LOG_WARN,
+                  "%s: %lld of %lld rows have no label \"%s\", and are left out: %s%s",
+                  source->set.files[0].path, (long long)c->unlabelled, (long long)rows,
+                  bel_columns_label(source->columns), texts.text,
+                  named * FEW <= rows ? ""
+                                      : "; hint: where such a text is a class, --missing lists "
+                                        "those that stand for nothing");
+    bel_str_deinit(&texts);
 }
 
 // A few rows of other classes are rows that a model cannot be right about; many are another table,
@@ -423,10 +514,7 @@ static bel_status *tell_left_out(const check *c)
     if (c->unlabelled > 0 && c->rows.count == 0) {
         return BEL_ERR(BEL_DATA_LOSS, "%s: no row has a label \"%s\"", path, label);
     }
-    if (c->unlabelled > 0) {
-        bel_log_write(BEL_LOG_WARN, "%s: %lld of %lld rows have no label \"%s\", and are left out",
-                      path, (long long)c->unlabelled, (long long)source->set.row_count, label);
-    }
+    if (c->unlabelled > 0) tell_unlabelled(c);
     if (c->unknown > 0) {
         bel_log_write(BEL_LOG_WARN,
                       "%lld of %lld rows have a class that training had not, and are left out; the "
@@ -447,6 +535,7 @@ static bel_status *check_cells(table_source *source)
     if (status == NULL) status = gather_errors(&c);
     free_slots(&c);
     if (status == NULL) status = tell_left_out(&c);
+    bel_free(c.missing);
     bel_status_ignore(c.unknown_error); // told
     if (status == NULL && c.some) bel_csv_set_keep(&source->set, &c.rows);
     bel_number_list_deinit(&c.rows);
@@ -483,7 +572,8 @@ static bel_status *open_files(table_source *source, const bel_csv_options *optio
     BEL_TRY(hold_out(source));
     source->base.size_bytes = set->size_bytes;
     source->base.content = set->content;
-    if (!opening->at_once && source->bad == NULL) BEL_TRY(check_cells(source));
+    bool looks = !opening->at_once && (source->bad == NULL || source->labelled);
+    if (looks) BEL_TRY(check_cells(source));
     source->base.record_count = set->row_count;
     return NULL;
 }

@@ -161,19 +161,21 @@ static bel_status *bind(bel_table_lines *lines, bel_csv_file *file)
     lines->places = bel_arena_alloc(lines->arena, count * sizeof *lines->places);
     lines->wanted = bel_arena_alloc(lines->arena, count * sizeof *lines->wanted);
     bool *found = bel_arena_alloc(lines->arena, (size_t)columns->count * sizeof *found);
+    bool *asked = bel_arena_alloc(lines->arena, (size_t)lines->name_count * sizeof *asked);
     for (int i = 0; i < lines->field_count; i++) {
         int c = bel_columns_find(columns, header[i]);
         bool reads = c >= 0 && !found[c] && bel_column_is_feature(&columns->items[c]);
         lines->places[i] = reads ? c : -1;
         if (c >= 0) found[c] = true;
-        lines->wanted[i] = find(lines->names, lines->name_count, header[i]);
+        int n = find(lines->names, lines->name_count, header[i]);
+        lines->wanted[i] = n < 0 || asked[n] ? -1 : n; // of two of one name the first counts
+        if (n >= 0) asked[n] = true;
     }
     for (int c = 0; c < columns->count; c++)
         if (!found[c] && bel_column_is_feature(&columns->items[c]))
             return no_column(SOURCE, columns->items[c].name);
     for (int n = 0; n < lines->name_count; n++)
-        if (find(header, lines->field_count, lines->names[n]) < 0)
-            return no_column(SOURCE, lines->names[n]);
+        if (!asked[n]) return no_column(SOURCE, lines->names[n]);
     lines->bound = true;
     return NULL;
 }

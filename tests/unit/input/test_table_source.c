@@ -65,10 +65,102 @@ static void test_numbers_may_be_missing(void **state)
     bel_free(path);
 }
 
+// --- Rows ----------------------------------------------------------------------------------------
+
+// Sums at a table's end have no label, and texts where numbers were.
+static void test_rows_without_label_are_no_errors(void **state)
+{
+    (void)state;
+    char *path = file_of("a,b,y\n1,5,no\n2,6,yes\n3,7,no\n2,8,yes\ntotal,26,\n4,x,NA\n");
+    bel_columns *columns = infer(path, &(bel_columns_options){0});
+    assert_int_equal(bel_columns_rows(columns), 4);
+    assert_int_equal(read_all(dataset_of(path, columns), NULL), 4);
+    bel_free(path);
+    path = file_of("a,b,y\n1,5,no\nx,6,perhaps\n");
+    BEL_ASSERT_FAILS(open_failing(dataset_of(path, columns)), BEL_DATA_LOSS, "t.csv:3:1:");
+    bel_columns_destroy(columns);
+    bel_free(path);
+}
+
+// A class that was written by hand is one, whatever it looks like.
+static void test_classes_may_look_missing(void **state)
+{
+    (void)state;
+    char *path = file_of("a,y\n1,None\n2,x\n3,None\n");
+    bel_columns *columns;
+    BEL_ASSERT_OK(bel_columns_parse("columns: [{name: a, kind: number}, "
+                                    "{name: y, kind: label, classes: [None, x]}]\n",
+                                    "c.yaml", &columns));
+    assert_int_equal(read_all(dataset_of(path, columns), NULL), 3);
+    bel_columns_destroy(columns);
+    bel_free(path);
+}
+
+// Bad rows are passed over; those without a label are left out, and count as none of them.
+static void test_bad_rows_are_left_out(void **state)
+{
+    (void)state;
+    char *path = file_of("a,y\n1,no\n2,yes\n3\n4,\n5,no\n6,NA\n7,yes\n1,2,\n8,no\n9,yes\n");
+    bel_columns *columns = NULL;
+    const bel_csv_options csv = {.paths = (const char *const[]){path}, .path_count = 1};
+    BEL_ASSERT_FAILS(bel_columns_infer(&csv, &(bel_columns_options){0}, &columns), BEL_DATA_LOSS,
+                     "t.csv:4:");
+    columns = infer(path, &(bel_columns_options){.skip_bad = true});
+    assert_int_equal(bel_columns_rows(columns), 6);
+    bel_dataset *dataset = dataset_of(path, columns);
+    bel_dataset_skip_bad_records(dataset, 2);
+    assert_int_equal(read_all(dataset, NULL), 6);
+    bel_columns_destroy(columns);
+    bel_free(path);
+}
+
+// Grains behind the tenth error have errors of their own, which nobody asks for (asan looks).
+static void test_many_errors_are_one(void **state)
+{
+    (void)state;
+    bel_str text = {0};
+    bel_str_puts(&text, "a,y\n");
+    for (int i = 0; i < 40000; i++)
+        bel_str_printf(&text, "%s,%s\n", i % 1000 == 0 ? "x" : "1", i % 100 == 7 ? "z" : "u");
+    char *path = file_of(text.text);
+    bel_columns *columns;
+    BEL_ASSERT_OK(bel_columns_parse("columns: [{name: a, kind: number}, "
+                                    "{name: y, kind: label, classes: [u, v]}]\n",
+                                    "c.yaml", &columns));
+    BEL_ASSERT_FAILS(open_failing(dataset_of(path, columns)), BEL_DATA_LOSS, "t.csv:2:1:");
+    bel_columns_destroy(columns);
+    bel_free(path);
+    bel_str_deinit(&text);
+}
+
+// The first column of a name is the one that is meant, wherever it is asked for.
+static void test_first_of_two_names_counts(void **state)
+{
+    (void)state;
+    char *path = file_of("a,y,a,y\n1,no,s,5\n2,yes,t,5\n3,no,u,5\n4,yes,v,5\n");
+    for (int named = 0; named < 2; named++) {
+        bel_columns *columns = infer(path, &(bel_columns_options){.label = named ? "y" : NULL});
+        assert_string_equal(bel_columns_label(columns), "y");
+        assert_int_equal(bel_columns_class_count(columns), 2);
+        assert_int_equal(columns->count, 2);
+        assert_int_equal(columns->items[0].kind, BEL_COLUMN_NUMBER);
+        float x[4];
+        assert_int_equal(read_all(dataset_of(path, columns), x), 4);
+        assert_true(x[0] < x[1] && x[2] < x[3]);
+        bel_columns_destroy(columns);
+    }
+    bel_free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         BEL_TEST_IN_FOLDER(test_numbers_may_be_missing),
+        BEL_TEST_IN_FOLDER(test_rows_without_label_are_no_errors),
+        BEL_TEST_IN_FOLDER(test_classes_may_look_missing),
+        BEL_TEST_IN_FOLDER(test_bad_rows_are_left_out),
+        BEL_TEST_IN_FOLDER(test_many_errors_are_one),
+        BEL_TEST_IN_FOLDER(test_first_of_two_names_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
