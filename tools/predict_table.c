@@ -231,7 +231,7 @@ static bel_status *read_stream(stream *s)
         size_t taken = 0;
         status = take_rows(s, text, length, last, &taken);
         length -= taken;
-        memmove(text, text + taken, length);
+        if (taken > 0) memmove(text, text + taken, length);
         if (status == NULL && length > LONGEST)
             status = BEL_ERR(BEL_DATA_LOSS, "standard input: a row of more than 64 MiB");
     }

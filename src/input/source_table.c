@@ -488,13 +488,13 @@ static void tell_unlabelled(const check *c)
                        missing->texts[i], *missing->texts[i] != '\0' ? "\"" : "");
         if (*missing->texts[i] != '\0') named += c->missing[i];
     }
-    bel_log_write(BEL_LOG_WARN,
-                  "%s: %lld of %lld rows have no label \"%s\", and are left out: %s%s",
-                  source->set.files[0].path, (long long)c->unlabelled, (long long)rows,
-                  bel_columns_label(source->columns), texts.text,
-                  named * FEW <= rows ? ""
-                                      : "; hint: where such a text is a class, --missing lists "
-                                        "those that stand for nothing");
+    bel_log_write(
+        BEL_LOG_WARN, "%s: %lld of %lld rows have no label \"%s\", and are left out: %s%s",
+        source->set.files[0].path, (long long)c->unlabelled, (long long)rows,
+        bel_columns_label(source->columns), texts.text,
+        named * FEW <= rows ? ""
+                            : "; hint: where such a text is a class, --missing "
+                              "lists those that stand for nothing, as in --missing \"?\"");
     bel_str_deinit(&texts);
 }
 

@@ -98,6 +98,14 @@ void bel_table_cells_get(const bel_table_cells *cells, int64_t row, int name, be
 
 // --- Rows one by one -----------------------------------------------------------------------------
 
+// Where in a row a byte is, as csv_split.c has it: a quote opens only where a field begins.
+typedef enum scan_state {
+    SCAN_FIELD_BEGINS,
+    SCAN_PLAIN,
+    SCAN_QUOTED,
+    SCAN_QUOTE, // inside quotes behind one, which ends them but for a second one
+} scan_state;
+
 struct bel_table_lines {
     const bel_columns *columns;
     const char *const *names;
@@ -110,6 +118,11 @@ struct bel_table_lines {
     bel_str *cells;
     int64_t line; // of the next row
     bel_csv_spare spare;
+    // Of the text that bel_table_lines_next has looked at:
+    size_t waiting; // bytes of blank rows in front, behind which nothing is there yet
+    size_t blank;   // of those behind which another row was seen
+    size_t scanned; // of a row that is not whole, and how far that is:
+    scan_state state;
 };
 
 #define SOURCE "standard input"
@@ -138,17 +151,52 @@ void bel_table_lines_destroy(bel_table_lines *lines)
     bel_free(lines);
 }
 
-// A line feed inside quotes belongs to the row.
-size_t bel_table_lines_next(const bel_table_lines *lines, const char *text, size_t length,
-                            bool last)
+static scan_state scan_byte(scan_state state, char byte, char delimiter)
 {
-    (void)lines;
-    bool quoted = false;
-    for (size_t i = 0; i < length; i++) {
-        quoted = quoted != (text[i] == '"');
-        if (text[i] == '\n' && !quoted) return i + 1;
+    if (state == SCAN_QUOTED) return byte == '"' ? SCAN_QUOTE : SCAN_QUOTED;
+    if (byte == '"' && state == SCAN_QUOTE) return SCAN_QUOTED; // doubled
+    if (byte == '"' && state == SCAN_FIELD_BEGINS) return SCAN_QUOTED;
+    return byte == delimiter ? SCAN_FIELD_BEGINS : SCAN_PLAIN;
+}
+
+// Bytes of the blank row that `text` begins with; 0: it begins with none, or not with all of it.
+static size_t blank_row(const char *text, size_t length)
+{
+    if (length >= 1 && text[0] == '\n') return 1;
+    return length >= 2 && text[0] == '\r' && text[1] == '\n' ? 2 : 0;
+}
+
+// A line feed inside quotes belongs to the row; a mark of the byte order in front of all does not
+// keep a quote from opening.
+size_t bel_table_lines_next(bel_table_lines *lines, const char *text, size_t length, bool last)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+    if (lines->blank == 0 && lines->scanned == 0) {
+        for (size_t bytes = 1; bytes > 0; lines->waiting += bytes)
+            bytes = blank_row(text + lines->waiting, length - lines->waiting);
+        size_t rest = length - lines->waiting;
+        bool half = rest == 1 && text[lines->waiting] == '\r' && !last;
+        if (rest == 0 || half) return 0;
+        lines->blank = lines->waiting;
+        lines->waiting = 0;
     }
-    return last ? length : 0;
+    if (lines->blank > 0) {
+        size_t bytes = blank_row(text, length);
+        lines->blank -= bytes;
+        return bytes;
+    }
+    size_t i = lines->scanned;
+    scan_state state = lines->state;
+    while (i < length && (text[i] != '\n' || state == SCAN_QUOTED)) {
+        bool of_mark = !lines->bound && i < 3 && text[i] == mark[i];
+        if (!of_mark) state = scan_byte(state, text[i], lines->columns->delimiter);
+        i++;
+    }
+    bool whole = i < length || last;
+    lines->scanned = whole ? 0 : i;
+    lines->state = whole ? SCAN_FIELD_BEGINS : state;
+    if (!whole) return 0;
+    return i < length ? i + 1 : length;
 }
 
 static bel_status *bind(bel_table_lines *lines, bel_csv_file *file)

@@ -62,7 +62,10 @@ awk -F, -v OFS=, 'NR == 3 { $5 = "other" } NR == 5 { $5 = "" } { print }' test.c
 run_ok belfry evaluate --model_dir m --eval_files few.csv
 equal "examples without an unknown and a missing class" "$(metric examples)" 398
 check "the unknown one is said" grep -q 'few.csv:3:.*got "other"' err.txt
-check "the missing one is said" grep -q '1 of 400 rows have no label "kind"' err.txt
+check "the missing one is said" grep -q '1 of 400 rows have no label "kind", and are left out: 1 empty$' err.txt
+awk -F, -v OFS=, 'NR > 1 && NR < 12 { $5 = "None" } { print }' test.csv >named.csv
+run_ok belfry evaluate --model_dir m --eval_files named.csv
+check "texts that stood for a missing one are named" grep -q 'left out: 10 "None"; hint: .*--missing' err.txt
 sed 's/\r$//; s/$/\r/' test.csv >crlf.csv
 evaluates "lines that end with CR LF" crlf.csv
 run_fails 2 '--label_column colour' belfry train_and_evaluate --model_dir m "${all[@]/kind/colour}"
@@ -92,6 +95,18 @@ echo 'k,red,wide,2020-01-01' >&4
 exec 4>&- 5<&-
 checks=$((checks + 1))
 wait $! && complain "a bad request ends with an error"
+
+checks=$((checks + 1))
+(cat test.csv; printf '\n\r\n') | belfry predict --model_dir m --eval_files - --keep_columns id,kind >blank.txt 2>err.txt || complain "blank lines at the end"
+check "blank lines at the end of standard input are none" cmp -s stream.txt blank.txt
+belfry predict --model_dir m --eval_files - --quiet <requests >answers 2>err.txt &
+exec 4>requests 5<answers
+head -1 test.csv >&4
+echo 'k,a 5" pipe,1,2020-01-01,no' >&4
+checks=$((checks + 1))
+wait $! && complain "a stray quote ends with an error"
+exec 4>&- 5<&-
+check "at once, and with its place" grep -q 'standard input:2:6: expected no quote' err.txt
 
 # --- Numbers
 awk -F, -v OFS=, 'NR == 1 { print "a", "b", "y"; next } { x = NR % 17; z = NR % 5; print x, "c" z, 1000 + 50 * x - 100 * z }' train.csv >numbers.csv

@@ -152,6 +152,72 @@ static void test_first_of_two_names_counts(void **state)
     bel_free(path);
 }
 
+// --- Rows one by one -----------------------------------------------------------------------------
+
+// The rows of a text that comes in pieces of `piece` bytes, each with "|" behind it.
+static char *rows_in_pieces(bel_table_lines *lines, const char *text, size_t piece)
+{
+    bel_str rows = {0};
+    size_t begin = 0, end = 0, length = strlen(text);
+    bel_str_puts(&rows, "");
+    for (bool last = false; !last;) {
+        last = end == length;
+        end = end + piece < length ? end + piece : length;
+        for (size_t bytes;
+             (bytes = bel_table_lines_next(lines, text + begin, end - begin, last)) > 0;
+             begin += bytes)
+            bel_str_printf(&rows, "%.*s|", (int)bytes, text + begin);
+    }
+    return rows.text;
+}
+
+static void test_rows_come_in_pieces(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *rows;
+    } cases[] = {
+        {"a,b\n1,2\n", "a,b\n|1,2\n|"},
+        {"a,b\n1,2", "a,b\n|1,2|"},
+        {"1.5,a 5\" pipe,p\n2,b\n", "1.5,a 5\" pipe,p\n|2,b\n|"},
+        {"\"a\nb\",\"c\"\"\n\"\n2\n", "\"a\nb\",\"c\"\"\n\"\n|2\n|"},
+        {"\"a\" b\"\n2\n", "\"a\" b\"\n|2\n|"},
+        {"1\n\n\r\n2\r\n\n", "1\n|\n|\r\n|2\r\n|"},
+        {"1\n\r\n\n\r\n", "1\n|"},
+        {"\n", ""},
+        {"\xEF\xBB\xBF\"a\nb\",c\n", "\xEF\xBB\xBF\"a\nb\",c\n|"},
+    };
+    bel_columns *columns;
+    BEL_ASSERT_OK(bel_columns_parse("columns: [{name: a, kind: number}]\n", "c.yaml", &columns));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (size_t piece = 1; piece < 8; piece++) {
+            bel_table_lines *lines = bel_table_lines_create(columns, NULL, 0);
+            char *rows = rows_in_pieces(lines, cases[i].text, piece);
+            assert_string_equal(rows, cases[i].rows);
+            bel_free(rows);
+            bel_table_lines_destroy(lines);
+        }
+    }
+    bel_columns_destroy(columns);
+}
+
+static void test_wanted_cells_are_of_the_first_of_two_names(void **state)
+{
+    (void)state;
+    bel_columns *columns;
+    BEL_ASSERT_OK(bel_columns_parse("columns: [{name: a, kind: number}]\n", "c.yaml", &columns));
+    bel_table_lines *lines = bel_table_lines_create(columns, (const char *const[]){"k"}, 1);
+    float x[1];
+    bool header;
+    const bel_columns_row row = {.x = x};
+    BEL_ASSERT_OK(bel_table_lines_take(lines, "k,a,k\n", 6, &row, &header));
+    assert_true(header);
+    BEL_ASSERT_OK(bel_table_lines_take(lines, "one,2,two\n", 10, &row, &header));
+    assert_string_equal(bel_table_lines_cell(lines, 0)->text, "one");
+    bel_table_lines_destroy(lines);
+    bel_columns_destroy(columns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +227,8 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_bad_rows_are_left_out),
         BEL_TEST_IN_FOLDER(test_many_errors_are_one),
         BEL_TEST_IN_FOLDER(test_first_of_two_names_counts),
+        cmocka_unit_test(test_rows_come_in_pieces),
+        cmocka_unit_test(test_wanted_cells_are_of_the_first_of_two_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
