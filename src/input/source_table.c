@@ -3,9 +3,9 @@
 // goes to its elements by columns/transform.h alone.
 //
 // When the files are opened every cell is read once, on all cores, so that nothing wrong shows up
-// in the middle of a training; rows without a label are left out then, and counted in the log. Where
-// bad rows are left out as they are read, labels alone are looked at before; nothing of what is read
-// at once anyway.
+// in the middle of a training; rows without a label are left out then, and counted in the log.
+// Where bad rows are left out as they are read, labels alone are looked at before; where all is
+// read at once anyway, nothing.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -95,8 +95,8 @@ static label_state find_label(const table_source *source, const bel_csv_file *fi
 }
 
 // Reads the row at `at`, whose structure was checked. *out_label (NULL: not asked for): that of a
-// row that is an error. Of those with an error in front of it, only whether it is missing: such rows
-// are none to learn from, and often hold sums of the others.
+// row that is an error. Where another cell is the error, only whether the label is missing: such
+// rows are none to learn from, and often hold sums of the others.
 static bel_status *read_row(const table_source *source, const bel_csv_file *file, const char *at,
                             const bel_columns_row *row, scratch *s, label_state *out_label)
 {

@@ -33,8 +33,8 @@ void bel_table_lines_destroy(bel_table_lines *lines); // accepts NULL
 
 // How many bytes of `text` the next whole row takes, with its line end; 0: it is not whole yet.
 // `last`: nothing comes behind it. After a row `text` begins behind it, else where it did before,
-// with more at its end: what was looked at is not looked at again. Blank rows wait until another one
-// follows; at the end there are none, as in a file.
+// with more at its end: what was looked at is not looked at again. Blank rows wait until another
+// one follows; at the end there are none, as in a file.
 size_t bel_table_lines_next(bel_table_lines *lines, const char *text, size_t length, bool last);
 
 // Takes a row. *out_is_header: it was that, and nothing was written. DATA_LOSS begins with
