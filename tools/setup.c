@@ -438,6 +438,13 @@ bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_se
     return finish(options, &params, setup, out_setup);
 }
 
+bel_goal bel_setup_goal(const bel_options *options)
+{
+    const char *goal = bel_options_string(options, "best_goal");
+    if (strcmp(goal, "auto") == 0) return BEL_GOAL_AUTO;
+    return strcmp(goal, "max") == 0 ? BEL_GOAL_MAX : BEL_GOAL_MIN;
+}
+
 void bel_setup_destroy(bel_setup *setup)
 {
     if (setup == NULL) return;

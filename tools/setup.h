@@ -42,6 +42,9 @@ bel_status *bel_setup_check_run(const bel_options *options, int worker_count) BE
 // DATA_LOSS: it is damaged; FAILED_PRECONDITION: it needs a --package.
 bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_setup) BEL_MUST_USE;
 
+// Of --best_metric: as --best_goal says.
+bel_goal bel_setup_goal(const bel_options *options);
+
 void bel_setup_destroy(bel_setup *setup);
 
 #endif

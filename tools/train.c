@@ -59,20 +59,12 @@ static bel_status *check_counts(const bel_options *options, const place *where)
     return NULL;
 }
 
-// Of --best_metric: as --best_goal says.
-static bel_goal wanted_goal(const bel_options *options)
-{
-    const char *goal = bel_options_string(options, "best_goal");
-    if (strcmp(goal, "auto") == 0) return BEL_GOAL_AUTO;
-    return strcmp(goal, "max") == 0 ? BEL_GOAL_MAX : BEL_GOAL_MIN;
-}
-
 // Of a metric that another flag names: --best_goal counts where it is the same one, or not known.
 static bel_goal goal_of(const bel_options *options, const char *metric)
 {
     bool same = strcmp(metric, bel_options_string(options, "best_metric")) == 0;
     bool known = bel_goal_of(metric) != BEL_GOAL_AUTO;
-    return known && !same ? BEL_GOAL_AUTO : wanted_goal(options);
+    return known && !same ? BEL_GOAL_AUTO : bel_setup_goal(options);
 }
 
 enum { KINDS = BEL_EXPORT_FINAL + 1 };
@@ -112,7 +104,7 @@ static bel_status *plan_exports(const bel_options *options, plan *p)
                                    .kind = (bel_export_kind)kind,
                                    .keep = (int)bel_options_int(options, "export_keep"),
                                    .metric = bel_options_string(options, "best_metric"),
-                                   .goal = wanted_goal(options)};
+                                   .goal = bel_setup_goal(options)};
         p->list[p->eval.exporter_count++] = exporter;
     }
     p->eval.exporters = p->list;
