@@ -15,7 +15,7 @@
 
 #define STUDYING (BEL_VERB_CROSS_VALIDATE | BEL_VERB_TUNE) // several trainings
 #define TRAINING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN | BEL_VERB_GRAPH | STUDYING)
-#define ALONG (BEL_VERB_TRAIN_AND_EVALUATE | STUDYING) // evaluating while training
+#define ALONG (BEL_VERB_TRAIN_AND_EVALUATE | STUDYING)        // evaluating while training
 #define HOLDING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TUNE) // evaluating on what is given
 #define EVALUATING (HOLDING | BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
 #define READING (BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
@@ -86,7 +86,7 @@ static const bel_option table[] = {
     {"data_dir", STRING, RUNNING, "", NULL, "FOLDER", DATA,
      "Folder in which relative names of data files are looked up.", NULL},
     {"input_format", STRING, RUNNING, "auto", "auto|csv|idx", NULL, DATA,
-     "How to read the files; auto takes names with \"idx\" or \"ubyte\" for IDX.", NULL},
+     "How to read the files; auto takes names with \"idx\" or \"ubyte\", and without \".csv\" or \".tsv\", for IDX.", NULL},
     {"label_column", STRING, RUNNING | BEL_VERB_COLUMNS, "", NULL, "NAME", DATA,
      "column that holds what is to be learned. Without it: one called label, target, class or y, or the last "
      "one; for predict: there is none.", "input_format=csv"},

@@ -104,8 +104,9 @@ static bel_status *set_table(const bel_options *options, bel_params *params, bel
 {
     int64_t replicas;
     BEL_TRY(bel_table_check_label(options, setup->columns));
-    if (setup->checkpoint != NULL) return NULL;
+    if (setup->checkpoint != NULL) return bel_table_check_reading(options);
     BEL_TRY(count_replicas(options, &replicas));
+    setup->eval_every_steps = bel_table_eval_steps(options, setup->columns, replicas);
     return bel_table_set_params(params, options, setup->columns,
                                 setup->remembers ? setup->model_dir : NULL, replicas);
 }

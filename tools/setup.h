@@ -15,11 +15,12 @@ typedef struct bel_setup {
     bel_flag_input input; // for bel_flag_input_open
     char *id_columns;     // of it
     char *id_list_columns;
-    char *length_column;  // of it
-    char *label_column;   // of it
-    bel_columns *columns; // of it
-    bool remembers;       // they are those of the checkpoint that the training goes on from
-    char *checkpoint;     // evaluate, predict: the folder that is read
+    char *length_column;      // of it
+    char *label_column;       // of it
+    bel_columns *columns;     // of it
+    bool remembers;           // they are those of the checkpoint that the training goes on from
+    int64_t eval_every_steps; // of a table, where no flag says it; 0: at checkpoints
+    char *checkpoint;         // evaluate, predict: the folder that is read
     char *model_dir;
     char *job_file; // train: what job.yaml gets, or NULL
 } bel_setup;

@@ -140,10 +140,11 @@ static bel_status *plan_stopping(const bel_options *options, plan *p)
     return NULL;
 }
 
-static bel_status *plan_evaluations(const bel_options *options, plan *p)
+static bel_status *plan_evaluations(const bel_options *options, const bel_setup *setup, plan *p)
 {
+    int64_t every = bel_options_int(options, "eval_every_steps");
     p->eval.steps = bel_options_int(options, "eval_steps");
-    p->eval.every_steps = bel_options_int(options, "eval_every_steps");
+    p->eval.every_steps = every > 0 ? every : setup->eval_every_steps;
     p->eval.start_delay_secs = bel_options_double(options, "eval_start_delay_secs");
     p->eval.throttle_secs = bel_options_double(options, "eval_throttle_secs");
     const char *best = bel_options_string(options, "keep_best");
@@ -186,7 +187,7 @@ static bel_status *run(const bel_options *options, bel_setup *setup, int *out_ex
               .eval = {.input_fn = setup->input_fn, .input_user = setup->input_user}};
     p.arena = bel_arena_create();
     plan_warm_start(options, &p);
-    bel_status *status = evaluates ? plan_evaluations(options, &p) : NULL;
+    bel_status *status = evaluates ? plan_evaluations(options, setup, &p) : NULL;
     if (status != NULL) {
         bel_arena_destroy(p.arena);
         return status;
