@@ -15,7 +15,8 @@
 #include "estimator/settings.h"
 #include "inputs.h"
 
-enum { SMALL_TABLE = 20000 }; // rows below which most is learned by heart
+// Rows below which most is learned by heart, and below which even a few units are many.
+enum { SMALL_TABLE = 20000, TINY_TABLE = 500 };
 
 // The first flag of a list, with NULL behind the last, that is given; NULL: none is.
 static const char *first_given(const bel_options *options, const char *const *flags)
@@ -352,10 +353,12 @@ static int learned_columns(const bel_columns *columns)
 // of classes: found by cross-validation on tables of 100 to 30,000 rows (docs/columns.md).
 static double penalty_of(const bel_columns *columns)
 {
-    const double of_classes = 0.3, of_numbers = 1, most = 0.1;
+    const double of_classes = 0.3, of_numbers = 1, most = 0.1, least_of_few = 0.01;
     bool classes = bel_columns_label_kind(columns) == BEL_LABEL_CLASSES;
     double ratio = (double)learned_columns(columns) / (double)(bel_columns_rows(columns) + 1);
     double penalty = (classes ? of_classes : of_numbers) * ratio;
+    bool few = classes && bel_columns_rows(columns) < TINY_TABLE;
+    if (few && penalty < least_of_few) penalty = least_of_few;
     return penalty < most ? penalty : most;
 }
 
@@ -388,6 +391,7 @@ static bel_status *set_defaults(bel_params *params, const bel_options *options,
                                 int64_t replicas)
 {
     bool small = bel_columns_rows(columns) < SMALL_TABLE;
+    bool tiny = bel_columns_rows(columns) < TINY_TABLE;
     bool said =
         bel_options_int(options, "train_steps") > 0 || bel_options_int(options, "num_epochs") > 0;
     char steps[32], penalty[32];
@@ -395,7 +399,7 @@ static bel_status *set_defaults(bel_params *params, const bel_options *options,
     bel_snprintf(penalty, sizeof penalty, "%.3g", penalty_of(columns));
     const struct {
         const char *flag, *value, *remembering;
-    } defaults[] = {{"hidden_units", small ? "64,32" : "256,128", remembering},
+    } defaults[] = {{"hidden_units", tiny ? "16" : small ? "64,32" : "256,128", remembering},
                     {"wide_numbers", "true", remembering},
                     {"dropout", small ? "0.2" : "0", remembering},
                     {"l2", penalty, remembering},
