@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "distribute.h"
 #include "flags.h"
+#include "launch/trials.h"
 #include "package.h"
 #include "results.h"
 #include "signals.h"
@@ -33,6 +34,10 @@ static const bel_verb verbs[] = {
      bel_verb_inspect, true},
     {"columns", BEL_VERB_COLUMNS, "FILE… [flags]", "what the columns of CSV files are",
      bel_verb_columns, true},
+    {"cross_validate", BEL_VERB_CROSS_VALIDATE, "[flags]",
+     "metrics of models trained on all but a part of the data", bel_verb_cross_validate, false},
+    {"tune", BEL_VERB_TUNE, "--try NAME=VALUES [flags]", "search for flags that train better",
+     bel_verb_tune, false},
     {"graph", BEL_VERB_GRAPH, "[training flags]",
      "what a training step computes, its memory and where its time goes", bel_verb_graph, false},
     {"local train", BEL_VERB_LOCAL_TRAIN, "[flags] -- [training flags]",
@@ -384,6 +389,7 @@ int main(int argument_count, char **arguments)
 {
     int exit_code = 0;
     bel_signals_explain();
+    bel_trials_follow_starter();
     bel_status *status = run(argument_count - 1, arguments + 1, &exit_code);
     if (status == NULL) status = bel_results_flush();
     bel_package_over();

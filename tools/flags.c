@@ -13,9 +13,11 @@
 
 #include "optim/settings.h"
 
-#define TRAINING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN | BEL_VERB_GRAPH)
-#define EVALUATING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
-#define ALONG BEL_VERB_TRAIN_AND_EVALUATE // evaluating while training
+#define STUDYING (BEL_VERB_CROSS_VALIDATE | BEL_VERB_TUNE) // several trainings
+#define TRAINING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN | BEL_VERB_GRAPH | STUDYING)
+#define ALONG (BEL_VERB_TRAIN_AND_EVALUATE | STUDYING)        // evaluating while training
+#define HOLDING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TUNE) // evaluating on what is given
+#define EVALUATING (HOLDING | BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
 #define READING (BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
 #define RUNNING BEL_VERBS_RUNNING
 #define DESCRIBING (TRAINING | BEL_VERB_COLUMNS)
@@ -38,6 +40,7 @@
 #define DATA BEL_FLAG_GROUP_DATA
 #define CLUSTER "Cluster"
 #define JOB "Job"
+#define STUDY "Study"
 #define MODEL BEL_FLAG_GROUP_MODEL
 #define OPTIMIZER BEL_FLAG_GROUP_OPTIMIZER
 #define RUN "Run"
@@ -75,7 +78,7 @@ static const bel_option table[] = {
      "Files to train on, or patterns of them: CSV, or one pair of IDX files (images,labels).", NULL},
     {"eval_files", STRINGS, EVALUATING, "", NULL, "FILE", DATA,
      "Files to evaluate or predict, in the same form; for predict also -, rows of a table on standard input.", NULL},
-    {"eval_share", STRING, ALONG, "", NULL, "SHARE", DATA,
+    {"eval_share", STRING, HOLDING, "", NULL, "SHARE", DATA,
      "in place of --eval_files: hold out this share of the rows to train on, of each class the same, and evaluate on "
      "them: a number such as 0.2, or K/N, part K of N, from 0 on.", "input_format=csv"},
     {"eval_seed", INT, ALONG, "1", "[0, inf)", NULL, DATA,
@@ -83,7 +86,7 @@ static const bel_option table[] = {
     {"data_dir", STRING, RUNNING, "", NULL, "FOLDER", DATA,
      "Folder in which relative names of data files are looked up.", NULL},
     {"input_format", STRING, RUNNING, "auto", "auto|csv|idx", NULL, DATA,
-     "How to read the files; auto takes names with \"idx\" or \"ubyte\" for IDX.", NULL},
+     "How to read the files; auto takes names with \"idx\" or \"ubyte\", and without \".csv\" or \".tsv\", for IDX.", NULL},
     {"label_column", STRING, RUNNING | BEL_VERB_COLUMNS, "", NULL, "NAME", DATA,
      "column that holds what is to be learned. Without it: one called label, target, class or y, or the last "
      "one; for predict: there is none.", "input_format=csv"},
@@ -130,7 +133,7 @@ static const bel_option table[] = {
      "Every number of the features is multiplied by it. Remembered by checkpoints.", NULL},
     {"train_batch_size", INT, TRAINING, "128", "[1, inf)", "examples", DATA,
      "Batch of one tower; a step takes one of each tower of each worker.", NULL},
-    {"eval_batch_size", INT, EVALUATING, "256", "[1, inf)", "examples", DATA,
+    {"eval_batch_size", INT, EVALUATING | BEL_VERB_CROSS_VALIDATE, "256", "[1, inf)", "examples", DATA,
      "Batch of evaluation and prediction; changes the speed, and the result by rounding alone.", NULL},
     {"shuffle_buffer", INT, TRAINING, "0", "[0, inf)", "examples", DATA,
      "Order is shuffled inside windows of so many examples; 0: over everything; 1: not at all.", NULL},
@@ -212,7 +215,7 @@ static const bel_option table[] = {
      "Parameter servers; 0: every worker holds a shard.", NULL},
     {"evaluator_count", INT, PLACING, "0", "[0, 1]", "evaluators", CLUSTER,
      "1: a process of its own evaluates the checkpoints; 0: the master does.", NULL},
-    {"config", STRING, PLACING, "", NULL, "FILE", CLUSTER,
+    {"config", STRING, PLACING | STUDYING, "", NULL, "FILE", CLUSTER,
      "cluster.yaml, which says what processes there are; counts that are given as flags win.", NULL},
     {"tcp", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
      "Ports on the loopback address in place of unix sockets.", NULL},
@@ -231,6 +234,20 @@ static const bel_option table[] = {
      "come along.", NULL},
     {"days", INT, CERTS, "365", "[1, 36500]", "days", CLUSTER,
      "How long host.pem is good from now on; a new authority is for ten years, or as long.", NULL},
+
+    {"folds", INT, BEL_VERB_CROSS_VALIDATE, "5", "[2, 1000]", "folds", STUDY,
+     "Parts of the data; each is evaluated on by a model that is trained on all others.", NULL},
+    {"folds", INT, BEL_VERB_TUNE, "0", "[0, 1000]", "folds", STUDY,
+     "A trial is a cross-validation of so many folds, and its score their mean; 0: it is one training, evaluated on "
+     "--eval_files or --eval_share.", NULL},
+    {"try", PAIRS, BEL_VERB_TUNE, "", NULL, "NAME=VALUES", STUDY,
+     "A flag that is varied: LOW:HIGH, log:LOW:HIGH, int:LOW:HIGH or A|B|C; repeat it for more.", NULL},
+    {"trials", INT, BEL_VERB_TUNE, "20", "[2, 1000]", "trials", STUDY,
+     "How many; the first has the flags as they are.", NULL},
+    {"tune_seed", INT, BEL_VERB_TUNE, "1", "[0, inf)", NULL, STUDY,
+     "What is drawn depends on it, and not on --seed.", NULL},
+    {"parallel", INT, STUDYING, "0", "[0, 1024]", "trainings", STUDY,
+     "So many at a time; 0: one for each core. They share the cores.", NULL},
 
     {"job_dir", STRING, PLACING, "", NULL, "FOLDER", JOB,
      "--model_dir of the training flags, unless they have one; then logs go here.", NULL},

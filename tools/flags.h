@@ -33,6 +33,8 @@ enum {
     BEL_VERB_CERTS = 1 << 23,
     BEL_VERB_COLUMNS = 1 << 26,
     BEL_VERB_SHELL = 1 << 25, // completion, complete, manual
+    BEL_VERB_CROSS_VALIDATE = 1 << 27,
+    BEL_VERB_TUNE = 1 << 28,
 };
 
 // All flags at their defaults, for the verb of that bit. Free with bel_options_destroy.
@@ -49,6 +51,6 @@ const char *bel_flags_in_group(const char *group, size_t index);
 // The verbs that run a model.
 #define BEL_VERBS_RUNNING                                                                          \
     (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN | BEL_VERB_GRAPH | BEL_VERB_EVALUATE |           \
-     BEL_VERB_PREDICT)
+     BEL_VERB_PREDICT | BEL_VERB_CROSS_VALIDATE | BEL_VERB_TUNE)
 
 #endif

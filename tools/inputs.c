@@ -188,6 +188,7 @@ static bool is_idx(const bel_options *options, const char *path)
     const char *format = bel_options_string(options, "input_format");
     if (strcmp(format, "auto") != 0) return strcmp(format, "idx") == 0;
     const char *name = base_name(path);
+    if (strstr(name, ".csv") != NULL || strstr(name, ".tsv") != NULL) return false;
     return strstr(name, "idx") != NULL || strstr(name, "ubyte") != NULL;
 }
 

@@ -104,8 +104,9 @@ static bel_status *set_table(const bel_options *options, bel_params *params, bel
 {
     int64_t replicas;
     BEL_TRY(bel_table_check_label(options, setup->columns));
-    if (setup->checkpoint != NULL) return NULL;
+    if (setup->checkpoint != NULL) return bel_table_check_reading(options);
     BEL_TRY(count_replicas(options, &replicas));
+    setup->eval_every_steps = bel_table_eval_steps(options, setup->columns, replicas);
     return bel_table_set_params(params, options, setup->columns,
                                 setup->remembers ? setup->model_dir : NULL, replicas);
 }
@@ -436,6 +437,13 @@ bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_se
         return status;
     }
     return finish(options, &params, setup, out_setup);
+}
+
+bel_goal bel_setup_goal(const bel_options *options)
+{
+    const char *goal = bel_options_string(options, "best_goal");
+    if (strcmp(goal, "auto") == 0) return BEL_GOAL_AUTO;
+    return strcmp(goal, "max") == 0 ? BEL_GOAL_MAX : BEL_GOAL_MIN;
 }
 
 void bel_setup_destroy(bel_setup *setup)

@@ -15,11 +15,12 @@ typedef struct bel_setup {
     bel_flag_input input; // for bel_flag_input_open
     char *id_columns;     // of it
     char *id_list_columns;
-    char *length_column;  // of it
-    char *label_column;   // of it
-    bel_columns *columns; // of it
-    bool remembers;       // they are those of the checkpoint that the training goes on from
-    char *checkpoint;     // evaluate, predict: the folder that is read
+    char *length_column;      // of it
+    char *label_column;       // of it
+    bel_columns *columns;     // of it
+    bool remembers;           // they are those of the checkpoint that the training goes on from
+    int64_t eval_every_steps; // of a table, where no flag says it; 0: at checkpoints
+    char *checkpoint;         // evaluate, predict: the folder that is read
     char *model_dir;
     char *job_file; // train: what job.yaml gets, or NULL
 } bel_setup;
@@ -41,6 +42,9 @@ bel_status *bel_setup_check_run(const bel_options *options, int worker_count) BE
 // those that it was trained with, unless a flag says otherwise. NOT_FOUND: there is no checkpoint;
 // DATA_LOSS: it is damaged; FAILED_PRECONDITION: it needs a --package.
 bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_setup) BEL_MUST_USE;
+
+// Of --best_metric: as --best_goal says.
+bel_goal bel_setup_goal(const bel_options *options);
 
 void bel_setup_destroy(bel_setup *setup);
 

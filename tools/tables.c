@@ -15,7 +15,8 @@
 #include "estimator/settings.h"
 #include "inputs.h"
 
-enum { SMALL_TABLE = 20000 }; // rows below which most is learned by heart
+// Rows below which most is learned by heart, and below which even a few units are many.
+enum { SMALL_TABLE = 20000, TINY_TABLE = 500 };
 
 // The first flag of a list, with NULL behind the last, that is given; NULL: none is.
 static const char *first_given(const bel_options *options, const char *const *flags)
@@ -27,20 +28,16 @@ static const char *first_given(const bel_options *options, const char *const *fl
 }
 
 // What says what numbers and labels are, and so goes with no description.
-static const char *other_flag(const bel_options *options)
-{
-    static const char *const flags[] = {
-        "feature_scale", "class_count",     "id_columns",    "id_list_columns",
-        "id_list_most",  "id_list_weights", "length_column", NULL};
-    return first_given(options, flags);
-}
+static const char *const other_flags[] = {
+    "feature_scale", "class_count",     "id_columns",    "id_list_columns",
+    "id_list_most",  "id_list_weights", "length_column", NULL};
 
 // What is read when columns are looked at.
 static const char *looking_flag(const bel_options *options)
 {
-    static const char *const flags[] = {"categorical", "numeric",     "log_columns",
-                                        "ignore",      "key_columns", "weight_column",
-                                        "missing",     "delimiter",   NULL};
+    static const char *const flags[] = {
+        "categorical",   "numeric", "log_columns", "ignore", "key_columns",
+        "weight_column", "missing", "delimiter",   "header", NULL};
     return first_given(options, flags);
 }
 
@@ -54,6 +51,19 @@ static bel_label_kind wanted_kind(const bel_options *options)
     return classes ? BEL_LABEL_CLASSES : BEL_LABEL_NUMBER;
 }
 
+// 0: it is not given.
+static bel_status *read_delimiter(const bel_options *options, char *out_delimiter)
+{
+    const char *text = bel_options_string(options, "delimiter");
+    bool tab = text != NULL && strcmp(text, "tab") == 0;
+    *out_delimiter = '\0';
+    if (text == NULL) return NULL;
+    *out_delimiter = tab ? '\t' : text[0];
+    if (tab || strlen(text) == 1) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "--delimiter: expected one character, or tab, got %s",
+                   text);
+}
+
 static int take_list(const bel_options *options, const char *flag, const char *const **out_list)
 {
     size_t count;
@@ -64,17 +74,12 @@ static int take_list(const bel_options *options, const char *flag, const char *c
 bel_status *bel_table_infer(const bel_options *options, const char *const *paths, int count,
                             bel_columns **out_columns)
 {
-    const char *delimiter = bel_options_string(options, "delimiter");
     bel_csv_options csv = {.paths = paths,
                            .path_count = count,
                            .no_header = !bel_options_bool(options, "header"),
                            .delimiter = '\0'};
     BEL_TRY(bel_flag_inputs_holdout(options, false, &csv.holdout));
-    if (delimiter != NULL) csv.delimiter = strcmp(delimiter, "tab") == 0 ? '\t' : delimiter[0];
-    if (delimiter != NULL && strcmp(delimiter, "tab") != 0 && strlen(delimiter) != 1) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "--delimiter: expected one character, or tab, got %s",
-                       delimiter);
-    }
+    BEL_TRY(read_delimiter(options, &csv.delimiter));
     bel_columns_options o = {.label = bel_options_string(options, "label_column"),
                              .label_kind = wanted_kind(options),
                              .weight = bel_options_string(options, "weight_column")};
@@ -155,14 +160,46 @@ static bel_status *check_agrees(const bel_options *options, const char *flag, un
     size_t count;
     const char *const *patterns = bel_options_list(options, flag, &count);
     for (size_t p = 0; p < count; p++) {
+        bool found = false;
         for (int i = 0; i < columns->count; i++) {
             const bel_column *c = &columns->items[i];
-            if (fnmatch(patterns[p], c->name, 0) != 0 || (kinds >> c->kind & 1) != 0) continue;
+            bool other = (kinds >> c->kind & 1) == 0;
+            if (fnmatch(patterns[p], c->name, 0) != 0) continue;
+            found = true;
+            if (strcmp(flag, "log_columns") == 0 && c->scale != BEL_SCALE_LOG) other = true;
+            if (!other) continue;
             return BEL_ERR(BEL_INVALID_ARGUMENT,
                            "--%s %s: the training began with column \"%s\" as %s; hint: another "
                            "model_dir to begin anew",
                            flag, patterns[p], c->name, bel_column_kind_names[c->kind]);
         }
+        if (found) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s %s: the training began without such a column",
+                       flag, patterns[p]);
+    }
+    return NULL;
+}
+
+// The same of what is said of the whole table.
+static bel_status *check_form(const bel_options *options, const bel_columns *columns)
+{
+    const char *weight = bel_options_string(options, "weight_column");
+    const char *had = columns->weight >= 0 ? columns->items[columns->weight].name : NULL;
+    if (weight != NULL && (had == NULL || fnmatch(weight, had, 0) != 0)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--weight_column %s: the training began with %s%s; hint: another model_dir "
+                       "to begin anew",
+                       weight, had == NULL ? "no weights" : "those of ", had == NULL ? "" : had);
+    }
+    char delimiter;
+    BEL_TRY(read_delimiter(options, &delimiter));
+    bool header = bel_options_bool(options, "header");
+    if (delimiter != '\0' && delimiter != columns->delimiter) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--delimiter: the training began with another one");
+    }
+    if (bel_options_is_given(options, "header") && header != columns->header) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%sheader: the training began with%s header",
+                       header ? "" : "no_", header ? "out a" : " a");
     }
     return NULL;
 }
@@ -175,6 +212,7 @@ static bel_status *check_remembered(const bel_options *options, const bel_column
     BEL_TRY(check_agrees(options, "log_columns", 1U << BEL_COLUMN_NUMBER, columns));
     BEL_TRY(check_agrees(options, "categorical", 1U << BEL_COLUMN_CATEGORY | 1U << BEL_COLUMN_HASH,
                          columns));
+    BEL_TRY(check_form(options, columns));
     size_t count;
     const char *const *missing = bel_options_list(options, "missing", &count);
     for (size_t i = 0; i < count; i++) {
@@ -201,7 +239,7 @@ bel_status *bel_table_for_training(const bel_options *options, const char *model
                                    bel_columns **out_columns, bool *out_remembered)
 {
     const char *given = bel_options_string(options, "columns");
-    const char *other = other_flag(options), *looking = looking_flag(options);
+    const char *other = first_given(options, other_flags), *looking = looking_flag(options);
     bool automatic = strcmp(given, "auto") == 0, none = strcmp(given, "none") == 0;
     bool csv = strcmp(bel_flag_inputs_format(options), "csv") == 0, without = false;
     *out_columns = NULL;
@@ -232,6 +270,16 @@ static void set_number(bel_params *params, const char *name, double value)
     bel_params_set(params, name, text);
 }
 
+bel_status *bel_table_check_reading(const bel_options *options)
+{
+    const char *given = first_given(options, other_flags);
+    if (given == NULL && bel_options_is_given(options, "header")) given = "header";
+    if (given == NULL) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "--%s is not read: the model was trained with a description of its columns",
+                   given);
+}
+
 bel_status *bel_table_check_label(const bel_options *options, const bel_columns *columns)
 {
     const char *asked = bel_options_string(options, "label_column");
@@ -249,11 +297,17 @@ bel_status *bel_table_check_label(const bel_options *options, const bel_columns 
                        wanted == BEL_LABEL_CLASSES ? "classes" : "numbers", label,
                        kind == BEL_LABEL_CLASSES ? "classes" : "numbers");
     }
-    if (asked == NULL || strcmp(asked, label) == 0) return NULL;
+    if (asked == NULL || strcmp(asked, label) == 0 || fnmatch(asked, label, 0) == 0) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "--label_column %s: the label of the columns is \"%s\"; hint: another model_dir "
                    "to train for another label",
                    asked, label);
+}
+
+static int64_t batch_of(const bel_options *options, const bel_columns *columns)
+{
+    bool given = bel_options_is_given(options, "train_batch_size");
+    return given ? bel_options_int(options, "train_batch_size") : bel_table_batch_size(columns);
 }
 
 // Steps of a training by the flags or, where these do not say it, as a table has them.
@@ -261,14 +315,27 @@ static int64_t likely_steps(const bel_options *options, const bel_columns *colum
                             int64_t replicas)
 {
     int64_t steps = bel_options_int(options, "train_steps"), epochs = bel_table_epochs(columns);
-    int64_t batch = bel_table_batch_size(columns);
+    int64_t batch = batch_of(options, columns) * replicas;
     if (steps > 0) return steps;
     if (bel_options_int(options, "num_epochs") > 0) epochs = bel_options_int(options, "num_epochs");
-    if (bel_options_is_given(options, "train_batch_size"))
-        batch = bel_options_int(options, "train_batch_size");
-    batch *= replicas;
     steps = (epochs * bel_columns_rows(columns) + batch - 1) / batch;
     return steps > 0 ? steps : 1; // a description by hand may say nothing of rows
+}
+
+int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *columns,
+                             int64_t replicas)
+{
+    enum { MOST = 100 };
+    static const char *const flags[] = {"eval_every_steps", "save_checkpoints_steps",
+                                        "save_checkpoints_secs", NULL};
+    if (!bel_options_has(options, "keep_best") || first_given(options, flags) != NULL) return 0;
+    bool compares = bel_options_is_given(options, "keep_best") ||
+                    bel_options_is_given(options, "early_stopping");
+    if (!compares) return 0;
+    int64_t steps = likely_steps(options, columns, replicas);
+    int64_t batch = batch_of(options, columns) * replicas;
+    int64_t pass = (bel_columns_rows(columns) + batch - 1) / batch, least = steps / MOST;
+    return pass > least ? pass : least > 0 ? least : 1;
 }
 
 // Columns that a model learns from.
@@ -286,10 +353,12 @@ static int learned_columns(const bel_columns *columns)
 // of classes: found by cross-validation on tables of 100 to 30,000 rows (docs/columns.md).
 static double penalty_of(const bel_columns *columns)
 {
-    const double of_classes = 0.3, of_numbers = 1, most = 0.1;
+    const double of_classes = 0.3, of_numbers = 1, most = 0.1, least_of_few = 0.01;
     bool classes = bel_columns_label_kind(columns) == BEL_LABEL_CLASSES;
     double ratio = (double)learned_columns(columns) / (double)(bel_columns_rows(columns) + 1);
     double penalty = (classes ? of_classes : of_numbers) * ratio;
+    bool few = classes && bel_columns_rows(columns) < TINY_TABLE;
+    if (few && penalty < least_of_few) penalty = least_of_few;
     return penalty < most ? penalty : most;
 }
 
@@ -306,6 +375,15 @@ static bel_status *set_default(bel_params *params, const char *name, const char 
     return status;
 }
 
+// Whether the schedule that a flag names counts --decay_steps; without one it is that of tables.
+static bool decays(const bel_options *options)
+{
+    if (!bel_options_is_given(options, "schedule")) return true;
+    const bel_option *steps = bel_options_find(options, "decay_steps");
+    const char *schedules = strchr(steps->when, '=') + 1;
+    return bel_list_find(schedules, "|", bel_options_string(options, "schedule")) >= 0;
+}
+
 // Flags of the model that tables have other defaults for. How fast the rate falls follows from
 // --train_steps and --num_epochs, also where a training goes on: with others it would be another.
 static bel_status *set_defaults(bel_params *params, const bel_options *options,
@@ -313,6 +391,7 @@ static bel_status *set_defaults(bel_params *params, const bel_options *options,
                                 int64_t replicas)
 {
     bool small = bel_columns_rows(columns) < SMALL_TABLE;
+    bool tiny = bel_columns_rows(columns) < TINY_TABLE;
     bool said =
         bel_options_int(options, "train_steps") > 0 || bel_options_int(options, "num_epochs") > 0;
     char steps[32], penalty[32];
@@ -320,7 +399,7 @@ static bel_status *set_defaults(bel_params *params, const bel_options *options,
     bel_snprintf(penalty, sizeof penalty, "%.3g", penalty_of(columns));
     const struct {
         const char *flag, *value, *remembering;
-    } defaults[] = {{"hidden_units", small ? "64,32" : "256,128", remembering},
+    } defaults[] = {{"hidden_units", tiny ? "16" : small ? "64,32" : "256,128", remembering},
                     {"wide_numbers", "true", remembering},
                     {"dropout", small ? "0.2" : "0", remembering},
                     {"l2", penalty, remembering},
@@ -328,7 +407,8 @@ static bel_status *set_defaults(bel_params *params, const bel_options *options,
                     {"schedule", "cosine", remembering},
                     {"decay_steps", steps, said ? NULL : remembering}};
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
-        if (bel_options_is_given(options, defaults[i].flag)) continue;
+        bool steps_of_none = strcmp(defaults[i].flag, "decay_steps") == 0 && !decays(options);
+        if (steps_of_none || bel_options_is_given(options, defaults[i].flag)) continue;
         BEL_TRY(set_default(params, defaults[i].flag, defaults[i].value, defaults[i].remembering));
     }
     return NULL;
@@ -344,7 +424,7 @@ bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
         return NULL;
     }
     if (!bel_options_is_given(options, "objective"))
-        bel_params_set(params, "objective", "regression");
+        BEL_TRY(set_default(params, "objective", "regression", remembering));
     set_number(params, "label_mean", bel_columns_label_mean(columns));
     set_number(params, "label_deviation", bel_columns_label_deviation(columns));
     return NULL;

@@ -25,6 +25,10 @@ bel_status *bel_table_infer(const bel_options *options, const char *const *paths
 bel_status *bel_table_check_label(const bel_options *options,
                                   const bel_columns *columns) BEL_MUST_USE;
 
+// For reading by the description of a checkpoint. INVALID_ARGUMENT: a flag that says what columns
+// are.
+bel_status *bel_table_check_reading(const bel_options *options) BEL_MUST_USE;
+
 // For training: sets parameters that follow from the columns, and those that stand for flags which
 // are not given; where the checkpoint in `remembering` (NULL: none) has the latter, they are its.
 // `replicas`: so many batches are a step.
@@ -35,6 +39,11 @@ bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
 // Examples of a batch and passes over the data, where no flag says it.
 int64_t bel_table_batch_size(const bel_columns *columns);
 int64_t bel_table_epochs(const bel_columns *columns);
+
+// Steps from one evaluation to the next where --keep_best or --early_stopping compares them, and no
+// flag says when there are some: a pass over the data, and not over a hundred in all. 0 otherwise.
+int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *columns,
+                             int64_t replicas);
 
 // What each column is, as a table for people.
 void bel_table_print(const bel_columns *columns, bel_str *out);

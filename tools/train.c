@@ -59,20 +59,12 @@ static bel_status *check_counts(const bel_options *options, const place *where)
     return NULL;
 }
 
-// Of --best_metric: as --best_goal says.
-static bel_goal wanted_goal(const bel_options *options)
-{
-    const char *goal = bel_options_string(options, "best_goal");
-    if (strcmp(goal, "auto") == 0) return BEL_GOAL_AUTO;
-    return strcmp(goal, "max") == 0 ? BEL_GOAL_MAX : BEL_GOAL_MIN;
-}
-
 // Of a metric that another flag names: --best_goal counts where it is the same one, or not known.
 static bel_goal goal_of(const bel_options *options, const char *metric)
 {
     bool same = strcmp(metric, bel_options_string(options, "best_metric")) == 0;
     bool known = bel_goal_of(metric) != BEL_GOAL_AUTO;
-    return known && !same ? BEL_GOAL_AUTO : wanted_goal(options);
+    return known && !same ? BEL_GOAL_AUTO : bel_setup_goal(options);
 }
 
 enum { KINDS = BEL_EXPORT_FINAL + 1 };
@@ -112,7 +104,7 @@ static bel_status *plan_exports(const bel_options *options, plan *p)
                                    .kind = (bel_export_kind)kind,
                                    .keep = (int)bel_options_int(options, "export_keep"),
                                    .metric = bel_options_string(options, "best_metric"),
-                                   .goal = wanted_goal(options)};
+                                   .goal = bel_setup_goal(options)};
         p->list[p->eval.exporter_count++] = exporter;
     }
     p->eval.exporters = p->list;
@@ -148,10 +140,11 @@ static bel_status *plan_stopping(const bel_options *options, plan *p)
     return NULL;
 }
 
-static bel_status *plan_evaluations(const bel_options *options, plan *p)
+static bel_status *plan_evaluations(const bel_options *options, const bel_setup *setup, plan *p)
 {
+    int64_t every = bel_options_int(options, "eval_every_steps");
     p->eval.steps = bel_options_int(options, "eval_steps");
-    p->eval.every_steps = bel_options_int(options, "eval_every_steps");
+    p->eval.every_steps = every > 0 ? every : setup->eval_every_steps;
     p->eval.start_delay_secs = bel_options_double(options, "eval_start_delay_secs");
     p->eval.throttle_secs = bel_options_double(options, "eval_throttle_secs");
     const char *best = bel_options_string(options, "keep_best");
@@ -194,7 +187,7 @@ static bel_status *run(const bel_options *options, bel_setup *setup, int *out_ex
               .eval = {.input_fn = setup->input_fn, .input_user = setup->input_user}};
     p.arena = bel_arena_create();
     plan_warm_start(options, &p);
-    bel_status *status = evaluates ? plan_evaluations(options, &p) : NULL;
+    bel_status *status = evaluates ? plan_evaluations(options, setup, &p) : NULL;
     if (status != NULL) {
         bel_arena_destroy(p.arena);
         return status;

@@ -14,6 +14,7 @@
 #include "flags.h"
 #include "results.h"
 #include "search_space.h"
+#include "setup.h"
 #include "study.h"
 #include "verbs.h"
 
@@ -121,7 +122,6 @@ static int *ranked(const tuning *t)
 
 static void put_json(const tuning *t, int trial, bel_str *out)
 {
-    const bel_study_run *first = bel_study_at(t->study, trial * t->folds);
     bel_str_printf(out, "{\"trial\":%d,", trial);
     bel_json_write_string(out, t->metric);
     bel_str_puts(out, ":");
@@ -133,9 +133,7 @@ static void put_json(const tuning *t, int trial, bel_str *out)
         bel_str_puts(out, ":");
         bel_json_write_string(out, value_of(t, trial, f));
     }
-    bel_str_puts(out, "},\"model_dir\":");
-    bel_json_write_string(out, first->folder);
-    bel_str_puts(out, "}\n");
+    bel_str_printf(out, "},\"folder\":\"trial-%03d\"}\n", trial);
 }
 
 static void put_text(const tuning *t, int trial, bel_str *out)
@@ -191,13 +189,6 @@ static bel_status *check_data(const bel_options *options)
                    ways == 0 ? "none is given" : "more are given");
 }
 
-static bel_goal wanted_goal(const bel_options *options)
-{
-    const char *goal = bel_options_string(options, "best_goal");
-    if (strcmp(goal, "auto") == 0) return BEL_GOAL_AUTO;
-    return strcmp(goal, "max") == 0 ? BEL_GOAL_MAX : BEL_GOAL_MIN;
-}
-
 static bel_status *prepare(tuning *t, const bel_options *options)
 {
     size_t count;
@@ -208,7 +199,7 @@ static bel_status *prepare(tuning *t, const bel_options *options)
                        "--try learning_rate=log:1e-4:1e-1");
     }
     BEL_TRY(check_data(options));
-    BEL_TRY(bel_goal_resolve(wanted_goal(options), t->metric, "--best_metric", &t->goal));
+    BEL_TRY(bel_goal_resolve(bel_setup_goal(options), t->metric, "--best_metric", &t->goal));
     BEL_TRY(bel_search_space_create(tries, (int)count, &t->space));
     BEL_TRY(check_space(options, t->space));
     BEL_TRY(bel_study_create(options, &t->study));

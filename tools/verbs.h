@@ -13,6 +13,8 @@ bel_verb_fn bel_verb_evaluate;
 bel_verb_fn bel_verb_predict;
 bel_verb_fn bel_verb_inspect;
 bel_verb_fn bel_verb_columns;
+bel_verb_fn bel_verb_cross_validate;
+bel_verb_fn bel_verb_tune;
 bel_verb_fn bel_verb_graph;
 bel_verb_fn bel_verb_new;
 bel_verb_fn bel_verb_doctor;

@@ -31,7 +31,15 @@ static bel_status *parse_number(const bel_csv_file *file, const bel_csv_field *f
     bel_csv_field trimmed = bel_csv_trim(field);
     const char *end = trimmed.text + trimmed.length;
     if (bel_decimal_parse(trimmed.text, end, out_value) == end) return NULL;
-    return value_error(file, field, name, "a number");
+    char *got = bel_csv_quote(field);
+    bel_status *status =
+        bel_csv_file_error(file, field->text,
+                           "column \"%s\": expected a number, got %s; hint: texts are categories "
+                           "where no flag such as "
+                           "--class_count or --feature_scale says what columns are",
+                           name, got);
+    bel_free(got);
+    return status;
 }
 
 // Adds an element to the vector, in F32.

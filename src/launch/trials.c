@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "launch/stop_signals.h"
 
 typedef struct trials {

@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# cross_validate and tune, and the rows that --eval_share holds out: all trainings that they start are ordinary ones,
+# so their results are those of the same training by hand; interrupted or killed, the same command goes on.
+# usage: studies.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+json() { python3 -c 'import json, sys; rows = [json.loads(line) for line in open("out.txt")]
+print(eval(sys.argv[1]))' "$1"; }
+
+awk 'BEGIN {
+    srand(3)
+    print "size,colour,grade"
+    for (i = 0; i < 400; i++) {
+        size = rand() * 10
+        colour = rand() < 0.5 ? "red" : "blue"
+        high = size + (colour == "red" ? 3 : 0) + rand() * 2 > 8
+        printf "%.3f,%s,%s\n", size, colour, (high ? "high" : "low")
+    }
+}' >all.csv
+base=(--train_files all.csv --label_column grade --num_epochs 20 --no_report)
+one() { # MODEL_DIR [flags]
+    local dir=$1
+    shift
+    belfry train_and_evaluate "${base[@]}" --model_dir "$dir" --json "$@"
+}
+
+# --- A share of the rows
+run_ok one share --eval_share 0.25
+equal "examples held out" "$(json 'rows[0]["examples"]')" 100
+check "the others are trained on" grep -q 'all.csv: 300 rows' err.txt
+share=$(json 'rows[0]["digest"]')
+run_ok one again --eval_share 0.25 --num_threads 2
+equal "the same rows" "$(json 'rows[0]["digest"]')" "$share"
+run_ok one other --eval_share 0.25 --eval_seed 2
+check "another seed, other rows" test "$(json 'rows[0]["digest"]')" != "$share"
+run_ok belfry local train --distributed --job_dir cluster -- "${base[@]}" --eval_share 0.25
+equal "in processes, the same examples" "$(sed -n 's/^examples //p' out.txt)" 100
+run_fails 2 'was trained with other settings|input' one share --eval_share 0.3
+run_fails 2 '--eval_share and --eval_files exclude each other' one bad --eval_share 0.2 --eval_files all.csv
+for wrong in 0 1 -1 x 5/5 0/1 1/ /2 0/2x; do
+    run_fails 2 '--eval_share: expected a share in (0, 1) such as 0.2' one bad "--eval_share=$wrong"
+done
+run_fails 2 '--eval_seed is read only together with --eval_share' one bad --eval_seed 3
+mkfifo pipe
+timeout 20 sh -c 'cat all.csv >pipe' &
+run_fails 2 '--eval_share: pipe is no regular file' belfry train_and_evaluate --train_files pipe --eval_share 0.2 \
+    --model_dir bad --feature_scale 1
+kill $! 2>/dev/null || true
+wait $! 2>/dev/null || true
+# Files of numbers, too.
+run_ok belfry train_and_evaluate --train_files "$TRAIN_CSV" --eval_share 0.1 --feature_scale 0.0625 --train_steps 20 \
+    --model_dir digits --hidden_units 16 --json
+equal "digits held out" "$(json 'rows[0]["examples"]')" \
+    "$(($(($(wc -l <"$TRAIN_CSV") - 1)) / 10))"
+
+# --- Folds
+run_ok belfry cross_validate "${base[@]}" --folds 4 --model_dir cv --json
+cp out.txt cv.txt
+equal "folds" "$(json 'rows[0]["folds"]')" 4
+mean=$(json 'sum(rows[0]["metrics"]["loss"]["folds"]) / 4 == rows[0]["metrics"]["loss"]["mean"]')
+equal "the mean is that of the folds" "$mean" True
+spread='abs(__import__("statistics").stdev(rows[0]["metrics"]["accuracy"]["folds"]) - rows[0]["metrics"]["accuracy"]["deviation"])'
+check "so is the deviation" test "$(json "$spread < 1e-12")" = True
+check "it learns" test "$(json 'rows[0]["metrics"]["accuracy"]["mean"] > 0.8')" = True
+fold=$(json 'rows[0]["metrics"]["loss"]["folds"][2]')
+run_ok one byhand --eval_share 2/4
+equal "a fold is the training by hand" "$(json 'rows[0]["loss"]')" "$fold"
+equal "to the bit" "$(digest byhand)" "$(digest cv/fold-2)"
+run_ok belfry cross_validate "${base[@]}" --folds 4 --model_dir cv --json --parallel 1
+check "run again, it trains nothing and says the same" cmp out.txt cv.txt
+run_ok belfry cross_validate "${base[@]}" --folds 4 --model_dir cv
+check "as text" grep -q '^accuracy 0\.[0-9]* deviation 0\.[0-9]* folds 0\.[0-9]* ' out.txt
+printf 'workers: {count: 2}\nparameter_servers: {count: 1}\n' >cluster.yaml
+run_ok belfry cross_validate "${base[@]}" --folds 2 --model_dir jobs --config cluster.yaml --json --parallel 1
+check "each fold as a job of processes" test -d jobs/fold-1/logs
+
+# What is wrong is said as the training says it, with its exit code.
+run_fails 2 'bad/fold-|no column "nosuch"' belfry cross_validate --train_files all.csv --label_column nosuch \
+    --model_dir bad
+run_fails 2 'flag --eval_files belongs to another command' belfry cross_validate "${base[@]}" --eval_files all.csv --model_dir bad
+run_fails 2 '--model_dir is needed' belfry cross_validate "${base[@]}"
+run_fails 2 '--train_files is needed' belfry cross_validate --model_dir bad
+run_fails 2 '--trace is for one training' belfry cross_validate "${base[@]}" --model_dir bad --trace t.json
+run_fails 2 'cv/fold-|was trained with other settings' belfry cross_validate "${base[@]}" --folds 5 --model_dir cv
+check "what was there is left" test "$(digest cv/fold-2)" = "$(digest byhand)"
+
+# --- A search
+search=(belfry tune "${base[@]}" --eval_share 0.25 --best_metric accuracy --try 'learning_rate=log:1e-4:1e-1'
+    --try 'hidden-units=8|16,8' --try embedding_width=int:2:4 --try dropout=0:0.5)
+run_ok "${search[@]}" --trials 6 --model_dir tuned --json
+cp out.txt tuned.txt
+equal "trials" "$(json 'sorted(row["trial"] for row in rows)')" '[0, 1, 2, 3, 4, 5]'
+equal "best first" "$(json '[row["accuracy"] for row in rows] == sorted((row["accuracy"] for row in rows), reverse=True)')" True
+inside='all(1e-4 <= float(f["learning_rate"]) <= 1e-1 and f["hidden_units"] in ("8", "16,8") and f["embedding_width"] in
+    ("2", "3", "4") and 0 <= float(f["dropout"]) <= 0.5 for f in (row["flags"] for row in rows) if f)'
+equal "values are those that were asked for" "$(json "${inside//$'\n'/ }")" True
+equal "the first trial has the flags as they are" "$(digest tuned/trial-000)" "$share"
+rate=$(json '[row["flags"]["learning_rate"] for row in rows if row["trial"] == 3][0]')
+check "a trial is trained with its flags" grep -q "^learning_rate: $rate " tuned/trial-003/job.yaml
+run_ok "${search[@]}" --trials 6 --model_dir tuned --json --parallel 1
+check "run again, it says the same" cmp out.txt tuned.txt
+run_ok "${search[@]}" --trials 8 --model_dir tuned --json
+equal "more trials, and the old ones" "$(json 'len(rows)')" 8
+check "which are as they were" test -z "$(grep -vFf out.txt tuned.txt || true)"
+run_ok belfry tune "${base[@]}" --folds 2 --trials 3 --model_dir folds --try 'dropout=0|0.3' --json
+check "choices that are all tried end the search" grep -q 'there are only 3 trials that differ\|^trial 2:' err.txt
+equal "a score is the mean over the folds" "$(json 'rows[0]["loss"] > 0')" True
+check "each fold has its folder" test -d folds/trial-002/fold-1
+
+# A trial that fails is a bad one; only where the flags as they are fail, so does the search.
+run_ok belfry tune "${base[@]}" --eval_share 0.25 --trials 3 --model_dir poor --try 'optimizer=sgd|nosuch' --json
+equal "the failed one is the last" "$(json 'rows[-1]["loss"]')" None
+check "and why is said" grep -q 'trial .* failed: poor/trial-00.: --optimizer' err.txt
+run_fails 2 'bad2/trial-000|no column "nosuch"' belfry tune --train_files all.csv --label_column nosuch \
+    --eval_share 0.2 --model_dir bad2 --try dropout=0:0.5
+for wrong in dropout dropout=1:0 dropout=a:b lr=log:0:1 width=int:0.5:2 =1:2 dropout=1; do
+    run_fails 2 '--try' belfry tune "${base[@]}" --eval_share 0.2 --model_dir bad --try "$wrong"
+done
+run_fails 2 '--try: train_and_evaluate has no flag --nosuch' belfry tune "${base[@]}" --eval_share 0.2 \
+    --model_dir bad --try nosuch=1:2
+run_fails 2 '--num_epochs is given, and --try varies it' belfry tune "${base[@]}" --eval_share 0.2 --model_dir bad \
+    --try num_epochs=int:1:2
+run_fails 2 'dropout is there twice' belfry tune "${base[@]}" --eval_share 0.2 --model_dir bad --try dropout=0:0.5 \
+    --try dropout=0:0.4
+run_fails 2 'trials are compared on one of|none is given' belfry tune "${base[@]}" --model_dir bad --try dropout=0:0.5
+run_fails 2 'trials are compared on one of|more are given' belfry tune "${base[@]}" --model_dir bad \
+    --try dropout=0:0.5 --eval_share 0.2 --folds 3
+run_fails 2 '--try is needed' belfry tune "${base[@]}" --model_dir bad --eval_share 0.2
+
+# --- Stopped and killed
+slow=(belfry cross_validate "${base[@]}" --folds 3 --parallel 2 --model_dir stopped --save_checkpoints_steps 5)
+trainings() { # of this test: processes of belfry in its folder that are no studies
+    local pid
+    for pid in $(pgrep -x belfry || true); do
+        [ "$(readlink "/proc/$pid/cwd" || true)" = "$work" ] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null |
+            grep -q train_and_evaluate && echo "$pid"
+    done
+    true
+}
+run_ok belfry cross_validate "${base[@]}" --folds 3 --model_dir whole --save_checkpoints_steps 5 --json
+cp out.txt whole.txt
+for signal in INT TERM KILL; do
+    rm -rf stopped
+    BELFRY_FAULT=slow:tower_step#20 "$BUILD/tools/belfry" "${slow[@]:1}" >out.txt 2>err.txt </dev/null &
+    study=$!
+    until [ -f stopped/fold-1/ckpt-00000005/manifest.json ]; do
+        kill -0 "$study" || break
+        sleep 0.02
+    done
+    [ "$signal" = INT ] || check "two at a time" test "$(trainings | wc -l)" -le 2
+    kill "-$signal" "$study"
+    code=0
+    { wait "$study" || code=$?; } 2>/dev/null
+    case $signal in
+    INT) equal "exit code" "$code" 130 ;;
+    TERM) equal "exit code" "$code" 143 ;;
+    KILL) equal "exit code" "$code" 137 ;;
+    esac
+    for ((i = 0; i < 500; i++)); do
+        [ -n "$(trainings)" ] || break
+        sleep 0.02
+    done
+    equal "$signal: no training is left" "$(trainings)" ""
+    [ "$signal" = KILL ] || check "$signal: it says how to go on" grep -q 'the same command goes on' err.txt
+    run_ok "${slow[@]}" --json
+    check "$signal: it goes on, to the same bits" cmp out.txt whole.txt
+done
+finish
