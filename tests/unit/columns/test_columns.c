@@ -396,6 +396,7 @@ static void tables_that_cannot_be_learned_are_refused(void **state)
         {"a,y\n1,x\n2,3\n", "is to be a number", &number},
         {"y\n1\n0\n", "expected a column to learn from", &none},
         {"a,y\n1,0\n2,1\n", "expected texts for missing values in UTF-8", &latins},
+        {"a,y\n\xE9,0\n2,1\n3,0\n", "column \"a\": expected text in UTF-8", &none},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         size_t length = strlen(cases[i].text);
