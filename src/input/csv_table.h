@@ -4,6 +4,7 @@
 #define BELFRY_INPUT_CSV_TABLE_H
 
 #include "base/arena.h"
+#include "belfry/columns.h"
 #include "input/csv_set.h"
 
 // The names of a file's columns in `arena`, as UTF-8: from its header, behind which its rows then
@@ -25,6 +26,12 @@ typedef struct bel_csv_spare {
     size_t capacity;
 } bel_csv_spare;
 bel_csv_cell bel_csv_table_cell(const bel_csv_field *field, bel_csv_spare *spare);
+
+// How many rows the files have, less those of the holdout that are not wanted; nothing in them is
+// looked at, so some may lack a label. Errors: those of opening and indexing.
+bel_status *bel_csv_table_count(const bel_columns *columns, const char *const *paths,
+                                int path_count, const bel_holdout *holdout,
+                                int64_t *out_rows) BEL_MUST_USE;
 
 // Rows in grains of BEL_GRAIN_ROWS, on several threads: `gather` is called once for each grain, in
 // any order and on any thread, with a slot that no other call has at that time; then `merge`, in
