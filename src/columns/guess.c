@@ -368,6 +368,10 @@ static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the label \"%s\" has no value in any row",
                        g->source, name);
     }
+    // Of many different numbers and a few texts, the texts are what is wrong.
+    bool nearly_numbers = !numbers && 10 * s->numbers >= 9 * g->rest &&
+                          (!few || s->values.count > MOST_NUMBER_CLASSES);
+    if (wanted == BEL_LABEL_NONE && nearly_numbers) classes = false;
     if (classes && (!few || s->values.count > MOST_CLASSES ||
                     (g->rest >= FEW_ROWS && 2 * (int64_t)s->values.count > g->rest))) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,

@@ -117,6 +117,13 @@ equal "predictions have it, too" "$low" \
 run_fails 2 'threshold is for two classes, and here are 3' belfry train --train_files "$SOURCE/examples/data/penguins.csv" \
     --label_column Species --threshold 0.3 --model_dir bad
 
+# One text among many numbers makes no classes of them.
+awk 'BEGIN { print "x,age"; for (i = 0; i < 90; i++) print i % 7 "," (i == 50 ? "-" : 20 + i % 60) }' >age.csv
+run_fails 3 'the label "age" is to be a number|age.csv:52:3: "-"|--missing for texts' \
+    belfry train --train_files age.csv --model_dir bad
+run_ok belfry train_and_evaluate --train_files age.csv --missing=- --eval_share 0.2 --model_dir age
+check "it is one then" grep -q 'label "age", a number' err.txt
+
 # Rows are counted, whatever a description says of them.
 run_ok belfry columns all.csv --label_column grade --ignore price
 cp out.txt rows.yaml
