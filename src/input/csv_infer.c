@@ -36,6 +36,7 @@ typedef struct infer {
     bel_guess_use *uses;
     bool *counts; // whether a column's values are counted
     int label;    // -1: there is none
+    bel_holdout holdout;
     slot *slots;
     int slot_count;
     bel_column_statistics *totals;
@@ -116,7 +117,8 @@ static void gather(void *user, int number, int64_t first, int64_t count)
     infer *in = user;
     slot *s = &in->slots[number];
     for (int c = 0; c < in->count; c++)
-        bel_column_gatherer_begin(&s->gatherers[c], in->counts[c], in->uses[c] == BEL_GUESS_LOG);
+        bel_column_gatherer_begin(&s->gatherers[c], in->counts[c], in->uses[c] == BEL_GUESS_LOG,
+                                  in->totals[c].values.level);
     for (int64_t row = first; row < first + count; row++) {
         const char *at;
         const bel_csv_file *file = bel_csv_set_find(&in->set, row, &at);
@@ -263,7 +265,7 @@ static bel_status *open_files(infer *in, const bel_csv_options *csv)
 }
 
 // What is learned of columns is learned of the rows that are trained on.
-static bel_status *hold_out(infer *in, const bel_holdout *holdout)
+static bel_status *hold_out(infer *in)
 {
     int *labels = bel_arena_alloc(in->arena, (size_t)in->set.count * sizeof *labels);
     for (int i = 0; i < in->set.count; i++) {
@@ -271,7 +273,7 @@ static bel_status *hold_out(infer *in, const bel_holdout *holdout)
         for (int f = 0; f < in->set.files[i].column_count; f++)
             if (in->places[i][f] >= 0 && in->places[i][f] == in->label) labels[i] = f;
     }
-    return bel_holdout_apply(holdout, &in->set, labels);
+    return bel_holdout_apply(&in->holdout, &in->set, labels);
 }
 
 static void make_room(infer *in)
@@ -377,6 +379,25 @@ static bel_status *check_texts(const infer *in)
                    in->source);
 }
 
+// Whether every row that was looked at is good to train on: rows without a label or a weight are not.
+static bool all_are_good(const infer *in)
+{
+    bool good = in->label >= 0 && !in->options->skip_bad;
+    for (int c = 0; c < in->count; c++) {
+        bool whole = c == in->label || in->uses[c] == BEL_GUESS_WEIGHT;
+        if (whole && in->totals[c].cells < in->set.row_count) good = false;
+        if (whole && in->totals[c].missing > 0) good = false;
+    }
+    return good;
+}
+
+static void note_seen(const infer *in)
+{
+    if (!all_are_good(in)) return;
+    in->description->seen_content = in->set.content;
+    in->description->seen_holdout = in->holdout;
+}
+
 static bel_status *describe(infer *in)
 {
     bel_guess_column *columns = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *columns);
@@ -389,6 +410,7 @@ static bel_status *describe(infer *in)
     if (status != NULL && wrong >= 0) return name_wrong_cells(in, wrong, status);
     BEL_TRY(status);
     BEL_TRY(check_texts(in));
+    note_seen(in);
     BEL_TRY(bel_columns_finish(in->description, in->source));
     return bel_columns_check_text(in->description, in->source);
 }
@@ -418,7 +440,8 @@ static bel_status *run(infer *in, const bel_csv_options *csv)
     in->label = -1;
     for (int c = 0; c < in->count; c++)
         if (in->uses[c] == BEL_GUESS_LABEL) in->label = c;
-    BEL_TRY(hold_out(in, &csv->holdout));
+    in->holdout = csv->holdout;
+    BEL_TRY(hold_out(in));
     BEL_TRY(gather_all(in));
     return describe(in);
 }

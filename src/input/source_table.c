@@ -3,7 +3,8 @@
 // goes to its elements by columns/transform.h alone.
 //
 // When the files are opened every cell is read once, on all cores, so that nothing wrong shows up
-// in the middle of a training; rows without a label are left out then, and counted in the log.
+// in the middle of a training; rows without a label are left out then, and counted in the log. Not
+// a second time where the description was made of the same rows in this process.
 // Where bad rows are left out as they are read, labels alone are looked at before; where all is
 // read at once anyway, nothing.
 #include <string.h>
@@ -556,6 +557,14 @@ static bel_status *hold_out(table_source *source)
     return bel_holdout_apply(&source->holdout, &source->set, labels);
 }
 
+// Whether the description was made of these very rows.
+static bool was_seen(const table_source *source)
+{
+    const bel_columns *c = source->columns;
+    return c->seen_content != 0 && c->seen_content == source->set.content &&
+           bel_holdout_equal(&c->seen_holdout, &source->holdout);
+}
+
 static bel_status *open_files(table_source *source, const bel_csv_options *options,
                               const bel_opening *opening)
 {
@@ -573,7 +582,7 @@ static bel_status *open_files(table_source *source, const bel_csv_options *optio
     source->base.size_bytes = set->size_bytes;
     source->base.content = set->content;
     bool looks = !opening->at_once && (source->bad == NULL || source->labelled);
-    if (looks) BEL_TRY(check_cells(source));
+    if (looks && !was_seen(source)) BEL_TRY(check_cells(source));
     source->base.record_count = set->row_count;
     return NULL;
 }
