@@ -8,10 +8,12 @@
 #include "base/decimal.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "belfry/estimator.h"
 #include "columns/guess.h"
 #include "input/column_names.h"
 #include "input/csv_table.h"
 #include "input/holdout.h"
+#include "input/look_cache.h"
 
 // A slot of a wave.
 typedef struct slot {
@@ -250,7 +252,6 @@ static bel_status *place_columns(infer *in, int number)
 static bel_status *open_files(infer *in, const bel_csv_options *csv)
 {
     const char *const *paths;
-    const bel_csv_label none = {.column = -1};
     BEL_TRY(bel_csv_set_open(&in->set, in->arena, csv->paths, csv->path_count, ',', &paths));
     const bel_csv_file *first = &in->set.files[0];
     in->source = first->path;
@@ -261,7 +262,7 @@ static bel_status *open_files(infer *in, const bel_csv_options *csv)
         in->set.files[i].delimiter = in->description->delimiter;
         BEL_TRY(place_columns(in, i));
     }
-    return bel_csv_set_index(&in->set, &none, in->options->skip_bad);
+    return NULL;
 }
 
 // What is learned of columns is learned of the rows that are trained on.
@@ -415,7 +416,8 @@ static bel_status *describe(infer *in)
     return bel_columns_check_text(in->description, in->source);
 }
 
-static bel_status *run(infer *in, const bel_csv_options *csv)
+// Opens the files and finds what is asked for in their headers.
+static bel_status *prepare(infer *in, const bel_csv_options *csv)
 {
     const bel_columns_options *o = in->options;
     bel_columns *d = in->description;
@@ -441,9 +443,109 @@ static bel_status *run(infer *in, const bel_csv_options *csv)
     for (int c = 0; c < in->count; c++)
         if (in->uses[c] == BEL_GUESS_LABEL) in->label = c;
     in->holdout = csv->holdout;
+    return NULL;
+}
+
+static bel_status *look_at_all(infer *in)
+{
+    const bel_csv_label none = {.column = -1};
+    BEL_TRY(bel_csv_set_index(&in->set, &none, in->options->skip_bad));
     BEL_TRY(hold_out(in));
     BEL_TRY(gather_all(in));
     return describe(in);
+}
+
+// --- What was seen before ------------------------------------------------------------------------
+
+static void hash_text(bel_hasher *hasher, const char *text)
+{
+    bel_hasher_update(hasher, text != NULL ? text : "\1", text != NULL ? strlen(text) + 1 : 2);
+}
+
+static void hash_list(bel_hasher *hasher, const char *const *texts, int count)
+{
+    bel_hasher_update(hasher, &count, sizeof count);
+    for (int i = 0; i < count; i++)
+        hash_text(hasher, texts[i]);
+}
+
+static void hash_number(bel_hasher *hasher, int64_t number)
+{
+    bel_hasher_update(hasher, &number, sizeof number);
+}
+
+// Of all that a description follows from: the files' content, what was asked, and the rules.
+static bel_hash128 look_key(const infer *in)
+{
+    const bel_columns_options *o = in->options;
+    const bel_columns *d = in->description;
+    const bel_holdout *h = &in->holdout;
+    bel_hasher *hasher = bel_hasher_create();
+    hash_text(hasher, bel_version());
+    hash_number(hasher, BEL_GUESS_RULES);
+    hash_number(hasher, (int64_t)in->set.content);
+    for (int i = 0; i < in->set.count; i++)
+        hash_number(hasher, (int64_t)in->set.files[i].view.size);
+    const int64_t numbers[] = {d->delimiter,     d->header, h->fold,     h->fold_count,
+                               (int64_t)h->seed, h->held,   o->no_label, (int64_t)o->label_kind,
+                               o->skip_bad};
+    bel_hasher_update(hasher, numbers, sizeof numbers);
+    bel_hasher_update(hasher, &h->share, sizeof h->share);
+    hash_text(hasher, o->label);
+    hash_text(hasher, o->weight);
+    hash_list(hasher, o->ignored, o->ignored_count);
+    hash_list(hasher, o->categories, o->category_count);
+    hash_list(hasher, o->numbers, o->number_count);
+    hash_list(hasher, o->logs, o->log_count);
+    hash_list(hasher, o->keys, o->key_count);
+    hash_list(hasher, d->missing.texts, d->missing.count);
+    bel_hash128 key = bel_hasher_finish(hasher);
+    bel_hasher_destroy(hasher);
+    return key;
+}
+
+// A description that another process has made of the same files; NULL: there is none that can be
+// read.
+static bel_columns *parse_kept(const infer *in, const char *text, bool seen)
+{
+    bel_columns *columns = NULL;
+    if (text == NULL) return NULL;
+    bel_status *status = bel_columns_parse(text, in->source, &columns);
+    bel_status_ignore(status); // then this process looks
+    if (status != NULL) return NULL;
+    if (seen) {
+        columns->seen_content = in->set.content;
+        columns->seen_holdout = in->holdout;
+    }
+    return columns;
+}
+
+static bel_status *look_once(infer *in)
+{
+    char *text;
+    bool seen;
+    bel_look look;
+    bel_look_begin(look_key(in), &look, &text, &seen);
+    bel_columns *kept = parse_kept(in, text, seen);
+    bel_free(text);
+    bel_status *status = NULL;
+    if (kept != NULL) {
+        bel_columns_destroy(in->description);
+        in->description = kept;
+    } else {
+        status = look_at_all(in);
+    }
+    bool keeps = kept == NULL && status == NULL;
+    bel_look_end(&look, keeps ? bel_columns_text(in->description) : NULL,
+                 in->description->seen_content != 0);
+    return status;
+}
+
+static bel_status *run(infer *in, const bel_csv_options *csv)
+{
+    enum { LARGE = 16 << 20 }; // bytes of files that take longer than the cache does
+    BEL_TRY(prepare(in, csv));
+    return in->set.size_bytes < LARGE ? look_at_all(in) : look_once(in);
 }
 
 bel_status *bel_columns_infer(const bel_csv_options *csv, const bel_columns_options *options,
