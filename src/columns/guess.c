@@ -19,6 +19,7 @@ enum {
     MOST_ONE_HOT = 128,
     WEEKDAY_ROWS = 10000, // so many rows have something to say of weekdays
     MOST_MARKERS = 3,     // texts among numbers that stand for missing ones
+    NUMBER_TENTHS = 9,    // of cells that are numbers, and the others are wrong
     TEXT_WORDS = 4,       // so many words a cell, and it is a text
     MANY_ROWS = 1000,     // of which a value comes LEAST_OFTEN times to be told apart
     LEAST_OFTEN = 5,
@@ -184,6 +185,30 @@ static bool take_markers(guess *g, bel_missing_texts *out_markers)
     return true;
 }
 
+// A number and a letter behind it name something: 12a is the house beside 12.
+static bool is_number_and_letter(const bel_value_count *text)
+{
+    size_t digits = 0;
+    while (digits < text->length && text->text[digits] >= '0' && text->text[digits] <= '9')
+        digits++;
+    size_t space = digits < text->length && text->text[digits] == ' ';
+    unsigned char last = digits == 0 ? '\0' : (unsigned char)text->text[text->length - 1];
+    bool letter = (last >= 'a' && last <= 'z') || (last >= 'A' && last <= 'Z');
+    return letter && digits + space + 1 == text->length;
+}
+
+// Whether nearly all cells are numbers, and the others, of which there are too many different ones
+// to stand for missing values, are no names beside them.
+static bool are_wrong_numbers(const guess *g)
+{
+    const bel_column_statistics *s = g->s;
+    bool nearly_all = s->numbers > 0 && 10 * s->numbers >= NUMBER_TENTHS * g->rest;
+    int names = 0;
+    for (int i = 0; i < s->text_count; i++)
+        names += is_number_and_letter(&s->texts[i]);
+    return nearly_all && s->numbers < g->rest && 2 * names < s->text_count;
+}
+
 static bel_column *add(guess *g, const char *name, bel_column_kind kind)
 {
     g->column = bel_columns_add(g->description, name, kind);
@@ -282,7 +307,7 @@ static void guess_texts(guess *g, const char *name)
     }
 }
 
-static void guess_free(guess *g, const char *name)
+static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
 {
     const bel_column_statistics *s = g->s;
     bool numbers = s->numbers == g->rest;
@@ -306,9 +331,15 @@ static void guess_free(guess *g, const char *name)
     } else if (s->month_dates == g->rest || s->day_dates == g->rest) {
         add(g, name, BEL_COLUMN_DATE);
         fill_date(g);
+    } else if (are_wrong_numbers(g)) {
+        add(g, name, BEL_COLUMN_NUMBER);
+        *out_wrong = true;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" holds numbers in nearly all rows",
+                       g->source, name);
     } else {
         guess_texts(g, name);
     }
+    return NULL;
 }
 
 // --- The label -----------------------------------------------------------------------------------
@@ -417,8 +448,7 @@ static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, boo
                        name);
     case BEL_GUESS_FREE: break;
     }
-    guess_free(g, name);
-    return NULL;
+    return guess_free(g, name, out_wrong);
 }
 
 bel_status *bel_guess(const bel_guess_column *columns, const bel_guess_use *uses, int count,

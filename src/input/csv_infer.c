@@ -333,12 +333,12 @@ static bel_status *name_wrong_cells(const infer *in, int column, bel_status *sta
         bel_free(got);
     }
     int64_t wrong = s->cells - s->missing - s->numbers;
-    bel_status *all =
-        BEL_ERR(BEL_DATA_LOSS,
-                "%s, but %lld of its cells are none: %s%s; hint: --missing for texts that "
-                "stand for nothing, --categorical \"%s\" for names",
-                bel_status_message(status), (long long)wrong, text.text,
-                wrong > s->other_count ? " …" : "", in->names[column]);
+    bel_status *all = BEL_ERR(
+        BEL_DATA_LOSS,
+        "%s, but %lld of its cells are none: %s%s; hint: --missing for texts that "
+        "stand for nothing, --categorical \"%s\" for names, --ignore \"%s\" to leave it out",
+        bel_status_message(status), (long long)wrong, text.text, wrong > s->other_count ? " …" : "",
+        in->names[column], in->names[column]);
     bel_status_ignore(status); // said in more words
     bel_str_deinit(&text);
     return all;

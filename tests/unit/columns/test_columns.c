@@ -436,6 +436,63 @@ static void missing_texts_are_those_of_their_column(void **state)
     bel_str_deinit(&text);
 }
 
+// Two different markers in a small column, too.
+static void markers_are_missing_texts(void **state)
+{
+    (void)state;
+    static const char text[] = "a,y\n1.5,0\n2.5,1\n3.5,0\n4.5,1\n-,1\nunknown,0\n";
+    bel_columns *columns = infer(text, &(bel_columns_options){0});
+    assert_int_equal(columns->items[0].kind, BEL_COLUMN_NUMBER);
+    assert_non_null(strstr(bel_columns_text(columns), "missing_texts: [\"-\", \"unknown\"]"));
+    bel_columns_destroy(columns);
+}
+
+// A column "a" of `count` numbers and, behind them, the other texts.
+static char *make_numbers(int count, const char *const *others, int other_count)
+{
+    bel_str text = {0};
+    bel_str_puts(&text, "a,b,y\n");
+    for (int i = 0; i < count + other_count; i++) {
+        if (i < count) bel_str_printf(&text, "%d.5", i * 37 % 101);
+        if (i >= count) bel_str_puts(&text, others[i - count]);
+        bel_str_printf(&text, ",%d,%d\n", i % 7, i % 2);
+    }
+    return text.text;
+}
+
+// More different texts than stand for missing values are wrong where nearly all cells are numbers;
+// a letter behind a number makes a name of it.
+static void few_other_texts_among_numbers_are_wrong(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"abc", "x", "n.d.", "<0.5"}, *const houses[] = {
+                                                                         "12a", "7 B", "3c", "9d"};
+    char *text = make_numbers(400, wrong, 4);
+    char *path = bel_test_file(bel_test_own_folder(), "t.csv", text, strlen(text));
+    const bel_csv_options csv = {.paths = (const char *const[]){path}, .path_count = 1};
+    bel_columns *columns;
+    BEL_ASSERT_FAILS(bel_columns_infer(&csv, &(bel_columns_options){0}, &columns), BEL_DATA_LOSS,
+                     "\"a\" holds numbers in nearly all rows, but 4 of its cells are none");
+    BEL_ASSERT_FAILS(bel_columns_infer(&csv, &(bel_columns_options){0}, &columns), BEL_DATA_LOSS,
+                     "t.csv:405:1: \"<0.5\"; hint: --missing");
+    columns = infer(
+        text, &(bel_columns_options){.ignored = (const char *const[]){"a"}, .ignored_count = 1});
+    assert_int_equal(kind_of(columns, "a"), BEL_COLUMN_IGNORE);
+    bel_columns_destroy(columns);
+    bel_free(text);
+    bel_free(path);
+    text = make_numbers(30, wrong, 4); // of 34 not nine tenths
+    columns = infer(text, &(bel_columns_options){0});
+    assert_int_equal(kind_of(columns, "a"), BEL_COLUMN_IGNORE);
+    bel_columns_destroy(columns);
+    bel_free(text);
+    text = make_numbers(400, houses, 4);
+    columns = infer(text, &(bel_columns_options){0});
+    assert_int_equal(kind_of(columns, "a"), BEL_COLUMN_CATEGORY);
+    bel_columns_destroy(columns);
+    bel_free(text);
+}
+
 // Cells that begin as numbers do are read on the way, and may be missing all the same.
 static void numbers_may_be_missing(void **state)
 {
@@ -542,6 +599,8 @@ int main(void)
         BEL_TEST_IN_FOLDER(options_have_the_last_word),
         BEL_TEST_IN_FOLDER(tables_that_cannot_be_learned_are_refused),
         BEL_TEST_IN_FOLDER(missing_texts_are_those_of_their_column),
+        BEL_TEST_IN_FOLDER(markers_are_missing_texts),
+        BEL_TEST_IN_FOLDER(few_other_texts_among_numbers_are_wrong),
         BEL_TEST_IN_FOLDER(numbers_may_be_missing),
         BEL_TEST_IN_FOLDER(moments_of_dates_are_of_their_reading),
         BEL_TEST_IN_FOLDER(many_values_are_a_hash_when_they_come_again),
