@@ -72,7 +72,7 @@ typedef struct bel_column {
     bel_column_scale scale;
     bel_column_missing missing;
     bool indicator;           // an element more: 1 where it is missing
-    bel_missing_texts absent; // NUMBER: texts that stand for a missing one in this column alone
+    bel_missing_texts absent; // NUMBER, DATE: texts that stand for a missing one here alone
     double mean, deviation;   // of the values, of LOG those of logarithms; deviation > 0
     double low, high, fill;
     double clip;          // NUMBER, DATE: the most that a scaled number may be; 0: anything

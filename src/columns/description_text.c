@@ -110,6 +110,8 @@ static void put_date(bel_str *out, const bel_column *column)
     }
     bel_str_puts(out, "]");
     if (column->day_first) bel_str_puts(out, ", day_first: true");
+    if (column->absent.count > 0)
+        put_list(out, "missing_texts", column->absent.texts, column->absent.count);
     put_moments(out, column);
     bel_str_printf(out, ", indicator: %s", column->indicator ? "true" : "false");
     if (column->clip > 0) put_double(out, ", clip: ", column->clip);

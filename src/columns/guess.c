@@ -111,11 +111,22 @@ bel_status *bel_guess_uses(const bel_guess_column *columns, int count,
     return NULL;
 }
 
+// Names that tools give to a column that they have added: pandas writes none, and reads that as
+// "Unnamed: 0".
+static bool may_number_rows(const char *name)
+{
+    static const char unnamed[] = "Unnamed: 0";
+    return *name == '\0' || strcasecmp(name, "index") == 0 ||
+           strncmp(name, unnamed, sizeof unnamed - 1) == 0;
+}
+
 bool bel_guess_needs_values(const bel_guess_column *column, bel_guess_use use)
 {
     if (use == BEL_GUESS_LABEL || use == BEL_GUESS_CATEGORY) return true;
     const bel_column_statistics *s = column->statistics;
-    return use == BEL_GUESS_FREE && s != NULL && s->numbers < s->cells - s->missing;
+    if (use != BEL_GUESS_FREE) return false;
+    if (may_number_rows(column->name)) return true;
+    return s != NULL && (s->numbers < s->cells - s->missing || s->padded > 0);
 }
 
 // --- A column ------------------------------------------------------------------------------------
@@ -168,21 +179,32 @@ static void fill_number(guess *g)
     note_missing(g);
 }
 
-// The texts among numbers, when they are so few that they stand for missing values, in this column:
-// in another one the same text may say something.
-static bool take_markers(guess *g, bel_missing_texts *out_markers)
+// Texts among numbers, or among dates, when they are so few that they stand for missing values, in
+// this column: in another one the same text may say something. `good`: cells that are what the
+// column is of, `what`.
+static bool take_markers(guess *g, const bel_value_count *markers, int count, int64_t good,
+                         const char *what, bel_missing_texts *out_markers)
 {
-    const bel_column_statistics *s = g->s;
-    const int count = s->text_count;
-    if (count > MOST_MARKERS || 2 * s->numbers < g->rest) return false;
+    if (count > MOST_MARKERS || good == 0 || 2 * good < g->rest) return false;
     const char **texts =
         bel_arena_alloc(g->description->arena, (size_t)(count + 1) * sizeof *texts);
     for (int i = 0; i < count; i++) {
-        texts[i] = copy_value(g, &s->texts[i]);
-        bel_str_printf(&g->note, "\"%s\" stands for a missing number; ", texts[i]);
+        texts[i] = copy_value(g, &markers[i]);
+        bel_str_printf(&g->note, "\"%s\" stands for a missing %s; ", texts[i], what);
     }
     *out_markers = (bel_missing_texts){.texts = texts, .count = count};
     return true;
+}
+
+// Whether all cells are dates in one of the two readings, but for a few markers.
+static bool take_dates(guess *g, bel_missing_texts *out_markers)
+{
+    const bel_column_statistics *s = g->s;
+    int64_t dates = s->month_dates > s->day_dates ? s->month_dates : s->day_dates, others = 0;
+    for (int i = 0; i < s->undated_count; i++)
+        others += s->undated[i].count;
+    return dates + others == g->rest &&
+           take_markers(g, s->undated, s->undated_count, dates, "date", out_markers);
 }
 
 // A number and a letter behind it name something: 12a is the house beside 12.
@@ -254,12 +276,12 @@ static void fill_date(guess *g)
     c->parts = BEL_DATE_TIME | BEL_DATE_SEASON;
     if (g->rest >= WEEKDAY_ROWS) c->parts |= BEL_DATE_WEEKDAY;
     if (s->timed_dates > 0) c->parts |= BEL_DATE_HOUR;
-    c->day_first = s->month_dates < g->rest;
+    c->day_first = s->month_dates < s->day_dates;
     const bel_moments *seconds = c->day_first ? &s->day_seconds : &s->month_seconds;
     double deviation = bel_moments_deviation(seconds);
     c->mean = seconds->mean;
     c->deviation = deviation > 0 ? deviation : 1;
-    c->indicator = s->missing > 0;
+    c->indicator = s->missing > 0 || c->absent.count > 0;
     c->clip = CLIP;
     bel_str_puts(&g->note, c->day_first ? "the day before the month" : "dates");
     note_missing(g);
@@ -307,6 +329,16 @@ static void guess_texts(guess *g, const char *name)
     }
 }
 
+// Whole numbers, each another, with few gaps.
+static bool number_rows(const guess *g)
+{
+    const bel_column_statistics *s = g->s;
+    if (s->numbers != g->rest || s->wholes != g->rest || s->missing > 0) return false;
+    for (size_t i = 0; i < s->values.capacity; i++)
+        if (s->values.places[i].count > 1) return false;
+    return s->values.count > 0 && s->high - s->low + 1 <= 2 * (double)s->numbers;
+}
+
 static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
 {
     const bel_column_statistics *s = g->s;
@@ -323,13 +355,20 @@ static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
                g->rest >= FEW_ROWS) {
         add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "it counts the rows");
-    } else if (numbers || (s->numbers > 0 && take_markers(g, &markers))) {
+    } else if (may_number_rows(name) && number_rows(g)) {
+        add(g, name, BEL_COLUMN_IGNORE);
+        bel_str_puts(&g->note, "it numbers the rows");
+    } else if (s->padded > 0) {
+        bel_str_puts(&g->note, "numbers with zeros in front; ");
+        guess_texts(g, name);
+    } else if (numbers ||
+               take_markers(g, s->texts, s->text_count, s->numbers, "number", &markers)) {
         add(g, name, BEL_COLUMN_NUMBER);
         fill_number(g);
         g->column->indicator = g->column->indicator || !numbers;
         g->column->absent = markers;
-    } else if (s->month_dates == g->rest || s->day_dates == g->rest) {
-        add(g, name, BEL_COLUMN_DATE);
+    } else if (take_dates(g, &markers)) {
+        add(g, name, BEL_COLUMN_DATE)->absent = markers;
         fill_date(g);
     } else if (are_wrong_numbers(g)) {
         add(g, name, BEL_COLUMN_NUMBER);

@@ -63,6 +63,7 @@ static void split_row(const infer *in, slot *s, const bel_csv_file *file, const 
         s->fields[column] = field;
         s->numbers[column] = value;
         s->is_number[column] = number && !in->counts[column] &&
+                               !bel_column_is_padded(field.text, field.length) &&
                                !(in->description->missing.has_number &&
                                  bel_columns_is_missing(in->description, field.text, field.length));
     }

@@ -35,17 +35,33 @@ static void reads_dates(void **state)
     assert_date("1-Mar-00", false, 11017 * day);
     assert_date("Mar 1 2000", false, 11017 * day);
     assert_date("March 1, 2000", false, 11017 * day);
-    assert_date("2000-03-01T12:30:59.5+01:00", false, 11017 * day + 45059);
+    assert_date("2000-03-01T12:30:59.5+01:00", false, 11017 * day + 45059 - 3600);
+    assert_date("2000-03-01 12:00 -0530", false, 11017 * day + 43200 + 19800);
+    assert_date("2000-03-01T00:00:00Z", false, 11017 * day);
+    assert_date("2000-03-01T00:00+02", false, 11017 * day - 7200);
     assert_date("1969-12-31 23:59", false, -60);
-    static const char *const none[] = {
-        "2001-02-29",  "13/13/2000", "2000-00-01",       "12345678", "2000-03-01x",
-        "Marc 1 2000", "1-2",        "2000-03-01 24:00", "10.1.11",  "10.11.12"};
+    static const char *const none[] = {"2001-02-29",
+                                       "13/13/2000",
+                                       "2000-00-01",
+                                       "12345678",
+                                       "2000-03-01x",
+                                       "Marc 1 2000",
+                                       "1-2",
+                                       "2000-03-01 24:00",
+                                       "10.1.11",
+                                       "10.11.12",
+                                       "0000-00-00",
+                                       "2000-03-01 12:00+1",
+                                       "2000-03-01 12:00+01:0",
+                                       "2000-03-01 12:00+99:00"};
     bel_date date;
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
         assert_false(bel_date_parse(none[i], strlen(none[i]), false, &date));
     assert_true(bel_date_parse("2024-07-01", 10, false, &date));
     assert_int_equal(date.weekday, 0); // a Monday
     assert_int_equal(date.month, 6);
+    assert_true(bel_date_parse("2024-07-01T23:00-05:00", 22, false, &date));
+    assert_true(date.weekday == 0 && date.hour == 23); // by its own clock
 }
 
 // --- Statistics ----------------------------------------------------------------------------------
@@ -447,6 +463,60 @@ static void markers_are_missing_texts(void **state)
     bel_columns_destroy(columns);
 }
 
+// Dates have markers as numbers do, numbers among them; four different ones are none.
+static void markers_among_dates_are_missing(void **state)
+{
+    (void)state;
+    static const char *const markers[] = {"unknown", "0000-00-00", "0", "soon"};
+    for (int count = 1; count <= 4; count++) {
+        bel_str text = {0};
+        bel_str_puts(&text, "day,size,y\n");
+        for (int i = 0; i < 9000; i++) {
+            const char *marker = i % 50 == 0 ? markers[i / 50 % count] : NULL;
+            if (marker != NULL) bel_str_puts(&text, marker);
+            if (marker == NULL) bel_str_printf(&text, "%02d/03/2020", i % 25 + 1);
+            bel_str_printf(&text, ",%d,%d\n", i % 7, i % 2);
+        }
+        bel_columns *columns = infer(text.text, &(bel_columns_options){0}), *again;
+        const bel_column *day = &columns->items[0];
+        assert_int_equal(day->kind, count < 4 ? BEL_COLUMN_DATE : BEL_COLUMN_CATEGORY);
+        assert_int_equal(day->absent.count, count < 4 ? count : 0);
+        assert_true(count == 4 || (day->day_first && day->indicator));
+        BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(columns), "again", &again));
+        assert_string_equal(bel_columns_text(again), bel_columns_text(columns));
+        row r = {0};
+        put(again, &r, (const char *const[]){"unknown", "1", "0"});
+        assert_true(count == 4 || r.x[again->items[0].x_width - 1] == 1); // it is missing
+        bel_columns_destroy(again);
+        bel_columns_destroy(columns);
+        bel_str_deinit(&text);
+    }
+}
+
+// Zeros in front make names of numbers, and columns that tools add number the rows.
+static void numbers_may_be_names(void **state)
+{
+    (void)state;
+    bel_str text = {0};
+    bel_str_puts(&text, ",zip,late,share,index,Unnamed: 0,y\n");
+    for (int i = 0; i < 9000; i++)
+        bel_str_printf(&text, "%d,%05d,%s,0.%d,%d,%d,%d\n", i * 7 % 9000, 501 + i % 30 * 1000,
+                       i == 8000    ? "01"
+                       : i % 2 == 0 ? "12"
+                                    : "10",
+                       i % 7, i / 2, i * 7 % 9000 * 3, i % 2);
+    bel_columns *columns = infer(text.text, &(bel_columns_options){.thread_count = 1});
+    assert_int_equal(kind_of(columns, ""), BEL_COLUMN_IGNORE);
+    assert_string_equal(columns->items[0].note, "it numbers the rows");
+    assert_int_equal(kind_of(columns, "zip"), BEL_COLUMN_CATEGORY);
+    assert_int_equal(kind_of(columns, "late"), BEL_COLUMN_CATEGORY);
+    assert_int_equal(kind_of(columns, "share"), BEL_COLUMN_NUMBER);
+    assert_int_equal(kind_of(columns, "index"), BEL_COLUMN_NUMBER);      // each comes twice
+    assert_int_equal(kind_of(columns, "Unnamed: 0"), BEL_COLUMN_NUMBER); // too many gaps
+    bel_columns_destroy(columns);
+    bel_str_deinit(&text);
+}
+
 // A column "a" of `count` numbers and, behind them, the other texts.
 static char *make_numbers(int count, const char *const *others, int other_count)
 {
@@ -600,6 +670,8 @@ int main(void)
         BEL_TEST_IN_FOLDER(tables_that_cannot_be_learned_are_refused),
         BEL_TEST_IN_FOLDER(missing_texts_are_those_of_their_column),
         BEL_TEST_IN_FOLDER(markers_are_missing_texts),
+        BEL_TEST_IN_FOLDER(markers_among_dates_are_missing),
+        BEL_TEST_IN_FOLDER(numbers_may_be_names),
         BEL_TEST_IN_FOLDER(few_other_texts_among_numbers_are_wrong),
         BEL_TEST_IN_FOLDER(numbers_may_be_missing),
         BEL_TEST_IN_FOLDER(moments_of_dates_are_of_their_reading),
