@@ -35,9 +35,9 @@ static const char *const other_flags[] = {
 // What is read when columns are looked at.
 static const char *looking_flag(const bel_options *options)
 {
-    static const char *const flags[] = {
-        "categorical",   "numeric", "log_columns", "ignore", "key_columns",
-        "weight_column", "missing", "delimiter",   "header", NULL};
+    static const char *const flags[] = {"categorical", "numeric",       "log_columns", "ignore",
+                                        "key_columns", "weight_column", "missing",     "delimiter",
+                                        "decimal",     "header",        NULL};
     return first_given(options, flags);
 }
 
@@ -78,11 +78,13 @@ bel_status *bel_table_infer(const bel_options *options, const char *const *paths
                            .path_count = count,
                            .no_header = !bel_options_bool(options, "header"),
                            .delimiter = '\0'};
+    const char *decimal = bel_options_string(options, "decimal");
     BEL_TRY(bel_flag_inputs_holdout(options, false, &csv.holdout));
     BEL_TRY(read_delimiter(options, &csv.delimiter));
     bel_columns_options o = {.label = bel_options_string(options, "label_column"),
                              .label_kind = wanted_kind(options),
-                             .weight = bel_options_string(options, "weight_column")};
+                             .weight = bel_options_string(options, "weight_column"),
+                             .decimal = decimal == NULL ? '\0' : *decimal};
     o.ignored_count = take_list(options, "ignore", &o.ignored);
     o.category_count = take_list(options, "categorical", &o.categories);
     o.number_count = take_list(options, "numeric", &o.numbers);
@@ -196,6 +198,10 @@ static bel_status *check_form(const bel_options *options, const bel_columns *col
     bool header = bel_options_bool(options, "header");
     if (delimiter != '\0' && delimiter != columns->delimiter) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--delimiter: the training began with another one");
+    }
+    const char *decimal = bel_options_string(options, "decimal");
+    if (decimal != NULL && *decimal != columns->decimal) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--decimal: the training began with another one");
     }
     if (bel_options_is_given(options, "header") && header != columns->header) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--%sheader: the training began with%s header",
@@ -399,7 +405,11 @@ static bel_status *set_defaults(bel_params *params, const bel_options *options,
     bel_snprintf(penalty, sizeof penalty, "%.3g", penalty_of(columns));
     const struct {
         const char *flag, *value, *remembering;
-    } defaults[] = {{"hidden_units", tiny ? "16" : small ? "64,32" : "256,128", remembering},
+    } defaults[] = {{"hidden_units",
+                     tiny    ? "16"
+                     : small ? "64,32"
+                             : "256,128",
+                     remembering},
                     {"wide_numbers", "true", remembering},
                     {"dropout", small ? "0.2" : "0", remembering},
                     {"l2", penalty, remembering},

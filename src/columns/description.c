@@ -23,6 +23,7 @@ bel_columns *bel_columns_create(void)
     bel_columns *columns = bel_xcalloc(1, sizeof *columns);
     columns->arena = bel_arena_create();
     columns->delimiter = ',';
+    columns->decimal = '.';
     columns->header = true;
     columns->missing =
         (bel_missing_texts){.texts = missing, .count = sizeof missing / sizeof missing[0]};

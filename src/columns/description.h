@@ -116,8 +116,8 @@ struct bel_columns {
     bel_arena *arena;
     bel_column *items;
     int count;
-    bel_index names; // of the columns, by text
-    char delimiter;
+    bel_index names;         // of the columns, by text
+    char delimiter, decimal; // decimal: '.' or ','
     bool header;
     bel_missing_texts missing; // in every column
     int64_t rows;

@@ -283,9 +283,11 @@ static bel_status *read_column(const bel_yaml *yaml, const bel_yaml_node *node,
 static bel_status *read_top(const bel_yaml *yaml, const bel_yaml_node *name,
                             const bel_yaml_node *value, bel_columns *columns)
 {
-    static const char *const names[] = {"delimiter", "header", "missing", "rows", "columns"};
+    static const char *const names[] = {"delimiter", "header",  "missing",
+                                        "rows",      "columns", "decimal"};
+    static const char *const decimals[] = {".", ","};
     double rows;
-    int place = 0;
+    int place = 0, decimal = 0;
     BEL_TRY(read_choice(yaml, name, names, sizeof names / sizeof names[0], &place));
     switch (place) {
     case 0: return read_byte(yaml, value, &columns->delimiter);
@@ -299,6 +301,10 @@ static bel_status *read_top(const bel_yaml *yaml, const bel_yaml_node *name,
         BEL_TRY(read_double(yaml, value, &rows));
         if (rows < 0 || rows > (double)INT64_MAX / 2) return expected(yaml, value, "a count");
         columns->rows = (int64_t)rows;
+        return NULL;
+    case 5:
+        BEL_TRY(read_choice(yaml, value, decimals, 2, &decimal));
+        columns->decimal = *decimals[decimal];
         return NULL;
     default: break;
     }

@@ -166,6 +166,7 @@ char *bel_columns_write(const bel_columns *columns)
     bel_str out = {0};
     bel_str_puts(&out, "# What the columns of a table are, and what becomes of them.\ndelimiter: ");
     put_text(&out, (char[]){columns->delimiter, '\0'});
+    if (columns->decimal == ',') bel_str_puts(&out, "\ndecimal: \",\"");
     bel_str_printf(&out, "\nheader: %s\nmissing: [", columns->header ? "true" : "false");
     for (int i = 0; i < columns->missing.count; i++) {
         if (i > 0) bel_str_puts(&out, ", ");

@@ -10,8 +10,9 @@
 #include <strings.h>
 
 #include "base/alloc.h"
-#include "base/decimal.h"
+#include "base/log.h"
 #include "base/str.h"
+#include "columns/cell_number.h"
 
 enum {
     MOST_NUMBER_CLASSES = 20, // a label of more whole numbers is a number
@@ -300,6 +301,46 @@ static bool come_again(const bel_column_statistics *s)
     return 2 * often >= cells;
 }
 
+// What most cells would be numbers without: nine tenths are that, or numbers. NONE: it is not so.
+static bel_cell_dress likely_dress(const guess *g)
+{
+    int64_t counts[BEL_DRESSES] = {0}, cells = 0;
+    bel_cell_dress likely = BEL_DRESS_NONE;
+    double number;
+    for (size_t i = 0; i < g->s->values.capacity; i++) {
+        const bel_value_count *value = &g->s->values.places[i];
+        if (value->text == NULL) continue;
+        bool bare =
+            bel_cell_number_read(g->description->decimal, value->text, value->length, &number);
+        cells += value->count;
+        if (!bare) counts[bel_cell_number_dress(value->text, value->length)] += value->count;
+    }
+    for (int d = BEL_DRESS_NONE + 1; d < BEL_DRESSES; d++)
+        if (counts[d] > 0 && (likely == BEL_DRESS_NONE || counts[d] > counts[likely]))
+            likely = (bel_cell_dress)d;
+    return 10 * (cells - counts[BEL_DRESS_NONE]) >= NUMBER_TENTHS * cells ? likely : BEL_DRESS_NONE;
+}
+
+static void note_dress(guess *g, const char *name)
+{
+    static const char *const dresses[BEL_DRESSES] = {[BEL_DRESS_COMMA] = "decimal commas",
+                                                     [BEL_DRESS_THOUSAND] =
+                                                         "commas between thousands",
+                                                     [BEL_DRESS_PERCENT] = "percent signs",
+                                                     [BEL_DRESS_CURRENCY] = "currencies"};
+    bel_cell_dress dress = likely_dress(g);
+    if (dress == BEL_DRESS_NONE) return;
+    bel_str_printf(&g->note, "%sthese look like numbers with %s", g->note.length > 0 ? "; " : "",
+                   dresses[dress]);
+    bel_log_write(
+        BEL_LOG_WARN,
+        "%s: column \"%s\" is no number column: its texts look like numbers with %s; hint: %s",
+        g->source, name, dresses[dress],
+        dress == BEL_DRESS_COMMA
+            ? "--decimal ,"
+            : "bare numbers such as 1125.73 are read, and with --decimal , such as 1.125,73");
+}
+
 static void guess_texts(guess *g, const char *name)
 {
     const bel_column_statistics *s = g->s;
@@ -327,6 +368,7 @@ static void guess_texts(guess *g, const char *name)
         add(g, name, BEL_COLUMN_CATEGORY);
         fill_category(g);
     }
+    if (s->padded == 0) note_dress(g, name);
 }
 
 // Whole numbers, each another, with few gaps.
@@ -383,15 +425,6 @@ static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
 
 // --- The label -----------------------------------------------------------------------------------
 
-static int compare_numbers(const void *left, const void *right)
-{
-    const bel_value_count *a = left, *b = right;
-    double x = 0, y = 0;
-    (void)bel_decimal_parse(a->text, a->text + a->length, &x);
-    (void)bel_decimal_parse(b->text, b->text + b->length, &y);
-    return x < y ? -1 : x > y;
-}
-
 static int compare_texts(const void *left, const void *right)
 {
     const bel_value_count *a = left, *b = right;
@@ -399,6 +432,22 @@ static int compare_texts(const void *left, const void *right)
     int order = memcmp(a->text, b->text, common);
     if (order != 0) return order;
     return a->length < b->length ? -1 : a->length > b->length;
+}
+
+// With a point or a comma in front of decimals: a table has one of them.
+static double number_of(const bel_value_count *value)
+{
+    double number = 0;
+    if (!bel_cell_number_read('.', value->text, value->length, &number))
+        (void)bel_cell_number_read(',', value->text, value->length, &number);
+    return number;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    const bel_value_count *a = left, *b = right;
+    double x = number_of(a), y = number_of(b);
+    return x < y ? -1 : x > y ? 1 : compare_texts(left, right);
 }
 
 // Classes are numbered by their values, or by their bytes, so that they have the same numbers

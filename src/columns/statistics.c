@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/decimal.h"
 #include "base/hash.h"
 #include "base/real.h"
+#include "columns/cell_number.h"
 #include "columns/date.h"
 
 // --- Moments -------------------------------------------------------------------------------------
@@ -159,9 +159,10 @@ bel_value_count *bel_value_counts_sorted(const bel_value_counts *values)
 
 // --- A grain -------------------------------------------------------------------------------------
 
-void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs)
+void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs,
+                               char decimal)
 {
-    *gatherer = (bel_column_gatherer){.takes_logs = takes_logs};
+    *gatherer = (bel_column_gatherer){.takes_logs = takes_logs, .decimal = decimal};
     gatherer->statistics.counts_values = counts_values;
     gatherer->statistics.consecutive = true;
 }
@@ -213,14 +214,22 @@ static void take_date(bel_column_gatherer *gatherer, const bel_value_count *text
     if (day) sum_up(&gatherer->day_seconds, (double)other.seconds);
 }
 
+// Numbers of a table that may have decimal commas.
+static void take_comma(bel_column_statistics *s, const char *text, size_t length)
+{
+    char pointed[BEL_CELL_NUMBER_ROOM];
+    if (memchr(text, ',', length) == NULL) return;
+    s->commas += bel_cell_number_pointed(text, length, pointed) > 0;
+    s->clear_commas += bel_cell_number_has_comma(text, length);
+}
+
 void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, size_t length,
                               int64_t place)
 {
     bel_column_statistics *s = &gatherer->statistics;
     const bel_value_count cell = {.text = text, .length = length, .count = 1};
     double value;
-    bool number = length > 0 && bel_decimal_parse(text, text + length, &value) == text + length;
-    if (number) {
+    if (bel_cell_number_read(gatherer->decimal, text, length, &value)) {
         bel_column_gatherer_take_number(gatherer, value);
         s->padded += bel_column_is_padded(text, length);
         if (s->counts_values) note(s->undated, &s->undated_count, &cell);
@@ -229,6 +238,7 @@ void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, s
         note(s->texts, &s->text_count, &cell);
         s->words += count_words(text, length);
         s->bytes += (int64_t)length;
+        if (gatherer->decimal == '.') take_comma(s, text, length);
         take_date(gatherer, &cell);
     }
     if (!s->counts_values) return;
@@ -275,6 +285,8 @@ void bel_column_statistics_merge(bel_column_statistics *statistics,
     s->numbers += more->numbers;
     s->wholes += more->wholes;
     s->padded += more->padded;
+    s->commas += more->commas;
+    s->clear_commas += more->clear_commas;
     s->month_dates += more->month_dates;
     s->day_dates += more->day_dates;
     s->timed_dates += more->timed_dates;

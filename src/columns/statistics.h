@@ -48,7 +48,8 @@ typedef struct bel_column_statistics {
     int64_t cells, missing;
     // Of those that are not missing:
     int64_t numbers, wholes, month_dates, day_dates, timed_dates;
-    int64_t padded; // of several digits, with a zero in front: 00501
+    int64_t commas, clear_commas; // decimal ones, where a point is expected; and nothing else
+    int64_t padded;               // of several digits, with a zero in front: 00501
     int64_t words, bytes;
     bel_moments values_of_numbers, logs;
     bel_moments month_seconds, day_seconds; // of dates that are one with the month, the day first
@@ -79,10 +80,13 @@ typedef struct bel_sums {
 typedef struct bel_column_gatherer {
     bel_column_statistics statistics;
     bool takes_logs;
+    char decimal;
     bel_sums numbers, logs, month_seconds, day_seconds;
 } bel_column_gatherer;
 
-void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs);
+// `decimal`: what stands in front of a number's decimals, '.' or ','.
+void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs,
+                               char decimal);
 
 // Takes a cell that is not missing: `text` without spaces around it, which stays where it is as
 // long as the statistics are used. `place` is kept where it is no number.

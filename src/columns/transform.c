@@ -12,6 +12,7 @@
 #include "base/number.h"
 #include "base/real.h"
 #include "belfry/graph.h"
+#include "columns/cell_number.h"
 #include "columns/date.h"
 
 // Texts whose hash stands for a value that is not known, and for a missing one: no cell has a zero
@@ -257,12 +258,24 @@ static bool put_weight(const char *text, size_t length, const bel_columns_row *r
     return (good && isfinite(*row->weight)) || expect(expected, "a weight of 0 or more");
 }
 
+// Cells of these are read as numbers.
+static bool holds_numbers(const bel_column *column)
+{
+    return column->kind == BEL_COLUMN_NUMBER || column->kind == BEL_COLUMN_WEIGHT ||
+           (column->kind == BEL_COLUMN_LABEL && column->label == BEL_LABEL_NUMBER);
+}
+
 bool bel_columns_row_put(const bel_columns *columns, const bel_column *column, const char *text,
                          size_t length, const bel_columns_row *row,
                          char expected[BEL_COLUMN_EXPECTED])
 {
     bool is_missing = bel_column_is_missing(columns, column, text, length);
     int number = (int)(column - columns->items);
+    char pointed[BEL_CELL_NUMBER_ROOM];
+    if (columns->decimal == ',' && !is_missing && holds_numbers(column)) {
+        length = bel_cell_number_pointed(text, length, pointed); // 0: no number
+        text = pointed;
+    }
     switch (column->kind) {
     case BEL_COLUMN_NUMBER: return put_number(column, is_missing, text, length, row, expected);
     case BEL_COLUMN_DATE: return put_date(column, is_missing, text, length, row, expected);

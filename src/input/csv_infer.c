@@ -51,7 +51,8 @@ static void split_row(const infer *in, slot *s, const bel_csv_file *file, const 
         bel_csv_field field = {.text = at};
         double value = 0;
         const char *stop = bel_decimal_parse(at, file->end, &value);
-        bool number = stop != NULL && stop < file->end && *stop == file->delimiter;
+        bool number = stop != NULL && stop < file->end && *stop == file->delimiter &&
+                      !bel_csv_table_may_be_other(in->description, at, stop);
         if (number) {
             field.length = (size_t)(stop - at);
             at = stop + 1;
@@ -117,7 +118,8 @@ static void gather(void *user, int number, int64_t first, int64_t count)
     infer *in = user;
     slot *s = &in->slots[number];
     for (int c = 0; c < in->count; c++)
-        bel_column_gatherer_begin(&s->gatherers[c], in->counts[c], in->uses[c] == BEL_GUESS_LOG);
+        bel_column_gatherer_begin(&s->gatherers[c], in->counts[c], in->uses[c] == BEL_GUESS_LOG,
+                                  in->description->decimal);
     for (int64_t row = first; row < first + count; row++) {
         const char *at;
         const bel_csv_file *file = bel_csv_set_find(&in->set, row, &at);
@@ -177,6 +179,38 @@ static bel_status *gather_all(infer *in)
     if (more || first < rows) BEL_TRY(pass(in, rows));
     if (wants_values(in)) BEL_TRY(pass(in, rows));
     return NULL;
+}
+
+// Numbers have decimal commas where all cells of a column have them or are whole, and one of them
+// can be nothing else.
+static bool has_commas(const infer *in, int c)
+{
+    const bel_column_statistics *s = &in->totals[c];
+    bool read = in->uses[c] != BEL_GUESS_IGNORED && in->uses[c] != BEL_GUESS_KEY &&
+                in->uses[c] != BEL_GUESS_CATEGORY;
+    return read && s->clear_commas > 0 && s->commas + s->wholes == s->cells - s->missing;
+}
+
+// Which of point and comma stands in front of decimals: a comma when a column has them and no other
+// one has numbers that it would spoil.
+static bel_status *gather_by_decimal(infer *in)
+{
+    bel_columns *d = in->description;
+    bool comma = false, spoils = false;
+    BEL_TRY(gather_all(in));
+    for (int c = 0; c < in->count; c++)
+        comma = comma || has_commas(in, c);
+    if (!comma || d->delimiter == ',' || in->options->decimal != '\0') return NULL;
+    int64_t *numbers = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *numbers);
+    for (int c = 0; c < in->count; c++)
+        numbers[c] = in->totals[c].numbers;
+    d->decimal = ',';
+    BEL_TRY(gather_all(in));
+    for (int c = 0; c < in->count; c++)
+        spoils = spoils || in->totals[c].numbers < numbers[c];
+    if (!spoils) return NULL;
+    d->decimal = '.';
+    return gather_all(in);
 }
 
 // --- Opening -------------------------------------------------------------------------------------
@@ -399,6 +433,7 @@ static bel_status *run(infer *in, const bel_csv_options *csv)
     const bel_columns_options *o = in->options;
     bel_columns *d = in->description;
     d->header = !csv->no_header;
+    if (o->decimal == ',') d->decimal = ',';
     if (o->missing != NULL) {
         const char **missing =
             bel_arena_alloc(d->arena, ((size_t)o->missing_count + 1) * sizeof *missing);
@@ -420,7 +455,7 @@ static bel_status *run(infer *in, const bel_csv_options *csv)
     for (int c = 0; c < in->count; c++)
         if (in->uses[c] == BEL_GUESS_LABEL) in->label = c;
     BEL_TRY(hold_out(in, &csv->holdout));
-    BEL_TRY(gather_all(in));
+    BEL_TRY(gather_by_decimal(in));
     return describe(in);
 }
 

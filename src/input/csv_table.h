@@ -3,7 +3,10 @@
 #ifndef BELFRY_INPUT_CSV_TABLE_H
 #define BELFRY_INPUT_CSV_TABLE_H
 
+#include <string.h>
+
 #include "base/arena.h"
+#include "columns/description.h"
 #include "input/csv_set.h"
 
 // The names of a file's columns in `arena`, as UTF-8: from its header, behind which its rows then
@@ -25,6 +28,14 @@ typedef struct bel_csv_spare {
     size_t capacity;
 } bel_csv_spare;
 bel_csv_cell bel_csv_table_cell(const bel_csv_field *field, bel_csv_spare *spare);
+
+// Whether a bare number, read with a point, is another one where commas are in front of decimals:
+// "1.500" is 1500 then, and "1.5" none.
+static inline bool bel_csv_table_may_be_other(const bel_columns *columns, const char *from,
+                                              const char *to)
+{
+    return columns->decimal == ',' && memchr(from, '.', (size_t)(to - from)) != NULL;
+}
 
 // Rows in grains of BEL_GRAIN_ROWS, on several threads: `gather` is called once for each grain, in
 // any order and on any thread, with a slot that no other call has at that time; then `merge`, in

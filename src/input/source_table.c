@@ -111,6 +111,7 @@ static bel_status *read_row(const table_source *source, const bel_csv_file *file
         if (column != NULL && column->kind == BEL_COLUMN_NUMBER)
             stop = bel_decimal_parse(at, file->end, &value);
         bool bare = stop != NULL && stop < file->end && *stop == file->delimiter &&
+                    !bel_csv_table_may_be_other(columns, at, stop) &&
                     !bel_column_is_missing_number(columns, column, at, (size_t)(stop - at));
         if (bare && bel_columns_row_put_number(column, value, row)) {
             at = stop + 1;

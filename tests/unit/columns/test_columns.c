@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "belfry/graph.h"
+#include "columns/cell_number.h"
 #include "columns/date.h"
 #include "columns/description.h"
 #include "columns/statistics.h"
@@ -72,7 +73,7 @@ static void moments_are_right_far_from_zero(void **state)
     bel_column_statistics total = {.consecutive = true};
     for (int part = 0; part < 3; part++) {
         bel_column_gatherer g;
-        bel_column_gatherer_begin(&g, false, false);
+        bel_column_gatherer_begin(&g, false, false, '.');
         for (int i = 0; i < 1000; i++)
             bel_column_gatherer_take_number(&g, 1e9 + part * 1000 + i);
         bel_column_gatherer_end(&g);
@@ -83,6 +84,60 @@ static void moments_are_right_far_from_zero(void **state)
     assert_true(fabs(total.values_of_numbers.mean - (1e9 + 1499.5)) < 1e-6);
     double deviation = sqrt((3000.0 * 3000.0 - 1) / 12);
     assert_true(fabs(bel_moments_deviation(&total.values_of_numbers) / deviation - 1) < 1e-12);
+}
+
+// --- Numbers -------------------------------------------------------------------------------------
+
+static void numbers_may_have_decimal_commas(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double value;
+    } good[] = {{"5,1", 5.1},     {"-0,125", -0.125},     {"17", 17},
+                {",5", 0.5},      {"1.234,5", 1234.5},    {"1.500", 1500},
+                {"3,2e4", 3.2e4}, {"1.234.567", 1234567}, {"1.234.567,25", 1234567.25},
+                {"+2,5", 2.5},    {"1234,5", 1234.5}};
+    static const char *const bad[] = {"1.5",     "1,2,3", "1.2345", "",    ",",         "1.234.5",
+                                      "0.125,5", "a",     "12,5x",  "1,.", "1234.567,5"};
+    double value;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_true(bel_cell_number_read(',', good[i].text, strlen(good[i].text), &value));
+        assert_true(value == good[i].value);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_false(bel_cell_number_read(',', bad[i], strlen(bad[i]), &value));
+    assert_true(bel_cell_number_read('.', "1.5", 3, &value) && value == 1.5);
+    assert_false(bel_cell_number_read('.', "1,5", 3, &value));
+    assert_true(bel_cell_number_has_comma("1,5", 3) && bel_cell_number_has_comma("0,125", 5));
+    assert_false(bel_cell_number_has_comma("1,125", 5) || bel_cell_number_has_comma("17", 2));
+}
+
+static void dressed_numbers_are_known(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bel_cell_dress dress;
+    } cases[] = {{"$1,125.73", BEL_DRESS_CURRENCY},
+                 {"-$5", BEL_DRESS_CURRENCY},
+                 {"3 EUR", BEL_DRESS_CURRENCY},
+                 {"\xE2\x82\xAC 1.234,50", BEL_DRESS_CURRENCY},
+                 {"3.6%", BEL_DRESS_PERCENT},
+                 {"3,6 %", BEL_DRESS_PERCENT},
+                 {"113,200", BEL_DRESS_THOUSAND},
+                 {"-1,234,567.5", BEL_DRESS_THOUSAND},
+                 {"5,1", BEL_DRESS_COMMA},
+                 {"$", BEL_DRESS_NONE},
+                 {"%", BEL_DRESS_NONE},
+                 {"a,b", BEL_DRESS_NONE},
+                 {"$x", BEL_DRESS_NONE},
+                 {"1,2,3", BEL_DRESS_NONE},
+                 {"113,2005,1", BEL_DRESS_NONE},
+                 {"EUR", BEL_DRESS_NONE}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(bel_cell_number_dress(cases[i].text, strlen(cases[i].text)),
+                         cases[i].dress);
 }
 
 // --- Text and back -------------------------------------------------------------------------------
@@ -493,6 +548,42 @@ static void markers_among_dates_are_missing(void **state)
     }
 }
 
+// Where no comma is a delimiter, and cells say so.
+static void decimal_commas_are_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        char asked, decimal;
+        double low, high; // of column "a"
+    } cases[] = {
+        {"a;b;y\n1,5;2.500;3,5\n2;7;4,5\n;10;1\n1.250,5;20;9,25\n", 0, ',', 1.5, 1250.5},
+        {"a;b;y\n1,5;2.5;1\n2;7;0\n1,25;10;1\n", 0, '.', 0, 0},  // "b" has points
+        {"a;b;y\n1,500;2;1\n2;7;0\n1,250;10;1\n", 0, '.', 0, 0}, // between thousands, perhaps
+        {"a;b;y\n1,500;2;1\n2;7;0\n1,250;10;1\n", ',', ',', 1.25, 2},
+        {"a;b;y\n1,5;2;1\n2;7;0\n1,25;10;1\n", '.', '.', 0, 0},
+        {"a;b;y\n1,5;2;1\nx;7;0\n1,25;10;1\n", 0, '.', 0, 0},
+        {"a,b,y\n\"1,5\",2,1\n2,7,0\n\"1,25\",10,1\n", 0, '.', 0, 0},
+        {"a,b,y\n\"1,5\",2,1\n2,7,0\n\"1,25\",10,1\n", ',', ',', 1.25, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bel_columns *columns =
+                        infer(cases[i].text, &(bel_columns_options){.decimal = cases[i].asked}),
+                    *again;
+        BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(columns), "again", &again));
+        assert_string_equal(bel_columns_text(again), bel_columns_text(columns));
+        assert_int_equal(again->decimal, cases[i].decimal);
+        const bel_column *a = &again->items[0];
+        bool number = a->kind == BEL_COLUMN_NUMBER;
+        assert_true(number == (cases[i].decimal == ','));
+        assert_true(!number || (a->low == cases[i].low && a->high == cases[i].high));
+        const char *said = strstr(bel_columns_text(again), "these look like numbers with");
+        assert_true(number || said != NULL || i == 5); // "x" is none
+        bel_columns_destroy(columns);
+        bel_columns_destroy(again);
+    }
+}
+
 // Zeros in front make names of numbers, and columns that tools add number the rows.
 static void numbers_may_be_names(void **state)
 {
@@ -658,6 +749,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_dates),
         cmocka_unit_test(moments_are_right_far_from_zero),
+        cmocka_unit_test(numbers_may_have_decimal_commas),
+        cmocka_unit_test(dressed_numbers_are_known),
         cmocka_unit_test(text_comes_back),
         cmocka_unit_test(odd_characters_come_back),
         cmocka_unit_test(texts_that_do_not_come_back_are_refused),
@@ -672,6 +765,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(markers_are_missing_texts),
         BEL_TEST_IN_FOLDER(markers_among_dates_are_missing),
         BEL_TEST_IN_FOLDER(numbers_may_be_names),
+        BEL_TEST_IN_FOLDER(decimal_commas_are_found),
         BEL_TEST_IN_FOLDER(few_other_texts_among_numbers_are_wrong),
         BEL_TEST_IN_FOLDER(numbers_may_be_missing),
         BEL_TEST_IN_FOLDER(moments_of_dates_are_of_their_reading),

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Cells as people and programs write them: decimal commas, markers, values that training did not have, bytes that
+# are no text. And headers that do not fit.
+# usage: table_cells.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+awk 'BEGIN {
+    srand(7)
+    print "size;floor;colour;grade"
+    for (i = 0; i < 300; i++) {
+        size = rand() * 10
+        red = rand() < 0.5
+        printf "%.2f;%d;%s;%s\n", size, i % 4, (red ? "red" : "blue"), (size + 3 * red > 6 ? "high" : "low")
+    }
+}' >points.csv
+sed 's/\([0-9]\)\./\1,/' points.csv >commas.csv
+base=(--label_column grade --num_epochs 5 --no_report)
+metric() { sed -n "s/^$1 //p" out.txt; }
+
+# --- Decimal commas
+run_ok belfry train_and_evaluate "${base[@]}" --train_files points.csv --eval_files points.csv --model_dir points
+loss=$(metric loss)
+run_ok belfry train_and_evaluate "${base[@]}" --train_files commas.csv --eval_files commas.csv --model_dir commas
+equal "loss of the same numbers with commas" "$(metric loss)" "$loss"
+run_ok belfry train "${base[@]}" --train_files commas.csv --model_dir commas --decimal ,
+run_fails 2 '--decimal: the training began with another one' belfry train "${base[@]}" --train_files commas.csv \
+    --model_dir commas --decimal .
+run_fails 2 '--decimal|expected' belfry train "${base[@]}" --train_files commas.csv --model_dir bad --decimal x
+run_fails 3 'points.csv:2:1: column "size": expected a number' belfry evaluate --model_dir commas --eval_files points.csv
+belfry predict --model_dir commas --eval_files commas.csv >whole.txt 2>err.txt
+belfry predict --model_dir commas --eval_files - <commas.csv >stream.txt 2>err.txt
+check "standard input reads commas, too" cmp -s <(cut -d, -f1 whole.txt) <(cut -d, -f1 stream.txt)
+# shellcheck disable=SC2016
+awk 'BEGIN { print "price,share,y"; for (i = 0; i < 60; i++) printf "\"$1,%03d.50\",%d.5%%,%d\n", i * 13, i % 9, i % 2 }' \
+    >dressed.csv
+run_ok belfry columns dressed.csv
+check "currencies are said" grep -q '"price" is no number column: its texts look like numbers with currencies' err.txt
+check "in the note, too" grep -q '"share".*these look like numbers with percent signs' out.txt
+for flag in --decimal=,; do
+    cp out.txt columns.yaml
+    run_fails 2 '--columns and --decimal exclude each other' belfry train --train_files dressed.csv \
+        --columns columns.yaml --model_dir bad "$flag"
+done
+
+finish
