@@ -156,7 +156,8 @@ char *bel_columns_write(const bel_columns *columns);
 
 // The hash by which a value of a column is known.
 uint64_t bel_column_hash(const bel_column *column, const char *text, size_t length);
-// The number of a value, or of a class; -1: it is none.
+// The number of a value, or of a class; -1: it is none. "1.0" is the value "1" where there is no
+// value "1.0", and the other way round.
 int bel_column_value(const bel_column *column, const char *text, size_t length);
 
 // Makes texts and their count ready to be looked for.

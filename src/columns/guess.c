@@ -332,13 +332,14 @@ static void note_dress(guess *g, const char *name)
     if (dress == BEL_DRESS_NONE) return;
     bel_str_printf(&g->note, "%sthese look like numbers with %s", g->note.length > 0 ? "; " : "",
                    dresses[dress]);
-    bel_log_write(
-        BEL_LOG_WARN,
-        "%s: column \"%s\" is no number column: its texts look like numbers with %s; hint: %s",
-        g->source, name, dresses[dress],
-        dress == BEL_DRESS_COMMA
-            ? "--decimal ,"
-            : "bare numbers such as 1125.73 are read, and with --decimal , such as 1.125,73");
+    const char *hint = dress == BEL_DRESS_COMMA      ? "--decimal ,"
+                       : dress == BEL_DRESS_THOUSAND ? "numbers have none, or with --decimal , "
+                                                       "points between thousands"
+                                                     : "bare numbers are read, such as 1125.73";
+    bel_log_write(BEL_LOG_WARN,
+                  "%s: column \"%s\" is no number column: its texts look like numbers with %s; "
+                  "hint: %s",
+                  g->source, name, dresses[dress], hint);
 }
 
 static void guess_texts(guess *g, const char *name)

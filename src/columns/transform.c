@@ -108,6 +108,14 @@ static void put_category(const bel_column *column, bool is_missing, const char *
 {
     bool listed = column->kind == BEL_COLUMN_CATEGORY;
     int value = !listed || is_missing ? -1 : bel_column_value(column, text, length);
+    if (row->seen != NULL && listed && !is_missing) {
+        row->seen[number].cells++;
+        row->seen[number].unknown += value < 0;
+    }
+    if (value >= 0) { // as training had it
+        text = column->values[value];
+        length = strlen(text);
+    }
     uint64_t hash = is_missing && (!listed || column->missing_value)
                         ? bel_column_hash(column, missing, sizeof missing)
                     : listed && value < 0 ? bel_column_hash(column, unknown, sizeof unknown)

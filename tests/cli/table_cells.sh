@@ -43,4 +43,24 @@ for flag in --decimal=,; do
         --columns columns.yaml --model_dir bad "$flag"
 done
 
+# --- Values that training did not have
+awk 'BEGIN { print "flag,number,y"; for (i = 0; i < 300; i++) printf "%s,%d,%s\n", (i % 3 == 0 ? "True" : "False"), i % 5,
+    (i % 3 == 0 ? "a" : "b") }' >values.csv
+values=(--label_column y --num_epochs 5 --no_report --categorical number)
+run_ok belfry train_and_evaluate "${values[@]}" --train_files values.csv --eval_files values.csv --model_dir values
+loss=$(metric loss)
+check "nothing is said of values that are known" test "$(grep -c 'training told apart' err.txt)" = 0
+sed '2,$s/,\([0-9]\),/,\1.0,/' values.csv >fractions.csv
+run_ok belfry evaluate --model_dir values --eval_files fractions.csv
+equal "loss with 1.0 for 1" "$(metric loss)" "$loss"
+sed '2,$s/^True/TRUE/; 2,$s/^False/FALSE/' values.csv >upper.csv
+for verb in evaluate predict; do
+    run_ok belfry $verb --model_dir values --eval_files upper.csv
+    check "$verb says which values are new" grep -q \
+        'column "flag": 300 of 300 values are none that training told apart.*upper.csv:2:1: "TRUE"$' err.txt
+done
+sed '2,$s/^True/TRUE/' values.csv >third.csv
+run_ok belfry evaluate --model_dir values --eval_files third.csv
+check "a third of them are an accident" test "$(grep -c 'training told apart' err.txt)" = 0
+
 finish

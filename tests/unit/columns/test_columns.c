@@ -304,6 +304,32 @@ static void rows_become_elements(void **state)
     bel_columns_destroy(columns);
 }
 
+// Whole numbers are the same with ".0" behind them, but where training had both.
+static void whole_numbers_are_equal_in_categories(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "columns:\n"
+        "  - {name: a, kind: category, values: [\"1\", \"2.0\", \"3\", \"3.0\", \"-4\", x]}\n"
+        "  - {name: b, kind: category, as: embedding, values: [\"1\", x]}\n";
+    static const struct {
+        const char *text;
+        int value;
+    } cases[] = {{"1", 0},   {"1.0", 0},  {"2", 1},     {"2.0", 1},  {"3", 2},
+                 {"3.0", 3}, {"-4.0", 4}, {"1.00", -1}, {"1.", -1},  {"", -1},
+                 {"-", -1},  {"-.0", -1}, {".0", -1},   {"x.0", -1}, {"1.5", -1}};
+    bel_columns *columns;
+    row one, other;
+    BEL_ASSERT_OK(bel_columns_parse(text, "c.yaml", &columns));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(bel_column_value(&columns->items[0], cases[i].text, strlen(cases[i].text)),
+                         cases[i].value);
+    put(columns, &one, (const char *const[]){"x", "1"});
+    put(columns, &other, (const char *const[]){"x", "1.0"});
+    assert_true(one.ids[0] == other.ids[0]);
+    bel_columns_destroy(columns);
+}
+
 // What a missing number counts as follows from the mean, where nothing else is said.
 static void missing_numbers_count_as_the_mean(void **state)
 {
@@ -756,6 +782,7 @@ int main(void)
         cmocka_unit_test(texts_that_do_not_come_back_are_refused),
         cmocka_unit_test(wrong_texts_are_refused),
         cmocka_unit_test(rows_become_elements),
+        cmocka_unit_test(whole_numbers_are_equal_in_categories),
         cmocka_unit_test(missing_numbers_count_as_the_mean),
         cmocka_unit_test(wrong_cells_say_what_was_expected),
         BEL_TEST_IN_FOLDER(kinds_follow_from_all_cells),
