@@ -1,4 +1,6 @@
-// A field is quoted where RFC 4180 wants it. Numbers have the nine digits that hold every F32.
+// A field is quoted where RFC 4180 wants it. Probabilities have the nine digits that hold every
+// F32; a predicted number has nine of what the model computes, which is how far it lies from the
+// mean label, and so more where that is large.
 #include "answers.h"
 
 #include <math.h>
@@ -32,6 +34,31 @@ static void put_number(bel_str *out, float value, bool json)
     }
 }
 
+static void put_prediction(const bel_answers *answers, double value, bel_str *out)
+{
+    enum { DIGITS = 9, MOST = 17 };
+    char text[40];
+    double ratio = fabs(value) / bel_columns_label_deviation(answers->columns);
+    int more = ratio > 1 && isfinite(ratio) ? (int)ceil(log10(ratio)) : 0;
+    int digits = more < MOST - DIGITS ? DIGITS + more : MOST;
+    if (answers->json && !isfinite(value)) {
+        bel_str_puts(out, "null");
+        return;
+    }
+    bel_snprintf(text, sizeof text, "%.*g", digits, value);
+    bel_str_puts(out, text);
+}
+
+// The class of an example with these probabilities.
+static int class_of(const bel_answers *answers, const float *values, int classes)
+{
+    int best = 0;
+    if (classes == 2 && answers->threshold != 0.5) return values[1] > (float)answers->threshold;
+    for (int i = 1; i < classes; i++)
+        if (values[i] > values[best]) best = i;
+    return best;
+}
+
 void bel_answers_header(const bel_answers *answers, bel_str *out)
 {
     if (answers->json) return;
@@ -49,25 +76,18 @@ void bel_answers_header(const bel_answers *answers, bel_str *out)
     bel_str_puts(out, "\n");
 }
 
-static int largest(const float *values, int count)
-{
-    int best = 0;
-    for (int i = 1; i < count; i++)
-        if (values[i] > values[best]) best = i;
-    return best;
-}
-
-static void put_csv(const bel_answers *answers, const bel_str *cells, const float *values,
+static void put_csv(const bel_answers *answers, const bel_str *cells, const void *prediction,
                     int classes, bel_str *out)
 {
+    const float *values = prediction; // of classes
     for (int i = 0; i < answers->name_count; i++) {
         put_field(out, cells[i].text != NULL ? cells[i].text : "");
         bel_str_puts(out, ",");
     }
     if (classes == 0) {
-        put_number(out, values[0], false);
+        put_prediction(answers, *(const double *)prediction, out);
     } else {
-        put_field(out, bel_columns_class(answers->columns, largest(values, classes)));
+        put_field(out, bel_columns_class(answers->columns, class_of(answers, values, classes)));
     }
     for (int i = 0; i < classes; i++) {
         bel_str_puts(out, ",");
@@ -76,8 +96,9 @@ static void put_csv(const bel_answers *answers, const bel_str *cells, const floa
 }
 
 static void put_json(const bel_answers *answers, int64_t example, const bel_str *cells,
-                     const float *values, int classes, bel_str *out)
+                     const void *prediction, int classes, bel_str *out)
 {
+    const float *values = prediction; // of classes
     bel_str_printf(out, "{\"example\":%lld", (long long)example);
     for (int i = 0; i < answers->name_count; i++) {
         bel_str_puts(out, ",");
@@ -87,12 +108,13 @@ static void put_json(const bel_answers *answers, int64_t example, const bel_str 
     }
     if (classes == 0) {
         bel_str_puts(out, ",\"prediction\":");
-        put_number(out, values[0], true);
+        put_prediction(answers, *(const double *)prediction, out);
         bel_str_puts(out, "}");
         return;
     }
     bel_str_puts(out, ",\"class\":");
-    bel_json_write_string(out, bel_columns_class(answers->columns, largest(values, classes)));
+    bel_json_write_string(out,
+                          bel_columns_class(answers->columns, class_of(answers, values, classes)));
     bel_str_puts(out, ",\"probabilities\":{");
     for (int i = 0; i < classes; i++) {
         if (i > 0) bel_str_puts(out, ",");
@@ -107,11 +129,10 @@ void bel_answers_line(const bel_answers *answers, int64_t example, const bel_str
                       const bel_tensor *prediction, bel_str *out)
 {
     int classes = bel_columns_class_count(answers->columns);
-    const float *values = prediction->data;
     if (answers->json) {
-        put_json(answers, example, cells, values, classes, out);
+        put_json(answers, example, cells, prediction->data, classes, out);
     } else {
-        put_csv(answers, cells, values, classes, out);
+        put_csv(answers, cells, prediction->data, classes, out);
     }
     bel_str_puts(out, "\n");
 }

@@ -8,6 +8,8 @@
 
 typedef struct bel_answers {
     const bel_columns *columns;
+    double threshold;         // of two classes: the second one's probability is above it; 0.5: it
+                              // is the larger one
     bool json;                // a line is an object, else one of CSV
     const char *const *names; // of the columns that are passed through
     int name_count;

@@ -169,6 +169,11 @@ static const bel_option table[] = {
      "errors above it count in proportion to their size, others to its square.", "objective=huber"},
     {"tweedie_power", DOUBLE, RUNNING, "1.5", "(1, 2)", NULL, MODEL,
      "power of the mean that the variance grows with.", "objective=tweedie"},
+    {"class_weights", STRING, TRAINING, "", NULL, "CLASS=WEIGHT,..", MODEL,
+     "how much classes count in the loss of training: balanced, as if all had as many rows; or some by name, the others "
+     "1; of files of numbers a number for each class.", "objective=classification|binary"},
+    {"threshold", DOUBLE, RUNNING, "0.5", "[0, 1]", NULL, MODEL,
+     "of two classes the second one is predicted when its probability is above it.", "objective=classification|binary"},
     {"wide_numbers", BOOL, RUNNING, "false", NULL, NULL, MODEL,
      "numbers have weights of their own beside the hidden layers, too.", "model=wide_deep"},
     {"hidden_units", INTS, RUNNING, "512,512", "[1, 1048576]", "units", MODEL,

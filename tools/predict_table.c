@@ -161,10 +161,10 @@ static bel_status *answer(stream *s)
     if (s->waiting == 0) return NULL;
     BEL_TRY(bel_predictor_run(s->predictor, s->features, &rows, &count));
     bel_tensor one = rows[0].value;
-    int64_t elements = bel_shape_elements(&one.shape) / BATCH;
+    size_t bytes = (size_t)bel_shape_elements(&one.shape) / BATCH * bel_dtype_size(one.dtype);
     s->out.length = 0;
     for (int i = 0; i < s->waiting; i++) {
-        one.data = (float *)rows[0].value.data + i * elements;
+        one.data = (char *)rows[0].value.data + (size_t)i * bytes;
         bel_answers_line(&s->answers, s->example++, s->cells + (ptrdiff_t)i * s->answers.name_count,
                          &one, &s->out);
     }
@@ -294,7 +294,9 @@ bel_status *bel_predict_table(const bel_options *options, const bel_setup *setup
     if (streams && bel_options_is_given(options, "part")) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--part: standard input has no parts");
     }
-    bel_answers answers = {.columns = setup->columns, .json = bel_options_bool(options, "json")};
+    bel_answers answers = {.columns = setup->columns,
+                           .threshold = setup->threshold,
+                           .json = bel_options_bool(options, "json")};
     const char **through = passed_through(options, setup->columns, &answers.name_count);
     answers.names = through;
     bel_status *status = check_names(&answers);

@@ -147,12 +147,17 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     const char *scale = bel_params_get(params, "feature_scale");
     const char *classes = bel_params_get(params, "class_count");
     const char *most = bel_params_get(params, "id_list_most");
+    const char *threshold = bel_params_get(params, "threshold");
+    setup->threshold = 0.5;
     bool ok = scale == NULL || bel_parse_f64(scale, strlen(scale), &setup->input.feature_scale);
     ok = ok &&
          (classes == NULL || bel_parse_i64(classes, strlen(classes), &setup->input.class_count));
+    ok =
+        ok && (threshold == NULL || bel_parse_f64(threshold, strlen(threshold), &setup->threshold));
     ok = ok && (most == NULL || bel_parse_i64(most, strlen(most), &setup->input.id_list_most));
     if (ok) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s: its feature_scale, class_count or id_list_most is no number",
+    return BEL_ERR(BEL_DATA_LOSS,
+                   "%s: its feature_scale, class_count, threshold or id_list_most is no number",
                    setup->checkpoint);
 }
 

@@ -19,6 +19,7 @@ typedef struct bel_setup {
     char *label_column;       // of it
     bel_columns *columns;     // of it
     bool remembers;           // they are those of the checkpoint that the training goes on from
+    double threshold;         // of two classes
     int64_t eval_every_steps; // of a table, where no flag says it; 0: at checkpoints
     char *checkpoint;         // evaluate, predict: the folder that is read
     char *model_dir;

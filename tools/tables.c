@@ -13,6 +13,7 @@
 #include "checkpoint/checkpoint.h"
 #include "columns/description.h"
 #include "estimator/settings.h"
+#include "input/csv_table.h"
 #include "inputs.h"
 
 // Rows below which most is learned by heart, and below which even a few units are many.
@@ -92,6 +93,8 @@ bel_status *bel_table_infer(const bel_options *options, const char *const *paths
     o.key_count = take_list(options, "key_columns", &o.keys);
     o.missing_count = take_list(options, "missing", &o.missing);
     if (o.missing_count == 0) o.missing = NULL;
+    o.skip_bad = bel_options_has(options, "skip_bad_records") &&
+                 bel_options_int(options, "skip_bad_records") > 0;
     return bel_columns_infer(&csv, &o, out_columns);
 }
 
@@ -117,6 +120,19 @@ static void say(const bel_columns *columns, const char *path)
     }
 }
 
+// The files to train on. *out_files: they are regular ones, which can be looked at beforehand.
+static bel_status *find_training(const bel_options *options, bel_arena *arena,
+                                 const char *const **out_paths, int *out_count, bool *out_files)
+{
+    *out_files = true;
+    BEL_TRY(bel_flag_inputs_paths(options, BEL_MODE_TRAIN, arena, out_paths, out_count));
+    for (int i = 0; i < *out_count; i++) {
+        struct stat info;
+        if (stat((*out_paths)[i], &info) == 0 && !S_ISREG(info.st_mode)) *out_files = false;
+    }
+    return NULL;
+}
+
 // Of the files to train on. A pipe can be read once, and looking at its columns would be that:
 // *out_columns stays NULL then.
 static bel_status *infer_training(const bel_options *options, bel_columns **out_columns)
@@ -125,16 +141,37 @@ static bel_status *infer_training(const bel_options *options, bel_columns **out_
     const char *const *paths;
     int count;
     bool files = true;
-    bel_status *status = bel_flag_inputs_paths(options, BEL_MODE_TRAIN, arena, &paths, &count);
-    for (int i = 0; status == NULL && i < count; i++) {
-        struct stat info;
-        if (stat(paths[i], &info) == 0 && !S_ISREG(info.st_mode)) files = false;
-    }
+    bel_status *status = find_training(options, arena, &paths, &count, &files);
     if (status == NULL && files) {
         status = bel_table_infer(options, paths, count, out_columns);
         if (status == NULL) say(*out_columns, paths[0]);
     }
     bel_arena_destroy(arena);
+    return status;
+}
+
+// How many rows there are is seen and not believed: what is learned where no flag says it follows
+// from it, and a description may have been made of a few rows, or by hand.
+static bel_status *read_given(const bel_options *options, const char *path,
+                              bel_columns **out_columns)
+{
+    BEL_TRY(bel_columns_read(path, out_columns));
+    bel_arena *arena = bel_arena_create();
+    const char *const *paths;
+    int count;
+    bool files = false;
+    bel_holdout holdout;
+    bel_status *status = find_training(options, arena, &paths, &count, &files);
+    if (status == NULL) status = bel_flag_inputs_holdout(options, false, &holdout);
+    if (status == NULL && files) {
+        int64_t rows = 0;
+        status = bel_csv_table_count(*out_columns, paths, count, &holdout, &rows);
+        if (status == NULL) bel_columns_set_rows(*out_columns, rows);
+    }
+    bel_arena_destroy(arena);
+    if (status == NULL) return NULL;
+    bel_columns_destroy(*out_columns);
+    *out_columns = NULL;
     return status;
 }
 
@@ -252,7 +289,7 @@ bel_status *bel_table_for_training(const bel_options *options, const char *model
     *out_remembered = false;
     if (!automatic && !none) {
         const char *beside = other != NULL ? other : looking;
-        if (beside == NULL) return bel_columns_read(given, out_columns);
+        if (beside == NULL) return read_given(options, given, out_columns);
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--columns and --%s exclude each other", beside);
     }
     bool table = automatic && csv && other == NULL && takes_tables(options) &&
@@ -424,20 +461,104 @@ static bel_status *set_defaults(bel_params *params, const bel_options *options,
     return NULL;
 }
 
+static void put_weight(bel_str *text, int class_number, double weight)
+{
+    bel_str_printf(text, "%s%.17g", class_number > 0 ? "," : "", weight);
+}
+
+// Each class counts rows / (classes · its rows): together they count as much as before.
+static bel_status *balance(const bel_columns *columns, bel_str *text)
+{
+    int count = bel_columns_class_count(columns);
+    double all = 0;
+    for (int c = 0; c < count; c++)
+        all += bel_columns_class_rows(columns, c);
+    for (int c = 0; c < count; c++) {
+        double rows = bel_columns_class_rows(columns, c);
+        if (rows > 0) {
+            put_weight(text, c, all / (count * rows));
+            continue;
+        }
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--class_weights balanced: the description of the columns does not say how "
+                       "many rows the class \"%s\" has",
+                       bel_columns_class(columns, c));
+    }
+    return NULL;
+}
+
+// "CLASS=WEIGHT,…" as a number for each class.
+static bel_status *weigh_named(const bel_columns *columns, const char *given, bel_str *text)
+{
+    int count = bel_columns_class_count(columns);
+    double *weights = bel_xcalloc((size_t)count, sizeof *weights);
+    bel_status *status = NULL;
+    for (int c = 0; c < count; c++)
+        weights[c] = 1;
+    for (const char *at = given; status == NULL && *at != '\0';) {
+        size_t length = strcspn(at, ",");
+        char *item = bel_xstrndup(at, length), *equals = strrchr(item, '=');
+        int found = count;
+        if (equals != NULL) *equals = '\0';
+        for (int c = 0; c < count && equals != NULL; c++)
+            if (strcmp(bel_columns_class(columns, c), item) == 0) found = c;
+        if (found == count || !bel_parse_f64(equals + 1, strlen(equals + 1), &weights[found]) ||
+            !(weights[found] >= 0)) {
+            status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                             "--class_weights: expected balanced, or CLASS=WEIGHT with a class of "
+                             "\"%s\" and a number of 0 or more, got \"%.*s\"",
+                             bel_columns_label(columns), (int)length, at);
+        }
+        bel_free(item);
+        at += length + (at[length] == ',');
+    }
+    for (int c = 0; c < count && status == NULL; c++)
+        put_weight(text, c, weights[c]);
+    bel_free(weights);
+    return status;
+}
+
+static bel_status *set_class_weights(bel_params *params, const bel_options *options,
+                                     const bel_columns *columns)
+{
+    const char *given = bel_options_string(options, "class_weights");
+    bel_str text = {0};
+    if (given == NULL) return NULL;
+    bool balanced = strcmp(given, "balanced") == 0;
+    bel_status *status = balanced ? balance(columns, &text) : weigh_named(columns, given, &text);
+    if (status == NULL) bel_params_set(params, "class_weights", text.text);
+    bel_str_deinit(&text);
+    return status;
+}
+
+// Of a label that is a number.
+static bel_status *check_rate(const bel_params *params, const bel_columns *columns)
+{
+    const char *objective = bel_params_get(params, "objective");
+    double low = bel_columns_label_low(columns);
+    bool rate = strcmp(objective, "poisson") == 0 || strcmp(objective, "tweedie") == 0;
+    if (!rate || low >= 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "--objective %s: expected labels of 0 or more, and the least \"%s\" is %.6g",
+                   objective, bel_columns_label(columns), low);
+}
+
 bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
                                  const bel_columns *columns, const char *remembering,
                                  int64_t replicas)
 {
     BEL_TRY(set_defaults(params, options, columns, remembering, replicas));
+    if (bel_columns_weight_mean(columns) != 1)
+        set_number(params, "weight_mean", bel_columns_weight_mean(columns));
     if (bel_columns_label_kind(columns) == BEL_LABEL_CLASSES) {
         set_number(params, "class_count", bel_columns_class_count(columns));
-        return NULL;
+        return set_class_weights(params, options, columns);
     }
     if (!bel_options_is_given(options, "objective"))
         BEL_TRY(set_default(params, "objective", "regression", remembering));
     set_number(params, "label_mean", bel_columns_label_mean(columns));
     set_number(params, "label_deviation", bel_columns_label_deviation(columns));
-    return NULL;
+    return check_rate(params, columns);
 }
 
 int64_t bel_table_batch_size(const bel_columns *columns)

@@ -17,7 +17,7 @@
 /// | "x" | F32 [numbers] | scaled numbers, categories as one of several, parts of dates |
 /// | "ids" | I64 [categories] | categories that have a row in a table (bel_embedding) |
 /// | "id_lists" | I64 [columns, most] | lists, words of texts (bel_embedding_bag) |
-/// | "label" | I64 [], or F32 [] | the class; the number |
+/// | "label" | I64 [], or F64 [] | the class; the number |
 /// | "weight" | F32 [] | how much the example counts |
 ///
 /// bel_columns_layer makes one F32 value of the first three, for any model. The description is text
@@ -101,6 +101,12 @@ BEL_API bel_label_kind bel_columns_label_kind(const bel_columns *columns);
 BEL_API const char *bel_columns_label(const bel_columns *columns);
 BEL_API int bel_columns_class_count(const bel_columns *columns);
 BEL_API const char *bel_columns_class(const bel_columns *columns, int number);
+/// Rows of a class in the training data; 0: nobody said.
+BEL_API double bel_columns_class_rows(const bel_columns *columns, int number);
+/// The least label of the training data, where it is a number; 0 where nobody said.
+BEL_API double bel_columns_label_low(const bel_columns *columns);
+/// The mean of the weights; 1 where there are none.
+BEL_API double bel_columns_weight_mean(const bel_columns *columns);
 BEL_API double bel_columns_label_mean(const bel_columns *columns);
 BEL_API double bel_columns_label_deviation(const bel_columns *columns);
 

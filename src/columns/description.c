@@ -54,6 +54,7 @@ bel_column *bel_columns_add(bel_columns *columns, const char *name, bel_column_k
     bel_column *column = &columns->items[columns->count];
     *column = (bel_column){.name = bel_arena_strdup(columns->arena, name),
                            .kind = kind,
+                           .mean = kind == BEL_COLUMN_WEIGHT ? 1 : 0,
                            .deviation = 1,
                            .high = 1,
                            .separator = '|',
@@ -299,8 +300,21 @@ static bel_status *finish_column(bel_columns *columns, int i, const char *source
         column->value_count < 2) {
         return fault(column, source, "expected two classes or more, got %d", column->value_count);
     }
+    if (column->kind == BEL_COLUMN_WEIGHT && !(column->mean > 0))
+        return fault(column, source, "expected weights whose mean is above 0");
+    if (column->rows != NULL && column->row_count != column->value_count) {
+        return fault(column, source, "expected rows of each of %d classes, got %d numbers",
+                     column->value_count, column->row_count);
+    }
     place(columns, column);
     return NULL;
+}
+
+static void write_text(bel_columns *columns)
+{
+    bel_free(columns->text);
+    columns->text = bel_columns_write(columns);
+    columns->fingerprint = bel_hash64(columns->text, strlen(columns->text));
 }
 
 bel_status *bel_columns_finish(bel_columns *columns, const char *source)
@@ -311,9 +325,14 @@ bel_status *bel_columns_finish(bel_columns *columns, const char *source)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "%s: expected a column to learn from besides the label, got none", source);
     }
-    columns->text = bel_columns_write(columns);
-    columns->fingerprint = bel_hash64(columns->text, strlen(columns->text));
+    write_text(columns);
     return NULL;
+}
+
+void bel_columns_set_rows(bel_columns *columns, int64_t rows)
+{
+    columns->rows = rows;
+    write_text(columns);
 }
 
 // --- Questions -----------------------------------------------------------------------------------
@@ -349,6 +368,22 @@ int bel_columns_class_count(const bel_columns *columns)
 const char *bel_columns_class(const bel_columns *columns, int number)
 {
     return label_of(columns)->values[number];
+}
+
+double bel_columns_class_rows(const bel_columns *columns, int number)
+{
+    const bel_column *label = label_of(columns);
+    return label->rows != NULL ? label->rows[number] : 0;
+}
+
+double bel_columns_weight_mean(const bel_columns *columns)
+{
+    return columns->weight >= 0 ? columns->items[columns->weight].mean : 1;
+}
+
+double bel_columns_label_low(const bel_columns *columns)
+{
+    return bel_columns_label_kind(columns) == BEL_LABEL_NUMBER ? label_of(columns)->low : 0;
 }
 
 double bel_columns_label_mean(const bel_columns *columns)

@@ -68,7 +68,7 @@ typedef struct bel_column {
     int line;         // of its description; 0: it was made
     const char *note; // why it is what it is; NULL: nobody said
 
-    // NUMBER; DATE: the time's mean and deviation; LABEL of numbers: mean and deviation
+    // NUMBER; DATE: the time's mean and deviation; LABEL of numbers: these and `low`; WEIGHT: mean
     bel_column_scale scale;
     bel_column_missing missing;
     bool indicator;           // an element more: 1 where it is missing
@@ -82,6 +82,8 @@ typedef struct bel_column {
     // CATEGORY; LABEL: the classes
     const char *const *values;
     int value_count;
+    const double *rows; // LABEL: of each class in the training data; NULL: not said
+    int row_count;
     bool missing_value; // CATEGORY: a missing one is a value, behind the others
     bool embedded;      // CATEGORY: a row of a table in place of one of several
     bel_index index;    // of the values, by bel_column_hash
@@ -146,6 +148,9 @@ bool bel_column_is_feature(const bel_column *column);
 // Gives elements their places, and the description its text. INVALID_ARGUMENT: two labels, a cross
 // of a column that is no category, a number without deviation …; `source` names it.
 bel_status *bel_columns_finish(bel_columns *columns, const char *source) BEL_MUST_USE;
+
+// Another number of rows in a finished description, before anybody uses it.
+void bel_columns_set_rows(bel_columns *columns, int64_t rows);
 
 // Whether the text of a finished description comes back to itself: a checkpoint keeps nothing else.
 // INVALID_ARGUMENT: it does not; before the first step is when to say so.

@@ -30,7 +30,7 @@ typedef struct key {
     value_type type;
     size_t offset, count_offset; // TEXTS: of the number, too
     const char *const *names;    // CHOICE
-    int limit;                   // CHOICE: of how many names; WHOLE: the most it may be
+    int limit; // CHOICE: of how many names; WHOLE: the most it may be; NUMBERS: how many
 } key;
 
 static const char *const ways[] = {"one_hot", "embedding"};
@@ -42,9 +42,9 @@ static const char *const ways[] = {"one_hot", "embedding"};
 static const key keys[] = {
     {"note", ANY, TEXT, FIELD(note), 0, NULL, 0},
     {"scale", OF(NUMBER), CHOICE, FIELD(scale), 0, bel_column_scale_names, BEL_SCALES},
-    {"mean", OF(NUMBER) | OF(DATE) | OF(LABEL), NUMBER, FIELD(mean), 0, NULL, 0},
+    {"mean", OF(NUMBER) | OF(DATE) | OF(LABEL) | OF(WEIGHT), NUMBER, FIELD(mean), 0, NULL, 0},
     {"deviation", OF(NUMBER) | OF(DATE) | OF(LABEL), NUMBER, FIELD(deviation), 0, NULL, 0},
-    {"low", OF(NUMBER), NUMBER, FIELD(low), 0, NULL, 0},
+    {"low", OF(NUMBER) | OF(LABEL), NUMBER, FIELD(low), 0, NULL, 0},
     {"high", OF(NUMBER), NUMBER, FIELD(high), 0, NULL, 0},
     {"missing", OF(NUMBER), CHOICE, FIELD(missing), 0, bel_column_missing_names, BEL_MISSINGS},
     {"missing", OF(CATEGORY), VALUE, FIELD(missing_value), 0, NULL, 0},
@@ -53,10 +53,12 @@ static const key keys[] = {
     {"fill", OF(NUMBER), NUMBER, FIELD(fill), 0, NULL, 0},
     {"indicator", OF(NUMBER) | OF(DATE), SWITCH, FIELD(indicator), 0, NULL, 0},
     {"clip", OF(NUMBER) | OF(DATE), NUMBER, FIELD(clip), 0, NULL, 0},
-    {"bounds", OF(NUMBER), NUMBERS, FIELD(bounds), FIELD(bound_count), NULL, 0},
+    {"bounds", OF(NUMBER), NUMBERS, FIELD(bounds), FIELD(bound_count), NULL,
+     BEL_COLUMN_MOST_BOUNDS},
     {"as", OF(CATEGORY), CHOICE, FIELD(embedded), 0, ways, 2},
     {"values", OF(CATEGORY), TEXTS, FIELD(values), FIELD(value_count), NULL, 0},
     {"classes", OF(LABEL), TEXTS, FIELD(values), FIELD(value_count), NULL, 0},
+    {"rows", OF(LABEL), NUMBERS, FIELD(rows), FIELD(row_count), NULL, 1 << 20},
     {"separator", OF(LIST), BYTE, FIELD(separator), 0, NULL, 0},
     {"most", OF(LIST) | OF(TEXT), WHOLE, FIELD(most), 0, NULL, 4096},
     {"grams", OF(TEXT), WHOLE, FIELD(grams), 0, NULL, BEL_TEXT_MOST_GRAMS},
@@ -135,11 +137,13 @@ static bel_status *read_texts(const bel_yaml *yaml, const bel_yaml_node *node, b
     return NULL;
 }
 
-static bel_status *read_numbers(const bel_yaml *yaml, const bel_yaml_node *node, bel_arena *arena,
-                                const double **out_numbers, int *out_count)
+static bel_status *read_numbers(const bel_yaml *yaml, const bel_yaml_node *node, int most,
+                                bel_arena *arena, const double **out_numbers, int *out_count)
 {
-    if (node->kind != BEL_YAML_SEQUENCE || node->count > BEL_COLUMN_MOST_BOUNDS) {
-        return expected(yaml, node, "a list of at most 1000 numbers");
+    if (node->kind != BEL_YAML_SEQUENCE || node->count > (size_t)most) {
+        char what[64];
+        bel_snprintf(what, sizeof what, "a list of at most %d numbers", most);
+        return expected(yaml, node, what);
     }
     double *numbers = bel_arena_alloc(arena, (node->count + 1) * sizeof *numbers);
     for (size_t i = 0; i < node->count; i++)
@@ -192,7 +196,7 @@ static bel_status *read_value(const bel_yaml *yaml, const key *k, const bel_yaml
         *(const char **)place = bel_arena_strdup(arena, node->text);
         return NULL;
     case TEXTS: return read_texts(yaml, node, arena, place, count);
-    case NUMBERS: return read_numbers(yaml, node, arena, place, count);
+    case NUMBERS: return read_numbers(yaml, node, k->limit, arena, place, count);
     case PARTS: return read_parts(yaml, node, place);
     case VALUE:
         column->missing_value = true;

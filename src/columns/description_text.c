@@ -80,6 +80,14 @@ static void put_moments(bel_str *out, const bel_column *column)
     put_double(out, ", deviation: ", column->deviation);
 }
 
+static void put_doubles(bel_str *out, const char *key, const double *numbers, int count)
+{
+    bel_str_printf(out, ", %s: [", key);
+    for (int i = 0; i < count; i++)
+        put_double(out, i > 0 ? ", " : "", numbers[i]);
+    bel_str_puts(out, "]");
+}
+
 static void put_number(bel_str *out, const bel_column *column)
 {
     bel_str_printf(out, ", scale: %s", bel_column_scale_names[column->scale]);
@@ -93,10 +101,7 @@ static void put_number(bel_str *out, const bel_column *column)
     bel_str_printf(out, ", indicator: %s", column->indicator ? "true" : "false");
     if (column->clip > 0) put_double(out, ", clip: ", column->clip);
     if (column->bound_count == 0) return;
-    bel_str_puts(out, ", bounds: [");
-    for (int i = 0; i < column->bound_count; i++)
-        put_double(out, i > 0 ? ", " : "", column->bounds[i]);
-    bel_str_puts(out, "]");
+    put_doubles(out, "bounds", column->bounds, column->bound_count);
 }
 
 static void put_date(bel_str *out, const bel_column *column)
@@ -128,8 +133,10 @@ static void put_label(bel_str *out, const bel_column *column)
 {
     if (column->label == BEL_LABEL_CLASSES) {
         put_list(out, "classes", column->values, column->value_count);
+        if (column->rows != NULL) put_doubles(out, "rows", column->rows, column->row_count);
     } else {
         put_moments(out, column);
+        put_double(out, ", low: ", column->low);
     }
 }
 
@@ -152,6 +159,7 @@ static void put_column(bel_str *out, const bel_column *column)
     case BEL_COLUMN_DATE: put_date(out, column); break;
     case BEL_COLUMN_CROSS: put_list(out, "of", column->of, column->of_count); break;
     case BEL_COLUMN_LABEL: put_label(out, column); break;
+    case BEL_COLUMN_WEIGHT: put_double(out, ", mean: ", column->mean); break;
     default: break;
     }
     if (column->note != NULL) {

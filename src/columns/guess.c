@@ -460,9 +460,14 @@ static void fill_classes(guess *g)
     bool numbers = g->s->numbers == g->rest;
     qsort(values, count, sizeof *values, numbers ? compare_numbers : compare_texts);
     const char **texts = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *texts);
-    for (size_t i = 0; i < count; i++)
+    double *rows = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *rows);
+    for (size_t i = 0; i < count; i++) {
         texts[i] = copy_value(g, &values[i]);
+        rows[i] = (double)values[i].count;
+    }
     bel_free(values);
+    g->column->rows = rows;
+    g->column->row_count = (int)count;
     g->column->label = BEL_LABEL_CLASSES;
     g->column->values = texts;
     g->column->value_count = (int)count;
@@ -483,6 +488,10 @@ static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the label \"%s\" has no value in any row",
                        g->source, name);
     }
+    // Of many different numbers and a few texts, the texts are what is wrong.
+    bool nearly_numbers = !numbers && 10 * s->numbers >= 9 * g->rest &&
+                          (!few || s->values.count > MOST_NUMBER_CLASSES);
+    if (wanted == BEL_LABEL_NONE && nearly_numbers) classes = false;
     if (classes && (!few || s->values.count > MOST_CLASSES ||
                     (g->rest >= FEW_ROWS && 2 * (int64_t)s->values.count > g->rest))) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -515,11 +524,30 @@ static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
 
 // --- All of them ---------------------------------------------------------------------------------
 
+static bel_status *guess_weight(guess *g, const char *name, bool *out_wrong)
+{
+    const bel_column_statistics *s = g->s;
+    add(g, name, BEL_COLUMN_WEIGHT);
+    *out_wrong = s->numbers < g->rest;
+    if (*out_wrong) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the weights \"%s\" are to be numbers", g->source,
+                       name);
+    }
+    if (g->rest == 0 || s->low < 0 || !(s->values_of_numbers.mean > 0)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: the weights \"%s\" are to be 0 or more, and some above it; the least "
+                       "is %.6g",
+                       g->source, name, g->rest > 0 ? s->low : 0);
+    }
+    g->column->mean = s->values_of_numbers.mean;
+    return NULL;
+}
+
 static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, bool *out_wrong)
 {
     switch (use) {
     case BEL_GUESS_LABEL: return guess_label(g, name, out_wrong);
-    case BEL_GUESS_WEIGHT: add(g, name, BEL_COLUMN_WEIGHT); return NULL;
+    case BEL_GUESS_WEIGHT: return guess_weight(g, name, out_wrong);
     case BEL_GUESS_IGNORED: add(g, name, BEL_COLUMN_IGNORE); return NULL;
     case BEL_GUESS_KEY: add(g, name, BEL_COLUMN_KEY); return NULL;
     case BEL_GUESS_CATEGORY:

@@ -253,8 +253,8 @@ static bool put_label(const bel_column *column, bool is_missing, const char *tex
     }
     double value;
     if (is_missing || !parse(text, length, &value)) return expect(expected, "a number");
-    *row->number = (float)value;
-    return isfinite(*row->number) || expect(expected, "a number that fits f32");
+    *row->number = value;
+    return isfinite(value) || expect(expected, "a number");
 }
 
 static bool put_weight(const char *text, size_t length, const bel_columns_row *row,

@@ -146,6 +146,14 @@ bel_status *bel_holdout_apply(const bel_holdout *h, bel_csv_set *set, const int 
     return status;
 }
 
+int64_t bel_holdout_rows(const bel_holdout *h, int64_t rows)
+{
+    if (is_none(h)) return rows;
+    int64_t held = h->fold_count > 0 ? (rows + h->fold_count - 1 - h->fold) / h->fold_count
+                                     : (int64_t)((double)rows * h->share);
+    return h->held ? held : rows - held;
+}
+
 void bel_holdout_describe(const bel_holdout *h, bel_str *out_text)
 {
     if (is_none(h)) return;

@@ -15,6 +15,9 @@ bel_status *bel_holdout_check(const bel_holdout *holdout) BEL_MUST_USE;
 bel_status *bel_holdout_apply(const bel_holdout *holdout, bel_csv_set *set,
                               const int *label_fields) BEL_MUST_USE;
 
+// So many of `rows` rows are kept.
+int64_t bel_holdout_rows(const bel_holdout *holdout, int64_t rows);
+
 // For a fingerprint; adds nothing where all rows are read.
 void bel_holdout_describe(const bel_holdout *holdout, bel_str *out_text);
 

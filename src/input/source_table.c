@@ -317,7 +317,7 @@ static void make_fields(table_source *source)
     bool classes = bel_columns_label_kind(c) == BEL_LABEL_CLASSES;
     if (c->label >= 0)
         add_field(source, fields, &source->label_field, BEL_LABEL_FIELD,
-                  classes ? BEL_DTYPE_I64 : BEL_DTYPE_F32, bel_shape_scalar());
+                  classes ? BEL_DTYPE_I64 : BEL_DTYPE_F64, bel_shape_scalar());
 }
 
 // --- Every cell, once ----------------------------------------------------------------------------
@@ -484,7 +484,7 @@ static void make_slots(check *c, int threads)
                               .ids = bel_xcalloc((size_t)columns->id_count + 1, sizeof(int64_t)),
                               .lists = bel_xcalloc(lists + 1, sizeof(int64_t)),
                               .class_number = label,
-                              .number = (float *)label,
+                              .number = (double *)label,
                               .weight = bel_xcalloc(1, sizeof(float)),
                               .crossed = bel_xcalloc(count, sizeof(uint64_t)),
                               .seen = bel_xcalloc(count, sizeof(bel_category_cells))};

@@ -6,8 +6,16 @@
 //
 // A number's output is that of label_mean and label_deviation, so that it begins near the labels
 // whatever their units are: prediction = output · deviation + mean, and the losses of regression,
-// huber and quantile are those of labels with mean 0 and deviation 1. Metrics are in the label's
-// units. The feature "weight" says how much an example counts, in losses and metrics alike.
+// huber and quantile are those of labels with mean 0 and deviation 1. Labels and predictions are
+// F64, and what is computed of them is F32 only once the mean is gone: years and dates keep their
+// digits. Metrics are in the label's units.
+//
+// The feature "weight" says how much an example counts. In training its loss is multiplied by its
+// weight over weight_mean, that of the data, so that a step's gradient is that of the weighted loss
+// over all data, whatever else is in the batch; evaluations take weighted means. class_weights
+// count in training alone: metrics are those of the examples as they are.
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "belfry/columns.h"
@@ -63,18 +71,33 @@ static bel_value *weights_of(bel_model_context *context)
     return bel_context_feature(context, BEL_WEIGHT_FIELD);
 }
 
-// The mean of the examples' losses [n], and what it is the mean over.
-static void set_loss(bel_model_context *context, bel_estimator_spec *spec, bel_value *losses,
-                     bel_value *penalty)
+static bel_value *times(bel_graph *g, bel_value *weights, bel_value *more)
+{
+    return weights == NULL ? more : bel_mul(g, weights, more);
+}
+
+// What the losses of a training step are multiplied by; NULL: nothing.
+static bel_value *training_weights(bel_model_context *context, bel_value *of_classes)
 {
     bel_graph *g = bel_context_graph(context);
     bel_value *weights = weights_of(context);
-    if (weights == NULL) {
-        spec->loss = bel_mean(g, losses);
-    } else {
-        spec->loss = bel_weighted_mean(g, losses, weights);
+    double mean = bel_context_param_number(context, "weight_mean", 1);
+    if (weights != NULL && mean != 1) weights = bel_mul(g, weights, number(g, 1 / mean));
+    return of_classes == NULL ? weights : times(g, weights, of_classes);
+}
+
+// Of the examples' losses [n]: in training their mean, by weights; in evaluation their weighted
+// mean, and what it is the mean over. `of_classes`: weights [n] of the examples' classes, or NULL.
+static void set_loss(bel_model_context *context, bel_estimator_spec *spec, bel_value *losses,
+                     bel_value *of_classes, bel_value *penalty)
+{
+    bel_graph *g = bel_context_graph(context);
+    bool training = bel_context_mode(context) == BEL_MODE_TRAIN;
+    bel_value *weights = training ? training_weights(context, of_classes) : weights_of(context);
+    bel_reduction mean = training ? BEL_REDUCTION_MEAN : BEL_REDUCTION_WEIGHTED_MEAN;
+    spec->loss = bel_reduce_loss(g, losses, weights, mean);
+    if (!training && weights != NULL)
         spec->loss_weight = bel_reduce_sum(g, weights, NULL, 0, false);
-    }
     if (penalty != NULL) spec->loss = bel_add(g, spec->loss, penalty);
 }
 
@@ -84,7 +107,8 @@ static bool lacks_labels(bel_model_context *context, bel_dtype dtype)
     if (labels == NULL) {
         bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
                        "the model needs labels to train and evaluate; hint: --label_column");
-    } else if (bel_value_dtype(labels) != dtype) {
+    } else if (bel_value_dtype(labels) != dtype &&
+               (dtype != BEL_DTYPE_F64 || bel_value_dtype(labels) != BEL_DTYPE_F32)) {
         bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
                        "the objective takes labels %s, and those of the data are %s; hint: "
                        "--objective regression for numbers, classification for classes",
@@ -99,27 +123,121 @@ static bool lacks_labels(bel_model_context *context, bel_dtype dtype)
 
 enum { MOST_SHOWN = 50 }; // classes in a confusion matrix
 
+// How much the class of each example counts [n]; NULL: all alike.
+static bel_value *class_weights(bel_model_context *context, bel_value *labels, int64_t classes)
+{
+    const char *text = bel_context_param(context, "class_weights", "");
+    if (bel_context_mode(context) != BEL_MODE_TRAIN || text[0] == '\0') return NULL;
+    bel_graph *g = bel_context_graph(context);
+    double *numbers = calloc((size_t)classes + 1, sizeof *numbers);
+    float *weights = calloc((size_t)classes + 1, sizeof *weights);
+    int count = 0;
+    if (numbers == NULL || weights == NULL) {
+        bel_graph_fail(g, BEL_RESOURCE_EXHAUSTED, "no memory for class_weights");
+    } else {
+        count = bel_context_param_numbers(context, "class_weights", "", numbers, (int)classes);
+        for (int c = 0; c < count; c++)
+            weights[c] = (float)numbers[c];
+    }
+    bool right = count == classes;
+    for (int c = 0; c < count; c++)
+        right = right && numbers[c] >= 0;
+    if (!right) {
+        bel_graph_fail(g, BEL_INVALID_ARGUMENT,
+                       "parameter class_weights: expected a number of 0 or more for each of %lld "
+                       "classes, got \"%s\"",
+                       (long long)classes, text);
+    }
+    const bel_shape shape = BEL_SHAPE(classes);
+    bel_value *all = bel_constant(g, &(bel_tensor){BEL_DTYPE_F32, shape, weights});
+    free(numbers);
+    free(weights);
+    return bel_gather(g, all, labels);
+}
+
+// Of sums of weights · (prediction - label) in each bin of predictions, and of all weights: how far
+// off the bins are together.
+static double calibration_error(void *user, const double *sums, int64_t count)
+{
+    (void)user;
+    double off = 0, all = sums[count - 1];
+    for (int64_t bin = 0; bin < count - 1; bin++)
+        off += fabs(sums[bin]);
+    return all > 0 ? off / all : 0;
+}
+
+// Whether probabilities mean what they say, in ten bins of them.
+static void measure_calibration(bel_model_context *context, bel_estimator_spec *spec,
+                                bel_value *truth, bel_value *yes, bel_value *weights)
+{
+    enum { BINS = 10 };
+    const int64_t axis = 0, last = 1;
+    const bel_shape one = BEL_SHAPE(1);
+    bel_graph *g = bel_context_graph(context);
+    bel_value *place = bel_floor(g, bel_mul(g, yes, number(g, BINS)));
+    place = bel_cast(g, bel_min(g, place, number(g, BINS - 1)), BEL_DTYPE_I64);
+    bel_value *off = bel_sub(g, yes, truth),
+              *all = bel_add(g, bel_mul(g, yes, number(g, 0)), number(g, 1));
+    if (weights != NULL) {
+        off = bel_mul(g, off, weights);
+        all = weights;
+    }
+    bel_value *in_bins = bel_mul(g, bel_one_hot(g, place, BINS), bel_unsqueeze(g, off, &last, 1));
+    bel_value *sums[] = {bel_reduce_sum(g, in_bins, &axis, 1, false),
+                         bel_reshape(g, bel_reduce_sum(g, all, NULL, 0, false), &one)};
+    bel_metric_own(context, spec, "calibration_error", bel_concat(g, sums, 2, 0), calibration_error,
+                   NULL);
+}
+
+// Of two classes: `yes` [n] is the probability of the second one.
+static void measure_binary(bel_model_context *context, bel_estimator_spec *spec, bel_value *labels,
+                           bel_value *predicted, bel_value *yes)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *weights = weights_of(context), *truth = bel_cast(g, labels, BEL_DTYPE_F32);
+    bel_metric_auc(context, spec, "auc", labels, yes, weights);
+    bel_metric_precision(context, spec, "precision", labels, predicted, weights);
+    bel_metric_recall(context, spec, "recall", labels, predicted, weights);
+    bel_metric_mean(context, spec, "label_mean", truth, weights);
+    bel_metric_mean(context, spec, "prediction_mean", yes, weights);
+    measure_calibration(context, spec, truth, yes, weights);
+}
+
+static double threshold_of(bel_model_context *context, int64_t classes)
+{
+    double threshold = bel_context_param_number(context, "threshold", 0.5);
+    if (threshold != 0.5 && classes != 2) {
+        bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                       "parameter threshold is for two classes, and here are %lld",
+                       (long long)classes);
+    }
+    return threshold;
+}
+
 static void classify(bel_model_context *context, bel_estimator_spec *spec, bel_value *logits,
                      bel_value *penalty)
 {
     bel_graph *g = bel_context_graph(context);
+    bel_shape shape = bel_value_shape(logits);
+    int64_t classes = shape.rank == 2 ? shape.dims[1] : 0;
+    double threshold = threshold_of(context, classes);
     spec->predictions = bel_softmax(g, logits);
     if (bel_context_mode(context) == BEL_MODE_PREDICT || lacks_labels(context, BEL_DTYPE_I64))
         return;
     bel_value *labels = bel_context_labels(context), *weights = weights_of(context);
-    set_loss(context, spec, bel_softmax_cross_entropy(g, logits, labels), penalty);
-    bel_value *predicted = bel_arg_max(g, logits, 1);
-    bel_metric_accuracy(context, spec, "accuracy", labels, predicted, weights);
-    bel_shape shape = bel_value_shape(logits);
-    if (shape.rank == 2 && shape.dims[1] <= MOST_SHOWN) {
-        bel_summary_confusion(context, spec, labels, predicted, shape.dims[1]);
-    }
-    if (shape.rank != 2 || shape.dims[1] != 2) return;
+    set_loss(context, spec, bel_softmax_cross_entropy(g, logits, labels),
+             class_weights(context, labels, classes), penalty);
     const int64_t axis = 1, first = 1, end = 2; // the column of class 1
-    bel_value *yes = bel_slice(g, spec->predictions, &axis, &first, &end, NULL, 1);
-    bel_metric_auc(context, spec, "auc", labels, bel_squeeze(g, yes, &axis, 1), weights);
-    bel_metric_precision(context, spec, "precision", labels, predicted, weights);
-    bel_metric_recall(context, spec, "recall", labels, predicted, weights);
+    bel_value *predicted = bel_arg_max(g, logits, 1), *yes = NULL;
+    if (classes == 2)
+        yes =
+            bel_squeeze(g, bel_slice(g, spec->predictions, &axis, &first, &end, NULL, 1), &axis, 1);
+    if (threshold != 0.5)
+        predicted = bel_cast(g, bel_greater(g, yes, number(g, threshold)), BEL_DTYPE_I64);
+    bel_metric_accuracy(context, spec, "accuracy", labels, predicted, weights);
+    if (classes > 0 && classes <= MOST_SHOWN)
+        bel_summary_confusion(context, spec, labels, predicted, classes);
+    if (yes != NULL) measure_binary(context, spec, labels, predicted, yes);
 }
 
 // --- Numbers -------------------------------------------------------------------------------------
@@ -161,12 +279,29 @@ static bel_value *losses_of_rate(bel_model_context *context, objective o, bel_va
                    bel_mul(g, bel_mul(g, y, low), number(g, 1 / (1 - power))));
 }
 
-// Of sums of weights, labels, squares of labels and squared errors: 1 - error / spread.
+// Of sums over the examples, each by its weight, with s and r for label and error in deviations: 1,
+// s, s², r² and |r|; and the deviation itself, once for each example.
+typedef enum sum { ONES, LABELS, LABEL_SQUARES, SQUARES, SIZES, DEVIATIONS, SUMS } sum;
+
 static double r_squared(void *user, const double *sums, int64_t count)
 {
     (void)user, (void)count;
-    double spread = sums[2] - sums[1] * sums[1] / sums[0];
-    return spread > 0 ? 1 - sums[3] / spread : 0;
+    double spread = sums[LABEL_SQUARES] - sums[LABELS] * sums[LABELS] / sums[ONES];
+    return spread > 0 ? 1 - sums[SQUARES] / spread : 0;
+}
+
+static double root_mean_square(void *user, const double *sums, int64_t count)
+{
+    (void)user, (void)count;
+    if (!(sums[ONES] > 0)) return 0;
+    return sqrt(sums[SQUARES] / sums[ONES]) * (sums[DEVIATIONS] / sums[ONES]);
+}
+
+static double mean_size(void *user, const double *sums, int64_t count)
+{
+    (void)user, (void)count;
+    if (!(sums[ONES] > 0)) return 0;
+    return sums[SIZES] / sums[ONES] * (sums[DEVIATIONS] / sums[ONES]);
 }
 
 static bel_value *weighted_sum(bel_graph *g, bel_value *values, bel_value *weights)
@@ -176,21 +311,36 @@ static bel_value *weighted_sum(bel_graph *g, bel_value *values, bel_value *weigh
     return bel_reshape(g, bel_reduce_sum(g, each, NULL, 0, false), &one);
 }
 
-static void measure(bel_model_context *context, bel_estimator_spec *spec, bel_value *predicted,
-                    bel_value *labels)
+// `scaled` and `rest`: labels, and predictions less labels, in deviations; `predicted` and `labels`
+// are F64.
+static void measure(bel_model_context *context, bel_estimator_spec *spec, bel_value *scaled,
+                    bel_value *rest, bel_value *predicted, bel_value *labels)
 {
     bel_graph *g = bel_context_graph(context);
-    bel_value *weights = weights_of(context), *rest = bel_sub(g, predicted, labels);
-    bel_metric_root_mean_squared_error(context, spec, "root_mean_squared_error", labels, predicted,
-                                       weights);
-    bel_metric_mean(context, spec, "mean_absolute_error", bel_abs(g, rest), weights);
-    bel_value *ones = bel_add(g, bel_mul(g, labels, number(g, 0)), number(g, 1));
-    bel_value *sums[] = {weighted_sum(g, ones, weights), weighted_sum(g, labels, weights),
-                         weighted_sum(g, bel_mul(g, labels, labels), weights),
-                         weighted_sum(g, bel_mul(g, rest, rest), weights)};
-    bel_metric_own(context, spec, "r2", bel_concat(g, sums, 4, 0), r_squared, NULL);
-    bel_metric_mean(context, spec, "label_mean", labels, weights);
-    bel_metric_mean(context, spec, "prediction_mean", predicted, weights);
+    bel_value *weights = weights_of(context);
+    double deviation = bel_context_param_number(context, "label_deviation", 1);
+    bel_value *zeros = bel_mul(g, scaled, number(g, 0));
+    bel_value *each[SUMS] = {[ONES] = bel_add(g, zeros, number(g, 1)),
+                             [LABELS] = scaled,
+                             [LABEL_SQUARES] = bel_mul(g, scaled, scaled),
+                             [SQUARES] = bel_mul(g, rest, rest),
+                             [SIZES] = bel_abs(g, rest),
+                             [DEVIATIONS] = bel_add(g, zeros, number(g, deviation))};
+    bel_value *sums[SUMS];
+    for (int s = 0; s < SUMS; s++)
+        sums[s] = weighted_sum(g, each[s], weights);
+    bel_value *all = bel_concat(g, sums, SUMS, 0);
+    bel_metric_own(context, spec, "root_mean_squared_error", all, root_mean_square, NULL);
+    bel_metric_own(context, spec, "mean_absolute_error", all, mean_size, NULL);
+    bel_metric_own(context, spec, "r2", all, r_squared, NULL);
+    bel_metric_mean(context, spec, "label_mean", bel_cast(g, labels, BEL_DTYPE_F32), weights);
+    bel_metric_mean(context, spec, "prediction_mean", bel_cast(g, predicted, BEL_DTYPE_F32),
+                    weights);
+}
+
+static bel_value *number64(bel_graph *g, double value)
+{
+    return bel_scalar(g, BEL_DTYPE_F64, value);
 }
 
 static void regress(bel_model_context *context, bel_estimator_spec *spec, objective o,
@@ -203,24 +353,28 @@ static void regress(bel_model_context *context, bel_estimator_spec *spec, object
     bel_value *z = bel_squeeze(g, outputs, &axis, 1), *predicted;
     bool rate = o == POISSON || o == TWEEDIE;
     if (rate) {
-        if (mean > 0) z = bel_add(g, z, bel_log(g, number(g, mean)));
-        predicted = bel_exp(g, z);
+        if (mean > 0) z = bel_add(g, z, number(g, log(mean)));
+        predicted = bel_cast(g, bel_exp(g, z), BEL_DTYPE_F64);
     } else {
-        predicted = bel_add(g, bel_mul(g, z, number(g, deviation)), number(g, mean));
+        predicted = bel_mul(g, bel_cast(g, z, BEL_DTYPE_F64), number64(g, deviation));
+        predicted = bel_add(g, predicted, number64(g, mean));
     }
     spec->predictions = bel_unsqueeze(g, predicted, &axis, 1);
-    if (bel_context_mode(context) == BEL_MODE_PREDICT || lacks_labels(context, BEL_DTYPE_F32))
+    if (bel_context_mode(context) == BEL_MODE_PREDICT || lacks_labels(context, BEL_DTYPE_F64))
         return;
-    bel_value *labels = bel_context_labels(context), *losses;
+    bel_value *labels = bel_cast(g, bel_context_labels(context), BEL_DTYPE_F64), *losses;
+    bel_value *scaled = bel_sub(g, labels, number64(g, mean));
+    scaled = bel_cast(g, bel_mul(g, scaled, number64(g, 1 / deviation)), BEL_DTYPE_F32);
+    bel_value *rest = bel_sub(g, z, scaled);
     if (rate) {
-        losses = losses_of_rate(context, o, z, labels);
+        losses = losses_of_rate(context, o, z, bel_cast(g, labels, BEL_DTYPE_F32));
+        rest = bel_mul(g, bel_sub(g, predicted, labels), number64(g, 1 / deviation));
+        rest = bel_cast(g, rest, BEL_DTYPE_F32);
     } else {
-        bel_value *scaled =
-            bel_mul(g, bel_sub(g, labels, number(g, mean)), number(g, 1 / deviation));
-        losses = losses_of_rest(context, o, bel_sub(g, z, scaled));
+        losses = losses_of_rest(context, o, rest);
     }
-    set_loss(context, spec, losses, penalty);
-    measure(context, spec, predicted, labels);
+    set_loss(context, spec, losses, NULL, penalty);
+    measure(context, spec, scaled, rest, predicted, labels);
 }
 
 void bel_part_finish(bel_model_context *context, bel_estimator_spec *spec, bel_value *outputs,

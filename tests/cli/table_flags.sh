@@ -61,6 +61,80 @@ equal "as often as a flag says" "$(grep -c '^eval at step' err.txt)" 2
 run_ok belfry train_and_evaluate "${base[@]}" --model_dir none --eval_share 0.2
 equal "without one of these at the end alone" "$(grep -c '^eval at step' err.txt)" 1
 
+# --- What is learned
+awk 'BEGIN { print "x,y"; srand(2); for (i = 0; i < 500; i++) { x = rand() * 10
+    printf "%.4f,%.3f\n", x, 1600000000 + 30 * x + rand() } }' >far.csv
+run_ok belfry train_and_evaluate --train_files far.csv --eval_files far.csv --model_dir far
+check "labels far from 0 keep their digits" awk -v r="$(metric r2)" 'BEGIN { exit !(r > 0.99 && r < 1) }'
+check "errors are in the label's units" awk -v e="$(metric root_mean_squared_error)" 'BEGIN { exit !(e < 9 && e > 0.1) }'
+run_ok belfry predict --model_dir far --eval_files far.csv
+check "so do predictions" awk -F, 'NR == FNR { y[FNR] = $2; next }
+    FNR > 1 { s += ($1 - y[FNR]) ^ 2 } END { exit !(sqrt(s / (FNR - 1)) < 9) }' far.csv out.txt
+awk 'BEGIN { print "x,y"; for (i = 0; i < 200; i++) print i % 17 "," i % 5 - 1 }' >negative.csv
+for objective in poisson tweedie; do
+    run_fails 2 'expected labels of 0 or more, and the least "y" is -1' belfry train --train_files negative.csv \
+        --objective "$objective" --model_dir bad
+done
+sed '1!s/,-1$/,7/' negative.csv >counts.csv
+run_ok belfry train_and_evaluate --train_files counts.csv --eval_files counts.csv --objective poisson --model_dir rates
+check "rates have the labels' mean" awk -v a="$(metric label_mean)" -v b="$(metric prediction_mean)" \
+    'BEGIN { exit !((a - b) ^ 2 < 0.01) }'
+
+# One example in a hundred counts a hundred times, in whatever batch it is: the mean of predictions is that by weights.
+awk 'BEGIN { print "x,w,y"; srand(4); for (i = 0; i < 2000; i++) {
+    heavy = i % 100 == 0; printf "%.3f,%d,%.2f\n", rand(), heavy ? 100 : 1, heavy ? 1.5 : 0.25 } }' >heavy.csv
+run_ok belfry train_and_evaluate --train_files heavy.csv --eval_files heavy.csv --weight_column w --model_dir heavy
+check "weights count in training as in metrics" awk -v a="$(metric label_mean)" -v b="$(metric prediction_mean)" \
+    'BEGIN { exit !((a - b) ^ 2 < 0.005) }'
+run_ok belfry columns heavy.csv --weight_column w
+check "their mean is described" grep -q '{name: "w", kind: weight, mean: 1.98999' out.txt
+sed 's/,1,/,-1,/' heavy.csv >minus.csv
+run_fails 2 'the weights "w" are to be 0 or more, and some above it; the least is -1' \
+    belfry train --train_files minus.csv --weight_column w --model_dir bad
+
+# Rare classes, and where a class begins.
+awk 'BEGIN { print "x,kind"; srand(6); for (i = 0; i < 3000; i++) { rare = rand() < 0.06
+    printf "%.3f,%s\n", rand() * 2 + (rare ? 0.9 : 0), rare ? "rare" : "common" } }' >rare.csv
+rare=(--train_files rare.csv --eval_files rare.csv --label_column kind --num_epochs 10 --no_report)
+run_ok belfry train_and_evaluate "${rare[@]}" --model_dir rare1
+plain=$(metric recall)
+check "calibrated" awk -v e="$(metric calibration_error)" 'BEGIN { exit !(e < 0.03) }'
+check "the mean of probabilities" awk -v a="$(metric label_mean)" -v b="$(metric prediction_mean)" \
+    'BEGIN { exit !((a - b) ^ 2 < 0.0009) }'
+run_ok belfry train_and_evaluate "${rare[@]}" --model_dir rare2 --class_weights balanced
+check "balanced classes are found" awk -v a="$plain" -v b="$(metric recall)" 'BEGIN { exit !(b > a + 0.05) }'
+run_ok belfry train_and_evaluate "${rare[@]}" --model_dir rare3 --class_weights rare=15.7
+check "as are those that count more by name" awk -v a="$plain" -v b="$(metric recall)" 'BEGIN { exit !(b > a + 0.05) }'
+run_fails 2 '--class_weights: expected balanced, or CLASS=WEIGHT with a class of "kind"|got "scarce=2"' \
+    belfry train "${rare[@]:0:2}" --label_column kind --model_dir bad --class_weights scarce=2
+run_ok belfry evaluate --model_dir rare1 --eval_files rare.csv --threshold 0.1
+check "a lower threshold finds more" awk -v a="$plain" -v b="$(metric recall)" 'BEGIN { exit !(b > a + 0.05) }'
+low=$(metric recall)
+run_ok belfry predict --model_dir rare1 --eval_files rare.csv --threshold 0.1 --keep_columns kind
+equal "predictions have it, too" "$low" \
+    "$(awk -F, 'NR > 1 && $1 == "rare" { all++; hit += $2 == "rare" } END { printf "%.17g", hit / all }' out.txt |
+        xargs printf '%.16g')"
+run_fails 2 'threshold is for two classes, and here are 3' belfry train --train_files "$SOURCE/examples/data/penguins.csv" \
+    --label_column Species --threshold 0.3 --model_dir bad
+
+# One text among many numbers makes no classes of them.
+awk 'BEGIN { print "x,age"; for (i = 0; i < 90; i++) print i % 7 "," (i == 50 ? "-" : 20 + i % 60) }' >age.csv
+run_fails 3 'the label "age" is to be a number|age.csv:52:3: "-"|--missing for texts' \
+    belfry train --train_files age.csv --model_dir bad
+run_ok belfry train_and_evaluate --train_files age.csv --missing=- --eval_share 0.2 --model_dir age
+check "it is one then" grep -q 'label "age", a number' err.txt
+
+# Rows are counted, whatever a description says of them.
+run_ok belfry columns all.csv --label_column grade --ignore price
+cp out.txt rows.yaml
+grep -v '^rows:' rows.yaml >no_rows.yaml
+sed 's/^rows:.*/rows: 12/' rows.yaml >few_rows.yaml
+for description in rows no_rows few_rows; do
+    run_ok belfry train --train_files all.csv --columns "$description.yaml" --num_epochs 5 --model_dir "$description"
+done
+equal "the same training without rows" "$(digest no_rows)" "$(digest rows)"
+equal "and with too few" "$(digest few_rows)" "$(digest rows)"
+
 # --- Names and hints
 cp all.csv idx.csv
 run_ok belfry train --train_files idx.csv --label_column grade --num_epochs 1 --model_dir idx
