@@ -183,7 +183,7 @@ static bel_status *fault(const bel_column *column, const char *source, const cha
     bel_vsnprintf(message, sizeof message, format, args);
     va_end(args);
     if (column->line > 0) {
-        bel_str_printf(&text, "%s:%d: ", source, column->line);
+        bel_str_printf(&text, "%s:%d:%d: ", source, column->line, column->place);
     } else {
         bel_str_printf(&text, "%s: ", source);
     }

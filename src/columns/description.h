@@ -65,7 +65,7 @@ typedef struct bel_missing_texts {
 typedef struct bel_column {
     const char *name;
     bel_column_kind kind;
-    int line;         // of its description; 0: it was made
+    int line, place;  // where it begins in its description; 0: it was made
     const char *note; // why it is what it is; NULL: nobody said
 
     // NUMBER; DATE: the time's mean and deviation; LABEL of numbers: these and `low`; WEIGHT: mean

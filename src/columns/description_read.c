@@ -250,6 +250,32 @@ static bel_status *set_fill(const bel_yaml *yaml, const bel_yaml_node *node, bel
     return NULL;
 }
 
+static bel_status *need_both(const bel_yaml *yaml, const bel_yaml_node *node,
+                             const bel_yaml_node *at, const char *one, const char *other)
+{
+    bool both = bel_yaml_member(node, one) != NULL && bel_yaml_member(node, other) != NULL;
+    if (both) return NULL;
+    return bel_yaml_error(yaml, at, "expected a \"%s\" and a \"%s\" beside it", one, other);
+}
+
+// Keys without which a column would silently be another one: nothing at all, or numbers that are
+// not scaled. A number of which nothing is said is taken as it is.
+static bel_status *check_needed(const bel_yaml *yaml, const bel_yaml_node *node,
+                                const bel_column *column)
+{
+    const bel_yaml_node *kind = bel_yaml_member(node, "kind");
+    const bel_yaml_node *scale = bel_yaml_member(node, "scale");
+    if (column->kind == BEL_COLUMN_CATEGORY && column->value_count == 0 && !column->missing_value)
+        return bel_yaml_error(yaml, kind, "expected \"values\" beside it: those of a category");
+    bool timed = column->parts == 0 || (column->parts & BEL_DATE_TIME) != 0;
+    if (column->kind == BEL_COLUMN_DATE && timed)
+        return need_both(yaml, node, kind, "mean", "deviation");
+    if (column->kind != BEL_COLUMN_NUMBER || scale == NULL) return NULL;
+    if (column->scale == BEL_SCALE_MIN_MAX) return need_both(yaml, node, scale, "low", "high");
+    bool moments = column->scale == BEL_SCALE_STANDARD || column->scale == BEL_SCALE_LOG;
+    return moments ? need_both(yaml, node, scale, "mean", "deviation") : NULL;
+}
+
 static bel_status *read_column(const bel_yaml *yaml, const bel_yaml_node *node,
                                bel_columns *columns)
 {
@@ -265,6 +291,7 @@ static bel_status *read_column(const bel_yaml *yaml, const bel_yaml_node *node,
     }
     bel_column *column = bel_columns_add(columns, name->text, (bel_column_kind)chosen);
     column->line = node->line;
+    column->place = node->column;
     for (size_t i = 0; i < node->count; i++) {
         const bel_yaml_node *given = node->keys[i];
         if (strcmp(given->text, "name") == 0 || strcmp(given->text, "kind") == 0) continue;
@@ -275,6 +302,7 @@ static bel_status *read_column(const bel_yaml *yaml, const bel_yaml_node *node,
         if (found == NULL) return unknown_key(yaml, given, column->kind);
         BEL_TRY(read_value(yaml, found, node->values[i], columns->arena, column));
     }
+    BEL_TRY(check_needed(yaml, node, column));
     BEL_TRY(set_fill(yaml, node, column));
     if (column->kind == BEL_COLUMN_LABEL)
         column->label =

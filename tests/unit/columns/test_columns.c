@@ -225,7 +225,14 @@ static void wrong_texts_are_refused(void **state)
         {"{name: a, kind: numbr}", "c.yaml:1:27: expected number, category"},
         {"{name: a, kind: number, scal: log}", "did you mean \"scale\"?"},
         {"{name: a, kind: key, mean: 1}", "a column of kind key has no \"mean\""},
-        {"{name: a, kind: number, deviation: 0}", "expected a mean and a deviation above 0"},
+        {"{name: a, kind: category}", "c.yaml:1:27: expected \"values\" beside it"},
+        {"{name: a, kind: category, values: []}", "c.yaml:1:27: expected \"values\" beside it"},
+        {"{name: a, kind: number, scale: standard}", "c.yaml:1:42: expected a \"mean\" and a"},
+        {"{name: a, kind: number, scale: log, mean: 1}", "c.yaml:1:42: expected a \"mean\" and a"},
+        {"{name: a, kind: number, scale: min_max}", "c.yaml:1:42: expected a \"low\" and a"},
+        {"{name: a, kind: date}", "c.yaml:1:27: expected a \"mean\" and a \"deviation\""},
+        {"{name: a, kind: number, deviation: 0}",
+         "c.yaml:1:11: column \"a\": expected a mean and a deviation above 0"},
         {"{name: a, kind: number, scale: buckets, bounds: [2, 1]}", "expected bounds that rise"},
         {"{name: a, kind: category, values: [x, x]}", "the value \"x\" stands twice"},
         {"{name: a, kind: number}, {name: a, kind: number}", "the column \"a\" is already there"},
@@ -237,8 +244,9 @@ static void wrong_texts_are_refused(void **state)
         {"{name: a, kind: text, grams: 9}", "c.yaml:1:40: expected a whole number from 1 to 8"},
         {"{name: a, kind: number, missing: median}", "c.yaml:1:44: expected a \"fill\""},
         {"{name: a, kind: number, missing: constant}", "expected a \"fill\""},
-        {"{name: a, kind: number, scale: log, mean: 1e3}", "expected a fill that is a number"},
-        {"{name: a, kind: date, clip: -1}", "expected a clip of 0 or more"},
+        {"{name: a, kind: number, scale: log, mean: 1e3, deviation: 1}",
+         "expected a fill that is a number"},
+        {"{name: a, kind: date, mean: 0, deviation: 1, clip: -1}", "expected a clip of 0 or more"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bel_columns *columns;
