@@ -239,19 +239,29 @@ static int find_name(const infer *in, const char *name)
     return -1;
 }
 
-// Of two columns of one name the first counts.
+// Of two columns of one name the first counts; one line tells of all of them.
 static void take_names(infer *in, const bel_csv_file *file, const char *const *names)
 {
+    enum { SHOWN = 10 };
+    bel_str others = {0};
+    int other_count = 0;
     in->names = bel_arena_alloc(in->arena, (size_t)file->column_count * sizeof *in->names);
     for (int i = 0; i < file->column_count; i++) {
         if (find_name(in, names[i]) >= 0) {
-            bel_log_write(BEL_LOG_WARN, "%s: two columns are called \"%s\"; the first one counts",
-                          file->path, names[i]);
+            if (++other_count > SHOWN) continue;
+            bel_str_printf(&others, "%scolumn %d, \"%s\"", other_count > 1 ? "; " : "", i + 1,
+                           names[i]);
             continue;
         }
         in->names[in->count] = names[i];
         bel_index_put_text(&in->index, names[i], in->count++);
     }
+    if (other_count > 0) {
+        bel_log_write(BEL_LOG_WARN,
+                      "%s: %d columns are called as one in front of them, and left out: %s%s",
+                      file->path, other_count, others.text, other_count > SHOWN ? " …" : "");
+    }
+    bel_str_deinit(&others);
 }
 
 static bel_status *place_columns(infer *in, int number)

@@ -14,6 +14,10 @@
 bel_status *bel_csv_table_names(bel_csv_file *file, bool header, bel_arena *arena,
                                 const char *const **out_names) BEL_MUST_USE;
 
+// What to say behind an error of missing columns: that fields are told apart by another delimiter
+// than the description's, or "". `names`: those that the file has instead.
+const char *bel_csv_table_delimiter_hint(const char *const *names, int count, char delimiter);
+
 // Warns when all names are numbers that do not count: the first row may be data.
 void bel_csv_table_warn_of_numbers(const char *path, const char *const *names, int count);
 

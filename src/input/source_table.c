@@ -255,9 +255,10 @@ static bel_status *missing_columns(const table_source *source, const bel_csv_fil
         if (bel_columns_find(source->columns, names[i]) < 0)
             bel_str_printf(&others, "%s\"%s\"", others.length > 0 ? ", " : "", names[i]);
     bel_status *status = BEL_ERR(
-        BEL_INVALID_ARGUMENT, "%s: no column %s, with which the model was trained%s%s", file->path,
-        missing.text, others.length > 0 ? "; here are, and were not there: " : "",
-        others.length > 0 ? others.text : "");
+        BEL_INVALID_ARGUMENT, "%s: no column %s, with which the model was trained%s%s%s",
+        file->path, missing.text, others.length > 0 ? "; here are, and were not there: " : "",
+        others.length > 0 ? others.text : "",
+        bel_csv_table_delimiter_hint(names, file->column_count, file->delimiter));
     bel_str_deinit(&missing);
     bel_str_deinit(&others);
     return status;

@@ -63,4 +63,34 @@ sed '2,$s/^True/TRUE/' values.csv >third.csv
 run_ok belfry evaluate --model_dir values --eval_files third.csv
 check "a third of them are an accident" test "$(grep -c 'training told apart' err.txt)" = 0
 
+# --- Bytes, lines and headers that do not fit
+printf 'a,b,y\n1,x,0\n2,x\0z,1\n' >zero.csv
+run_fails 3 'zero.csv:3:4: expected text, got a zero byte' belfry columns zero.csv
+printf 'a,b,y\n1,"x",0\n2,"x\0z",1' >quoted.csv
+run_fails 3 'quoted.csv:3:5: expected text, got a zero byte' belfry columns quoted.csv
+printf 'a,a,y\r1,x,0\r2,y,1\r' >carriage.csv
+run_fails 3 'carriage.csv:1:6: lines end with CR alone' belfry columns carriage.csv
+check "first of all" test "$(grep -c 'are called' err.txt)" = 0
+awk 'BEGIN { for (i = 0; i < 15; i++) printf "a,"; print "b,y"; for (r = 0; r < 4; r++) { for (i = 0; i < 16; i++) printf "%d,", r;
+    print r % 2 } }' >doubled.csv
+run_ok belfry columns doubled.csv
+equal "one line of columns with the same name" "$(grep -c 'are called' err.txt)" 1
+check "which ends behind ten" grep -q '14 columns are called .*: column 2, "a"; .*; column 11, "a" …$' err.txt
+printf 'a,b,y\n1,1,x,0\n2,2,y,1\n' >short.csv
+run_fails 3 'short.csv:2:7: expected 3 fields, got 4; hint: the header has one name less' belfry columns short.csv
+run_fails 2 'no column "Grade"; did you mean "grade"?' belfry columns points.csv --label_column Grade
+run_fails 2 'no column "Y"; did you mean "y"?' belfry columns values.csv --label_column Y
+stream() { belfry predict --model_dir values --eval_files - <rows.txt; }
+sed 's/,/;/g' values.csv >rows.txt
+run_fails 2 'no column "flag"|fields have semicolons between them' stream
+check "no header in front of an error" test ! -s out.txt
+run_fails 2 'no column "flag"|fields have semicolons between them' belfry predict --model_dir values --eval_files rows.txt
+: >rows.txt
+run_fails 3 'standard input: expected rows of CSV, got none' stream
+check "nothing in front of it" test ! -s out.txt
+head -1 values.csv >rows.txt
+run_fails 3 'standard input: expected records behind the header, got none' stream
+printf 'flag,number\nTr\0ue,1\n' >rows.txt
+run_fails 3 'standard input:2:3: expected text, got a zero byte' stream
+
 finish
