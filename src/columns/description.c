@@ -335,6 +335,19 @@ void bel_columns_set_rows(bel_columns *columns, int64_t rows)
     write_text(columns);
 }
 
+void bel_columns_add_missing(bel_columns *columns, const char *const *texts, int count)
+{
+    bel_missing_texts *missing = &columns->missing;
+    size_t all = (size_t)missing->count + (size_t)count;
+    const char **longer = bel_arena_alloc(columns->arena, (all + 1) * sizeof *longer);
+    for (int i = 0; i < missing->count; i++)
+        longer[i] = missing->texts[i];
+    for (int i = 0; i < count; i++)
+        longer[missing->count + i] = bel_arena_strdup(columns->arena, texts[i]);
+    *missing = (bel_missing_texts){.texts = longer, .count = (int)all};
+    bel_missing_texts_prepare(missing, columns->arena);
+}
+
 // --- Questions -----------------------------------------------------------------------------------
 
 const char *bel_columns_text(const bel_columns *columns)

@@ -152,6 +152,10 @@ bel_status *bel_columns_finish(bel_columns *columns, const char *source) BEL_MUS
 // Another number of rows in a finished description, before anybody uses it.
 void bel_columns_set_rows(bel_columns *columns, int64_t rows);
 
+// More texts that stand for a missing value, in every column of a finished description, before
+// anybody uses it. Its text stays as it is.
+void bel_columns_add_missing(bel_columns *columns, const char *const *texts, int count);
+
 // Whether the text of a finished description comes back to itself: a checkpoint keeps nothing else.
 // INVALID_ARGUMENT: it does not; before the first step is when to say so.
 bel_status *bel_columns_check_text(const bel_columns *columns, const char *source) BEL_MUST_USE;

@@ -37,11 +37,9 @@ awk 'BEGIN { print "price,share,y"; for (i = 0; i < 60; i++) printf "\"$1,%03d.5
 run_ok belfry columns dressed.csv
 check "currencies are said" grep -q '"price" is no number column: its texts look like numbers with currencies' err.txt
 check "in the note, too" grep -q '"share".*these look like numbers with percent signs' out.txt
-for flag in --decimal=,; do
-    cp out.txt columns.yaml
-    run_fails 2 '--columns and --decimal exclude each other' belfry train --train_files dressed.csv \
-        --columns columns.yaml --model_dir bad "$flag"
-done
+cp out.txt columns.yaml
+run_fails 2 '--columns and --decimal exclude each other' belfry train --train_files dressed.csv \
+    --columns columns.yaml --model_dir bad --decimal ,
 
 # --- Values that training did not have
 awk 'BEGIN { print "flag,number,y"; for (i = 0; i < 300; i++) printf "%s,%d,%s\n", (i % 3 == 0 ? "True" : "False"), i % 5,
@@ -62,6 +60,40 @@ done
 sed '2,$s/^True/TRUE/' values.csv >third.csv
 run_ok belfry evaluate --model_dir values --eval_files third.csv
 check "a third of them are an accident" test "$(grep -c 'training told apart' err.txt)" = 0
+
+# --- Texts for missing values that training did not have
+awk -F, -v OFS=, 'NR % 10 == 3 { $2 = "unknown" } NR % 10 == 4 { $2 = -999 } { print }' values.csv >marked.csv
+sed 's/,unknown,/,,/; s/,-999,/,,/' marked.csv >empty.csv
+run_ok belfry train "${values[@]/categorical/numeric}" --train_files values.csv --model_dir marked
+run_fails 3 'marked.csv:3:|column "number": expected a number, got "unknown"' \
+    belfry evaluate --model_dir marked --eval_files marked.csv
+run_ok belfry evaluate --model_dir marked --eval_files empty.csv
+loss=$(metric loss)
+run_ok belfry evaluate --model_dir marked --eval_files marked.csv --missing unknown,-999
+equal "loss with texts that are said to be missing values" "$(metric loss)" "$loss"
+run_ok belfry predict --model_dir marked --eval_files empty.csv
+cp out.txt expected.txt
+run_ok belfry predict --model_dir marked --eval_files marked.csv --missing unknown,-999
+check "predictions, too" cmp -s expected.txt out.txt
+checks=$((checks + 1))
+belfry predict --model_dir marked --eval_files - --missing unknown,-999 <marked.csv >out.txt 2>err.txt || complain "standard input"
+check "and those of standard input" cmp -s <(cut -d, -f1 expected.txt) <(cut -d, -f1 out.txt)
+
+# --- A table is shown whether or not it has a label
+printf 'name,town\n' >unlabelled.csv
+for i in $(seq 40); do echo "n$i,t$((i % 3)).$i"; done >>unlabelled.csv
+sed 's/^\(n[0-9]*\),\(.*\)/1.\1,\2/; s/^1.n/1./' unlabelled.csv >numbers.csv
+run_ok belfry columns numbers.csv
+check "without a label, which is said" grep -q 'there is no label: .*the label "town"' err.txt
+check "with all columns" grep -q '^town  *ignore' err.txt
+run_fails 2 'the label "town"' belfry columns numbers.csv --label_column town
+long=a_name_of_a_column_that_has_more_than_32_bytes
+printf '%s,y\n1,0\n2,1\n' "$long" >long.csv
+run_ok belfry columns long.csv
+check "a gap behind a long name" grep -q "^$long  number" err.txt
+run_ok belfry columns long.csv --json
+equal "an object a column" "$(sed -n 2p out.txt)" '{"name":"y","kind":"label","note":"2 classes"}'
+check "and nothing else" test "$(wc -l <out.txt)" = 2
 
 # --- Bytes, lines and headers that do not fit
 printf 'a,b,y\n1,x,0\n2,x\0z,1\n' >zero.csv
