@@ -1,11 +1,26 @@
 // Verb columns: what the columns of CSV files are, as a table for people on stderr and as the
-// description on stdout, to be edited and given as --columns.
+// description on stdout, to be edited and given as --columns; with --json the table is on stdout, an
+// object a line. A label that nobody named and that cannot be one is no reason to show nothing.
 #include <string.h>
 
 #include "base/log.h"
 #include "results.h"
 #include "tables.h"
 #include "verbs.h"
+
+static bel_status *look(const bel_options *options, const char *const *paths, int count,
+                        bel_columns **out_columns)
+{
+    bel_status *status = bel_table_infer(options, paths, count, true, out_columns);
+    bool guessed = bel_options_string(options, "label_column") == NULL;
+    if (status == NULL || !guessed || bel_status_code(status) != BEL_INVALID_ARGUMENT)
+        return status;
+    bel_status *again = bel_table_infer(options, paths, count, false, out_columns);
+    if (again == NULL)
+        bel_log_write(BEL_LOG_WARN, "there is no label: %s", bel_status_message(status));
+    bel_status_ignore(again == NULL ? status : again); // told; the first one says more
+    return again == NULL ? NULL : status;
+}
 
 bel_status *bel_verb_columns(const bel_options *options, int *out_exit_code)
 {
@@ -14,8 +29,15 @@ bel_status *bel_verb_columns(const bel_options *options, int *out_exit_code)
     const char *const *paths = bel_options_arguments(options, &count);
     if (count == 0) return BEL_ERR(BEL_INVALID_ARGUMENT, "columns: expected a CSV file, got none");
     bel_columns *columns;
-    BEL_TRY(bel_table_infer(options, paths, (int)count, &columns));
+    BEL_TRY(look(options, paths, (int)count, &columns));
     bel_str table = {0};
+    if (bel_options_bool(options, "json")) {
+        bel_table_print_json(columns, &table);
+        bel_status *written = bel_results_write(table.text);
+        bel_str_deinit(&table);
+        bel_columns_destroy(columns);
+        return written;
+    }
     bel_table_print(columns, &table);
     for (char *line = table.text, *end; line != NULL && *line != '\0'; line = end + 1) {
         end = strchr(line, '\n');

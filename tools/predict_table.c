@@ -119,6 +119,7 @@ typedef struct stream {
     bel_str *cells; // of each example of a batch
     int waiting;    // examples
     int64_t example;
+    bool begun; // the header of answers is written
     bel_str out;
 } stream;
 
@@ -173,6 +174,18 @@ static bel_status *answer(stream *s)
     return bel_results_flush();
 }
 
+// The header comes as soon as that of the rows is known to be good.
+static bel_status *begin_answers(stream *s)
+{
+    if (s->begun) return NULL;
+    s->begun = true;
+    s->out.length = 0;
+    bel_answers_header(&s->answers, &s->out);
+    if (s->out.length == 0) return NULL;
+    BEL_TRY(bel_results_write(s->out.text));
+    return bel_results_flush();
+}
+
 static bel_status *take_row(stream *s, const char *text, size_t length)
 {
     const bel_columns *c = s->answers.columns;
@@ -183,6 +196,7 @@ static bel_status *take_row(stream *s, const char *text, size_t length)
                            .crossed = s->row.crossed};
     bool header;
     BEL_TRY(bel_table_lines_take(s->lines, text, length, &row, &header));
+    BEL_TRY(begin_answers(s));
     if (header) return NULL;
     for (int i = 0; i < s->answers.name_count; i++) {
         const bel_str *cell = bel_table_lines_cell(s->lines, i);
@@ -246,12 +260,11 @@ static bel_status *predict_stream(const bel_setup *setup, const bel_answers *ans
     s.cells = bel_xcalloc(cells + 1, sizeof *s.cells);
     s.lines = bel_table_lines_create(answers->columns, answers->names, answers->name_count);
     bel_status *status = make_predictor(&s, setup);
-    if (status == NULL) {
-        bel_answers_header(answers, &s.out);
-        status = bel_results_write(s.out.length > 0 ? s.out.text : "");
-    }
-    if (status == NULL) status = bel_results_flush();
     if (status == NULL) status = read_stream(&s);
+    if (status == NULL && s.example == 0) { // as of a file
+        status = BEL_ERR(BEL_DATA_LOSS, "standard input: expected %s, got none",
+                         s.begun ? "records behind the header" : "rows of CSV");
+    }
     bel_predictor_destroy(s.predictor);
     bel_table_lines_destroy(s.lines);
     for (size_t i = 0; i < cells; i++)

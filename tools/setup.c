@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "checkpoint/best.h"
+#include "columns/description.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/run_flags.h"
 #include "estimator/settings.h"
@@ -423,6 +424,20 @@ static bel_status *read_columns(const bel_ckpt_reader *reader, bel_setup *setup)
     return status;
 }
 
+// Texts for missing values that the files have, and those to train on had not.
+static bel_status *add_missing(const bel_options *options, bel_columns *columns)
+{
+    size_t count;
+    const char *const *texts = bel_options_list(options, "missing", &count);
+    if (count == 0) return NULL;
+    if (columns == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--missing: the model was trained without a description of its columns");
+    }
+    bel_columns_add_missing(columns, texts, (int)count);
+    return NULL;
+}
+
 bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_setup)
 {
     bel_ckpt_reader *reader;
@@ -435,6 +450,7 @@ bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_se
     bel_params_from_checkpoint(&params, reader);
     bel_status *status = read_columns(reader, setup);
     bel_ckpt_close(reader);
+    if (status == NULL) status = add_missing(options, setup->columns);
     if (status != NULL) {
         bel_params_deinit(&params);
         bel_arena_destroy(params.arena);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "checkpoint/checkpoint.h"
@@ -36,9 +37,9 @@ static const char *const other_flags[] = {
 // What is read when columns are looked at.
 static const char *looking_flag(const bel_options *options)
 {
-    static const char *const flags[] = {"categorical", "numeric",     "log_columns",
-                                        "ignore",      "key_columns", "weight_column",
-                                        "missing",     "delimiter",   NULL};
+    static const char *const flags[] = {
+        "categorical",   "numeric", "log_columns", "ignore",  "key_columns",
+        "weight_column", "missing", "delimiter",   "decimal", NULL};
     return first_given(options, flags);
 }
 
@@ -73,17 +74,20 @@ static int take_list(const bel_options *options, const char *flag, const char *c
 }
 
 bel_status *bel_table_infer(const bel_options *options, const char *const *paths, int count,
-                            bel_columns **out_columns)
+                            bool labelled, bel_columns **out_columns)
 {
     bel_csv_options csv = {.paths = paths,
                            .path_count = count,
                            .no_header = !bel_options_bool(options, "header"),
                            .delimiter = '\0'};
+    const char *decimal = bel_options_string(options, "decimal");
     BEL_TRY(bel_flag_inputs_holdout(options, false, &csv.holdout));
     BEL_TRY(read_delimiter(options, &csv.delimiter));
-    bel_columns_options o = {.label = bel_options_string(options, "label_column"),
+    bel_columns_options o = {.no_label = !labelled,
+                             .label = bel_options_string(options, "label_column"),
                              .label_kind = wanted_kind(options),
-                             .weight = bel_options_string(options, "weight_column")};
+                             .weight = bel_options_string(options, "weight_column"),
+                             .decimal = decimal == NULL ? '\0' : *decimal};
     o.ignored_count = take_list(options, "ignore", &o.ignored);
     o.category_count = take_list(options, "categorical", &o.categories);
     o.number_count = take_list(options, "numeric", &o.numbers);
@@ -141,7 +145,7 @@ static bel_status *infer_training(const bel_options *options, bel_columns **out_
     bool files = true;
     bel_status *status = find_training(options, arena, &paths, &count, &files);
     if (status == NULL && files) {
-        status = bel_table_infer(options, paths, count, out_columns);
+        status = bel_table_infer(options, paths, count, true, out_columns);
         if (status == NULL) say(*out_columns, paths[0]);
     }
     bel_arena_destroy(arena);
@@ -233,6 +237,10 @@ static bel_status *check_form(const bel_options *options, const bel_columns *col
     bool header = bel_options_bool(options, "header");
     if (delimiter != '\0' && delimiter != columns->delimiter) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--delimiter: the training began with another one");
+    }
+    const char *decimal = bel_options_string(options, "decimal");
+    if (decimal != NULL && *decimal != columns->decimal) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--decimal: the training began with another one");
     }
     if (bel_options_is_given(options, "header") && header != columns->header) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--%sheader: the training began with%s header",
@@ -573,13 +581,19 @@ int64_t bel_table_epochs(const bel_columns *columns)
 
 // --- For people ----------------------------------------------------------------------------------
 
+static size_t character_count(const char *text)
+{
+    size_t count = 0;
+    for (const char *c = text; *c != '\0'; c++)
+        count += ((unsigned char)*c & 0xC0) != 0x80;
+    return count;
+}
+
 static void put_padded(bel_str *out, const char *text, size_t width)
 {
-    size_t shown = 0;
-    for (const char *c = text; *c != '\0'; c++)
-        shown += ((unsigned char)*c & 0xC0) != 0x80; // characters, not bytes
     bel_str_puts(out, text);
-    for (; shown < width + 2; shown++)
+    bel_str_puts(out, "  ");
+    for (size_t shown = character_count(text); shown < width; shown++)
         bel_str_puts(out, " ");
 }
 
@@ -588,7 +602,7 @@ void bel_table_print(const bel_columns *columns, bel_str *out)
     enum { MOST = 32 };
     size_t width = 6;
     for (int i = 0; i < columns->count; i++) {
-        size_t length = strlen(columns->items[i].name);
+        size_t length = character_count(columns->items[i].name);
         if (length > width) width = length < MOST ? length : MOST;
     }
     for (int i = 0; i < columns->count; i++) {
@@ -596,5 +610,20 @@ void bel_table_print(const bel_columns *columns, bel_str *out)
         put_padded(out, c->name, width);
         put_padded(out, bel_column_kind_names[c->kind], 8);
         bel_str_printf(out, "%s\n", c->note != NULL ? c->note : "");
+    }
+}
+
+void bel_table_print_json(const bel_columns *columns, bel_str *out)
+{
+    for (int i = 0; i < columns->count; i++) {
+        const bel_column *c = &columns->items[i];
+        bel_str_puts(out, "{\"name\":");
+        bel_json_write_string(out, c->name);
+        bel_str_printf(out, ",\"kind\":\"%s\"", bel_column_kind_names[c->kind]);
+        if (c->note != NULL) {
+            bel_str_puts(out, ",\"note\":");
+            bel_json_write_string(out, c->note);
+        }
+        bel_str_puts(out, "}\n");
     }
 }

@@ -16,9 +16,10 @@
 bel_status *bel_table_for_training(const bel_options *options, const char *model_dir,
                                    bel_columns **out_columns, bool *out_remembered) BEL_MUST_USE;
 
-// A description by the flags of columns alone, of the files at `paths`.
+// A description by the flags of columns alone, of the files at `paths`; with no label where it is
+// not `labelled`.
 bel_status *bel_table_infer(const bel_options *options, const char *const *paths, int count,
-                            bel_columns **out_columns) BEL_MUST_USE;
+                            bool labelled, bel_columns **out_columns) BEL_MUST_USE;
 
 // INVALID_ARGUMENT: the columns have no label, or none of the kind that --objective learns, or
 // --label_column names another one.
@@ -47,5 +48,8 @@ int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *colu
 
 // What each column is, as a table for people.
 void bel_table_print(const bel_columns *columns, bel_str *out);
+
+// The same for programs, an object a line: {"name":"age","kind":"number","note":"0 to 99 …"}.
+void bel_table_print_json(const bel_columns *columns, bel_str *out);
 
 #endif

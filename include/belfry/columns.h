@@ -65,6 +65,9 @@ typedef struct bel_columns_options {
     /// nan, NaN, null, NULL, None, ? and a single point.
     const char *const *missing;
     int missing_count;
+    /// What stands in front of decimals, '.' or ','. 0: a comma where it is not the delimiter and a
+    /// column's cells, but for missing ones, are all whole numbers and numbers with one.
+    char decimal;
     /// Rows that have too few fields, or too many, are passed over, as by a dataset that skips bad
     /// records (bel_dataset_skip_bad_records); without it they are an error.
     bool skip_bad;

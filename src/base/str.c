@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/number.h"
@@ -89,6 +90,8 @@ static size_t edit_distance(const char *a, const char *b)
 
 int bel_nearest_name(const char *word, const char *const *names, size_t count)
 {
+    for (size_t i = 0; i < count; i++)
+        if (strcasecmp(word, names[i]) == 0) return (int)i;
     int nearest = -1;
     size_t best = strlen(word) / 2 + 1; // more than half the word wrong is not a typo
     for (size_t i = 0; i < count; i++) {

@@ -66,7 +66,31 @@ static int days_of(int year, int month)
     return days[month - 1] + (month == 2 && leap);
 }
 
-static bool take_time(scan *s, int64_t *out_seconds)
+// Z, or how far the clock is in front of UTC: +01:00, -0530, +01.
+static bool take_offset(scan *s, int64_t *out_seconds)
+{
+    *out_seconds = 0;
+    if (s->at == s->end) return true;
+    char sign = *s->at++;
+    if (sign == 'Z') return true;
+    if (sign != '+' && sign != '-') return false;
+    int hours, minutes = 0, digits = take_number(s, &hours);
+    if (digits == 4) {
+        minutes = hours % 100;
+        hours /= 100;
+    } else if (digits != 2) {
+        return false;
+    } else if (s->at < s->end) {
+        if (*s->at++ != ':' || take_number(s, &minutes) != 2) return false;
+    }
+    if (hours > 15 || minutes > 59) return false;
+    int64_t seconds = ((int64_t)hours * 60 + minutes) * 60;
+    *out_seconds = sign == '-' ? -seconds : seconds;
+    return true;
+}
+
+// *out_offset: how far the clock that it was read from is in front of UTC.
+static bool take_time(scan *s, int64_t *out_seconds, int64_t *out_offset)
 {
     int hour, minute, second = 0;
     if (take_number(s, &hour) == 0 || hour > 23 || s->at == s->end || *s->at++ != ':') return false;
@@ -81,14 +105,8 @@ static bool take_time(scan *s, int64_t *out_seconds)
         }
     }
     *out_seconds = ((int64_t)hour * 60 + minute) * 60 + second;
-    if (s->at < s->end && *s->at == 'Z') {
-        s->at++;
-    } else if (s->at < s->end && (*s->at == '+' || *s->at == '-')) {
-        s->at++;
-        while (s->at < s->end && ((*s->at >= '0' && *s->at <= '9') || *s->at == ':'))
-            s->at++;
-    }
-    return true;
+    if (s->end - s->at > 1 && *s->at == ' ') s->at++; // 12:30 +0100
+    return take_offset(s, out_offset);
 }
 
 // What stands between two parts: one of "-/." or spaces, or a comma and spaces; '\0': nothing.
@@ -150,7 +168,7 @@ bool bel_date_parse(const char *text, size_t length, bool day_first, bel_date *o
 {
     scan s = {text, text + length};
     int year = 0, month = 0, day = 0, digits = 0;
-    int64_t time = 0;
+    int64_t time = 0, offset = 0;
     if (length < 6 || length > 40) return false;
     bool dated = is_letter(*text) ? take_named(&s, &year, &month, &day, &digits)
                                   : take_numbered(&s, day_first, &year, &month, &day, &digits);
@@ -161,11 +179,11 @@ bool bel_date_parse(const char *text, size_t length, bool day_first, bel_date *o
     if (timed && *s.at != ' ' && *s.at != 'T') return false;
     if (timed) {
         s.at++;
-        if (!take_time(&s, &time) || s.at != s.end) return false;
+        if (!take_time(&s, &time, &offset) || s.at != s.end) return false;
     }
     int64_t days = days_before(year, month, day), begin = days_before(year, 1, 1);
     double length_days = (double)(days_before(year + 1, 1, 1) - begin);
-    *out_date = (bel_date){.seconds = days * 86400 + time,
+    *out_date = (bel_date){.seconds = days * 86400 + time - offset,
                            .month = month - 1,
                            .season = (double)(days - begin) / length_days,
                            .weekday = (int)(((days + 3) % 7 + 7) % 7), // 1970 began on a Thursday

@@ -23,6 +23,7 @@ bel_columns *bel_columns_create(void)
     bel_columns *columns = bel_xcalloc(1, sizeof *columns);
     columns->arena = bel_arena_create();
     columns->delimiter = ',';
+    columns->decimal = '.';
     columns->header = true;
     columns->missing =
         (bel_missing_texts){.texts = missing, .count = sizeof missing / sizeof missing[0]};
@@ -84,7 +85,7 @@ uint64_t bel_column_hash(const bel_column *column, const char *text, size_t leng
     return bel_hash128_of(text, length, column->seed).low;
 }
 
-int bel_column_value(const bel_column *column, const char *text, size_t length)
+static int find_value(const bel_column *column, const char *text, size_t length)
 {
     size_t at = 0;
     uint64_t hash = bel_column_hash(column, text, length);
@@ -93,6 +94,25 @@ int bel_column_value(const bel_column *column, const char *text, size_t length)
         if (strlen(value) == length && memcmp(value, text, length) == 0) return found;
     }
     return -1;
+}
+
+// Whole numbers are written with ".0" by programs that have turned a column into fractions, as
+// pandas does when a cell is missing.
+int bel_column_value(const bel_column *column, const char *text, size_t length)
+{
+    enum { LONGEST = 24 };
+    char twin[LONGEST + 2];
+    int value = find_value(column, text, length);
+    size_t digits = length > 0 && *text == '-';
+    while (digits < length && text[digits] >= '0' && text[digits] <= '9')
+        digits++;
+    bool whole = digits > 0 && text[digits - 1] != '-' && length <= LONGEST;
+    if (value >= 0 || !whole) return value;
+    memcpy(twin, text, digits);
+    memcpy(twin + digits, ".0", 2);
+    if (digits == length) return find_value(column, twin, digits + 2);
+    bool fraction = length == digits + 2 && memcmp(text + digits, ".0", 2) == 0;
+    return fraction ? find_value(column, text, digits) : -1;
 }
 
 // --- Missing values ------------------------------------------------------------------------------
@@ -163,7 +183,7 @@ static bel_status *fault(const bel_column *column, const char *source, const cha
     bel_vsnprintf(message, sizeof message, format, args);
     va_end(args);
     if (column->line > 0) {
-        bel_str_printf(&text, "%s:%d: ", source, column->line);
+        bel_str_printf(&text, "%s:%d:%d: ", source, column->line, column->place);
     } else {
         bel_str_printf(&text, "%s: ", source);
     }
@@ -177,7 +197,7 @@ static bel_status *index_values(bel_column *column, const char *source)
 {
     for (int i = 0; i < column->value_count; i++) {
         size_t length = strlen(column->values[i]);
-        if (bel_column_value(column, column->values[i], length) >= 0) {
+        if (find_value(column, column->values[i], length) >= 0) {
             return fault(column, source, "the value \"%s\" stands twice", column->values[i]);
         }
         bel_index_put(&column->index, bel_column_hash(column, column->values[i], length), i);
@@ -313,6 +333,19 @@ void bel_columns_set_rows(bel_columns *columns, int64_t rows)
 {
     columns->rows = rows;
     write_text(columns);
+}
+
+void bel_columns_add_missing(bel_columns *columns, const char *const *texts, int count)
+{
+    bel_missing_texts *missing = &columns->missing;
+    size_t all = (size_t)missing->count + (size_t)count;
+    const char **longer = bel_arena_alloc(columns->arena, (all + 1) * sizeof *longer);
+    for (int i = 0; i < missing->count; i++)
+        longer[i] = missing->texts[i];
+    for (int i = 0; i < count; i++)
+        longer[missing->count + i] = bel_arena_strdup(columns->arena, texts[i]);
+    *missing = (bel_missing_texts){.texts = longer, .count = (int)all};
+    bel_missing_texts_prepare(missing, columns->arena);
 }
 
 // --- Questions -----------------------------------------------------------------------------------

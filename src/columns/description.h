@@ -65,14 +65,14 @@ typedef struct bel_missing_texts {
 typedef struct bel_column {
     const char *name;
     bel_column_kind kind;
-    int line;         // of its description; 0: it was made
+    int line, place;  // where it begins in its description; 0: it was made
     const char *note; // why it is what it is; NULL: nobody said
 
     // NUMBER; DATE: the time's mean and deviation; LABEL of numbers: these and `low`; WEIGHT: mean
     bel_column_scale scale;
     bel_column_missing missing;
     bool indicator;           // an element more: 1 where it is missing
-    bel_missing_texts absent; // NUMBER: texts that stand for a missing one in this column alone
+    bel_missing_texts absent; // NUMBER, DATE: texts that stand for a missing one here alone
     double mean, deviation;   // of the values, of LOG those of logarithms; deviation > 0
     double low, high, fill;
     double clip;          // NUMBER, DATE: the most that a scaled number may be; 0: anything
@@ -118,8 +118,8 @@ struct bel_columns {
     bel_arena *arena;
     bel_column *items;
     int count;
-    bel_index names; // of the columns, by text
-    char delimiter;
+    bel_index names;         // of the columns, by text
+    char delimiter, decimal; // decimal: '.' or ','
     bool header;
     bel_missing_texts missing; // in every column
     int64_t rows;
@@ -156,6 +156,10 @@ bel_status *bel_columns_finish(bel_columns *columns, const char *source) BEL_MUS
 // Another number of rows in a finished description, before anybody uses it.
 void bel_columns_set_rows(bel_columns *columns, int64_t rows);
 
+// More texts that stand for a missing value, in every column of a finished description, before
+// anybody uses it. Its text stays as it is.
+void bel_columns_add_missing(bel_columns *columns, const char *const *texts, int count);
+
 // Whether the text of a finished description comes back to itself: a checkpoint keeps nothing else.
 // INVALID_ARGUMENT: it does not; before the first step is when to say so.
 bel_status *bel_columns_check_text(const bel_columns *columns, const char *source) BEL_MUST_USE;
@@ -165,7 +169,8 @@ char *bel_columns_write(const bel_columns *columns);
 
 // The hash by which a value of a column is known.
 uint64_t bel_column_hash(const bel_column *column, const char *text, size_t length);
-// The number of a value, or of a class; -1: it is none.
+// The number of a value, or of a class; -1: it is none. "1.0" is the value "1" where there is no
+// value "1.0", and the other way round.
 int bel_column_value(const bel_column *column, const char *text, size_t length);
 
 // Makes texts and their count ready to be looked for.

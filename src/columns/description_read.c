@@ -48,7 +48,8 @@ static const key keys[] = {
     {"high", OF(NUMBER), NUMBER, FIELD(high), 0, NULL, 0},
     {"missing", OF(NUMBER), CHOICE, FIELD(missing), 0, bel_column_missing_names, BEL_MISSINGS},
     {"missing", OF(CATEGORY), VALUE, FIELD(missing_value), 0, NULL, 0},
-    {"missing_texts", OF(NUMBER), TEXTS, FIELD(absent.texts), FIELD(absent.count), NULL, 0},
+    {"missing_texts", OF(NUMBER) | OF(DATE), TEXTS, FIELD(absent.texts), FIELD(absent.count), NULL,
+     0},
     {"fill", OF(NUMBER), NUMBER, FIELD(fill), 0, NULL, 0},
     {"indicator", OF(NUMBER) | OF(DATE), SWITCH, FIELD(indicator), 0, NULL, 0},
     {"clip", OF(NUMBER) | OF(DATE), NUMBER, FIELD(clip), 0, NULL, 0},
@@ -249,6 +250,32 @@ static bel_status *set_fill(const bel_yaml *yaml, const bel_yaml_node *node, bel
     return NULL;
 }
 
+static bel_status *need_both(const bel_yaml *yaml, const bel_yaml_node *node,
+                             const bel_yaml_node *at, const char *one, const char *other)
+{
+    bool both = bel_yaml_member(node, one) != NULL && bel_yaml_member(node, other) != NULL;
+    if (both) return NULL;
+    return bel_yaml_error(yaml, at, "expected a \"%s\" and a \"%s\" beside it", one, other);
+}
+
+// Keys without which a column would silently be another one: nothing at all, or numbers that are
+// not scaled. A number of which nothing is said is taken as it is.
+static bel_status *check_needed(const bel_yaml *yaml, const bel_yaml_node *node,
+                                const bel_column *column)
+{
+    const bel_yaml_node *kind = bel_yaml_member(node, "kind");
+    const bel_yaml_node *scale = bel_yaml_member(node, "scale");
+    if (column->kind == BEL_COLUMN_CATEGORY && column->value_count == 0 && !column->missing_value)
+        return bel_yaml_error(yaml, kind, "expected \"values\" beside it: those of a category");
+    bool timed = column->parts == 0 || (column->parts & BEL_DATE_TIME) != 0;
+    if (column->kind == BEL_COLUMN_DATE && timed)
+        return need_both(yaml, node, kind, "mean", "deviation");
+    if (column->kind != BEL_COLUMN_NUMBER || scale == NULL) return NULL;
+    if (column->scale == BEL_SCALE_MIN_MAX) return need_both(yaml, node, scale, "low", "high");
+    bool moments = column->scale == BEL_SCALE_STANDARD || column->scale == BEL_SCALE_LOG;
+    return moments ? need_both(yaml, node, scale, "mean", "deviation") : NULL;
+}
+
 static bel_status *read_column(const bel_yaml *yaml, const bel_yaml_node *node,
                                bel_columns *columns)
 {
@@ -264,6 +291,7 @@ static bel_status *read_column(const bel_yaml *yaml, const bel_yaml_node *node,
     }
     bel_column *column = bel_columns_add(columns, name->text, (bel_column_kind)chosen);
     column->line = node->line;
+    column->place = node->column;
     for (size_t i = 0; i < node->count; i++) {
         const bel_yaml_node *given = node->keys[i];
         if (strcmp(given->text, "name") == 0 || strcmp(given->text, "kind") == 0) continue;
@@ -274,6 +302,7 @@ static bel_status *read_column(const bel_yaml *yaml, const bel_yaml_node *node,
         if (found == NULL) return unknown_key(yaml, given, column->kind);
         BEL_TRY(read_value(yaml, found, node->values[i], columns->arena, column));
     }
+    BEL_TRY(check_needed(yaml, node, column));
     BEL_TRY(set_fill(yaml, node, column));
     if (column->kind == BEL_COLUMN_LABEL)
         column->label =
@@ -286,9 +315,11 @@ static bel_status *read_column(const bel_yaml *yaml, const bel_yaml_node *node,
 static bel_status *read_top(const bel_yaml *yaml, const bel_yaml_node *name,
                             const bel_yaml_node *value, bel_columns *columns)
 {
-    static const char *const names[] = {"delimiter", "header", "missing", "rows", "columns"};
+    static const char *const names[] = {"delimiter", "header",  "missing",
+                                        "rows",      "columns", "decimal"};
+    static const char *const decimals[] = {".", ","};
     double rows;
-    int place = 0;
+    int place = 0, decimal = 0;
     BEL_TRY(read_choice(yaml, name, names, sizeof names / sizeof names[0], &place));
     switch (place) {
     case 0: return read_byte(yaml, value, &columns->delimiter);
@@ -302,6 +333,10 @@ static bel_status *read_top(const bel_yaml *yaml, const bel_yaml_node *name,
         BEL_TRY(read_double(yaml, value, &rows));
         if (rows < 0 || rows > (double)INT64_MAX / 2) return expected(yaml, value, "a count");
         columns->rows = (int64_t)rows;
+        return NULL;
+    case 5:
+        BEL_TRY(read_choice(yaml, value, decimals, 2, &decimal));
+        columns->decimal = *decimals[decimal];
         return NULL;
     default: break;
     }

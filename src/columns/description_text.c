@@ -115,6 +115,8 @@ static void put_date(bel_str *out, const bel_column *column)
     }
     bel_str_puts(out, "]");
     if (column->day_first) bel_str_puts(out, ", day_first: true");
+    if (column->absent.count > 0)
+        put_list(out, "missing_texts", column->absent.texts, column->absent.count);
     put_moments(out, column);
     bel_str_printf(out, ", indicator: %s", column->indicator ? "true" : "false");
     if (column->clip > 0) put_double(out, ", clip: ", column->clip);
@@ -172,6 +174,7 @@ char *bel_columns_write(const bel_columns *columns)
     bel_str out = {0};
     bel_str_puts(&out, "# What the columns of a table are, and what becomes of them.\ndelimiter: ");
     put_text(&out, (char[]){columns->delimiter, '\0'});
+    if (columns->decimal == ',') bel_str_puts(&out, "\ndecimal: \",\"");
     bel_str_printf(&out, "\nheader: %s\nmissing: [", columns->header ? "true" : "false");
     for (int i = 0; i < columns->missing.count; i++) {
         if (i > 0) bel_str_puts(&out, ", ");

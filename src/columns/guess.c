@@ -10,8 +10,9 @@
 #include <strings.h>
 
 #include "base/alloc.h"
-#include "base/decimal.h"
+#include "base/log.h"
 #include "base/str.h"
+#include "columns/cell_number.h"
 
 enum {
     MOST_NUMBER_CLASSES = 20, // a label of more whole numbers is a number
@@ -19,6 +20,7 @@ enum {
     MOST_ONE_HOT = 128,
     WEEKDAY_ROWS = 10000, // so many rows have something to say of weekdays
     MOST_MARKERS = 3,     // texts among numbers that stand for missing ones
+    NUMBER_TENTHS = 9,    // of cells that are numbers, and the others are wrong
     TEXT_WORDS = 4,       // so many words a cell, and it is a text
     MANY_ROWS = 1000,     // of which a value comes LEAST_OFTEN times to be told apart
     LEAST_OFTEN = 5,
@@ -110,11 +112,22 @@ bel_status *bel_guess_uses(const bel_guess_column *columns, int count,
     return NULL;
 }
 
+// Names that tools give to a column that they have added: pandas writes none, and reads that as
+// "Unnamed: 0".
+static bool may_number_rows(const char *name)
+{
+    static const char unnamed[] = "Unnamed: 0";
+    return *name == '\0' || strcasecmp(name, "index") == 0 ||
+           strncmp(name, unnamed, sizeof unnamed - 1) == 0;
+}
+
 bool bel_guess_needs_values(const bel_guess_column *column, bel_guess_use use)
 {
     if (use == BEL_GUESS_LABEL || use == BEL_GUESS_CATEGORY) return true;
     const bel_column_statistics *s = column->statistics;
-    return use == BEL_GUESS_FREE && s != NULL && s->numbers < s->cells - s->missing;
+    if (use != BEL_GUESS_FREE) return false;
+    if (may_number_rows(column->name)) return true;
+    return s != NULL && (s->numbers < s->cells - s->missing || s->padded > 0);
 }
 
 // --- A column ------------------------------------------------------------------------------------
@@ -167,21 +180,56 @@ static void fill_number(guess *g)
     note_missing(g);
 }
 
-// The texts among numbers, when they are so few that they stand for missing values, in this column:
-// in another one the same text may say something.
-static bool take_markers(guess *g, bel_missing_texts *out_markers)
+// Texts among numbers, or among dates, when they are so few that they stand for missing values, in
+// this column: in another one the same text may say something. `good`: cells that are what the
+// column is of, `what`.
+static bool take_markers(guess *g, const bel_value_count *markers, int count, int64_t good,
+                         const char *what, bel_missing_texts *out_markers)
 {
-    const bel_column_statistics *s = g->s;
-    const int count = s->text_count;
-    if (count > MOST_MARKERS || 2 * s->numbers < g->rest) return false;
+    if (count > MOST_MARKERS || good == 0 || 2 * good < g->rest) return false;
     const char **texts =
         bel_arena_alloc(g->description->arena, (size_t)(count + 1) * sizeof *texts);
     for (int i = 0; i < count; i++) {
-        texts[i] = copy_value(g, &s->texts[i]);
-        bel_str_printf(&g->note, "\"%s\" stands for a missing number; ", texts[i]);
+        texts[i] = copy_value(g, &markers[i]);
+        bel_str_printf(&g->note, "\"%s\" stands for a missing %s; ", texts[i], what);
     }
     *out_markers = (bel_missing_texts){.texts = texts, .count = count};
     return true;
+}
+
+// Whether all cells are dates in one of the two readings, but for a few markers.
+static bool take_dates(guess *g, bel_missing_texts *out_markers)
+{
+    const bel_column_statistics *s = g->s;
+    int64_t dates = s->month_dates > s->day_dates ? s->month_dates : s->day_dates, others = 0;
+    for (int i = 0; i < s->undated_count; i++)
+        others += s->undated[i].count;
+    return dates + others == g->rest &&
+           take_markers(g, s->undated, s->undated_count, dates, "date", out_markers);
+}
+
+// A number and a letter behind it name something: 12a is the house beside 12.
+static bool is_number_and_letter(const bel_value_count *text)
+{
+    size_t digits = 0;
+    while (digits < text->length && text->text[digits] >= '0' && text->text[digits] <= '9')
+        digits++;
+    size_t space = digits < text->length && text->text[digits] == ' ';
+    unsigned char last = digits == 0 ? '\0' : (unsigned char)text->text[text->length - 1];
+    bool letter = (last >= 'a' && last <= 'z') || (last >= 'A' && last <= 'Z');
+    return letter && digits + space + 1 == text->length;
+}
+
+// Whether nearly all cells are numbers, and the others, of which there are too many different ones
+// to stand for missing values, are no names beside them.
+static bool are_wrong_numbers(const guess *g)
+{
+    const bel_column_statistics *s = g->s;
+    bool nearly_all = s->numbers > 0 && 10 * s->numbers >= NUMBER_TENTHS * g->rest;
+    int names = 0;
+    for (int i = 0; i < s->text_count; i++)
+        names += is_number_and_letter(&s->texts[i]);
+    return nearly_all && s->numbers < g->rest && 2 * names < s->text_count;
 }
 
 static bel_column *add(guess *g, const char *name, bel_column_kind kind)
@@ -229,12 +277,12 @@ static void fill_date(guess *g)
     c->parts = BEL_DATE_TIME | BEL_DATE_SEASON;
     if (g->rest >= WEEKDAY_ROWS) c->parts |= BEL_DATE_WEEKDAY;
     if (s->timed_dates > 0) c->parts |= BEL_DATE_HOUR;
-    c->day_first = s->month_dates < g->rest;
+    c->day_first = s->month_dates < s->day_dates;
     const bel_moments *seconds = c->day_first ? &s->day_seconds : &s->month_seconds;
     double deviation = bel_moments_deviation(seconds);
     c->mean = seconds->mean;
     c->deviation = deviation > 0 ? deviation : 1;
-    c->indicator = s->missing > 0;
+    c->indicator = s->missing > 0 || c->absent.count > 0;
     c->clip = CLIP;
     bel_str_puts(&g->note, c->day_first ? "the day before the month" : "dates");
     note_missing(g);
@@ -251,6 +299,47 @@ static bool come_again(const bel_column_statistics *s)
         if (value->count >= HASH_LEAST) often += value->count;
     }
     return 2 * often >= cells;
+}
+
+// What most cells would be numbers without: nine tenths are that, or numbers. NONE: it is not so.
+static bel_cell_dress likely_dress(const guess *g)
+{
+    int64_t counts[BEL_DRESSES] = {0}, cells = 0;
+    bel_cell_dress likely = BEL_DRESS_NONE;
+    double number;
+    for (size_t i = 0; i < g->s->values.capacity; i++) {
+        const bel_value_count *value = &g->s->values.places[i];
+        if (value->text == NULL) continue;
+        bool bare =
+            bel_cell_number_read(g->description->decimal, value->text, value->length, &number);
+        cells += value->count;
+        if (!bare) counts[bel_cell_number_dress(value->text, value->length)] += value->count;
+    }
+    for (int d = BEL_DRESS_NONE + 1; d < BEL_DRESSES; d++)
+        if (counts[d] > 0 && (likely == BEL_DRESS_NONE || counts[d] > counts[likely]))
+            likely = (bel_cell_dress)d;
+    return 10 * (cells - counts[BEL_DRESS_NONE]) >= NUMBER_TENTHS * cells ? likely : BEL_DRESS_NONE;
+}
+
+static void note_dress(guess *g, const char *name)
+{
+    static const char *const dresses[BEL_DRESSES] = {[BEL_DRESS_COMMA] = "decimal commas",
+                                                     [BEL_DRESS_THOUSAND] =
+                                                         "commas between thousands",
+                                                     [BEL_DRESS_PERCENT] = "percent signs",
+                                                     [BEL_DRESS_CURRENCY] = "currencies"};
+    bel_cell_dress dress = likely_dress(g);
+    if (dress == BEL_DRESS_NONE) return;
+    bel_str_printf(&g->note, "%sthese look like numbers with %s", g->note.length > 0 ? "; " : "",
+                   dresses[dress]);
+    const char *hint = dress == BEL_DRESS_COMMA      ? "--decimal ,"
+                       : dress == BEL_DRESS_THOUSAND ? "numbers have none, or with --decimal , "
+                                                       "points between thousands"
+                                                     : "bare numbers are read, such as 1125.73";
+    bel_log_write(BEL_LOG_WARN,
+                  "%s: column \"%s\" is no number column: its texts look like numbers with %s; "
+                  "hint: %s",
+                  g->source, name, dresses[dress], hint);
 }
 
 static void guess_texts(guess *g, const char *name)
@@ -280,9 +369,20 @@ static void guess_texts(guess *g, const char *name)
         add(g, name, BEL_COLUMN_CATEGORY);
         fill_category(g);
     }
+    if (s->padded == 0) note_dress(g, name);
 }
 
-static void guess_free(guess *g, const char *name)
+// Whole numbers, each another, with few gaps.
+static bool number_rows(const guess *g)
+{
+    const bel_column_statistics *s = g->s;
+    if (s->numbers != g->rest || s->wholes != g->rest || s->missing > 0) return false;
+    for (size_t i = 0; i < s->values.capacity; i++)
+        if (s->values.places[i].count > 1) return false;
+    return s->values.count > 0 && s->high - s->low + 1 <= 2 * (double)s->numbers;
+}
+
+static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
 {
     const bel_column_statistics *s = g->s;
     bool numbers = s->numbers == g->rest;
@@ -298,29 +398,33 @@ static void guess_free(guess *g, const char *name)
                g->rest >= FEW_ROWS) {
         add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "it counts the rows");
-    } else if (numbers || (s->numbers > 0 && take_markers(g, &markers))) {
+    } else if (may_number_rows(name) && number_rows(g)) {
+        add(g, name, BEL_COLUMN_IGNORE);
+        bel_str_puts(&g->note, "it numbers the rows");
+    } else if (s->padded > 0) {
+        bel_str_puts(&g->note, "numbers with zeros in front; ");
+        guess_texts(g, name);
+    } else if (numbers ||
+               take_markers(g, s->texts, s->text_count, s->numbers, "number", &markers)) {
         add(g, name, BEL_COLUMN_NUMBER);
         fill_number(g);
         g->column->indicator = g->column->indicator || !numbers;
         g->column->absent = markers;
-    } else if (s->month_dates == g->rest || s->day_dates == g->rest) {
-        add(g, name, BEL_COLUMN_DATE);
+    } else if (take_dates(g, &markers)) {
+        add(g, name, BEL_COLUMN_DATE)->absent = markers;
         fill_date(g);
+    } else if (are_wrong_numbers(g)) {
+        add(g, name, BEL_COLUMN_NUMBER);
+        *out_wrong = true;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" holds numbers in nearly all rows",
+                       g->source, name);
     } else {
         guess_texts(g, name);
     }
+    return NULL;
 }
 
 // --- The label -----------------------------------------------------------------------------------
-
-static int compare_numbers(const void *left, const void *right)
-{
-    const bel_value_count *a = left, *b = right;
-    double x = 0, y = 0;
-    (void)bel_decimal_parse(a->text, a->text + a->length, &x);
-    (void)bel_decimal_parse(b->text, b->text + b->length, &y);
-    return x < y ? -1 : x > y;
-}
 
 static int compare_texts(const void *left, const void *right)
 {
@@ -329,6 +433,22 @@ static int compare_texts(const void *left, const void *right)
     int order = memcmp(a->text, b->text, common);
     if (order != 0) return order;
     return a->length < b->length ? -1 : a->length > b->length;
+}
+
+// With a point or a comma in front of decimals: a table has one of them.
+static double number_of(const bel_value_count *value)
+{
+    double number = 0;
+    if (!bel_cell_number_read('.', value->text, value->length, &number))
+        (void)bel_cell_number_read(',', value->text, value->length, &number);
+    return number;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    const bel_value_count *a = left, *b = right;
+    double x = number_of(a), y = number_of(b);
+    return x < y ? -1 : x > y ? 1 : compare_texts(left, right);
 }
 
 // Classes are numbered by their values, or by their bytes, so that they have the same numbers
@@ -445,8 +565,7 @@ static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, boo
                        name);
     case BEL_GUESS_FREE: break;
     }
-    guess_free(g, name);
-    return NULL;
+    return guess_free(g, name, out_wrong);
 }
 
 bel_status *bel_guess(const bel_guess_column *columns, const bel_guess_use *uses, int count,

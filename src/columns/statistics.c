@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/decimal.h"
 #include "base/hash.h"
 #include "base/real.h"
+#include "columns/cell_number.h"
 #include "columns/date.h"
 
 // --- Moments -------------------------------------------------------------------------------------
@@ -132,19 +132,24 @@ static void count_value(bel_value_counts *values, const bel_value_count *value)
         thin_out(values, values->level + 1);
 }
 
-// A full list needs no more: that there are so many is all that is asked of it.
-static void note_text(bel_column_statistics *s, const bel_value_count *text)
+// Counts a text that is in a list of different ones; false: it is not there.
+static bool count_noted(bel_value_count *noted, int count, const bel_value_count *text)
 {
-    if (s->text_count == BEL_STATISTICS_TEXTS) return;
-    for (int i = 0; i < s->text_count; i++) {
-        bel_value_count *noted = &s->texts[i];
+    for (int i = 0; i < count; i++) {
         bool same =
-            noted->length == text->length && memcmp(noted->text, text->text, text->length) == 0;
+            noted[i].length == text->length && memcmp(noted[i].text, text->text, text->length) == 0;
         if (!same) continue;
-        noted->count += text->count;
-        return;
+        noted[i].count += text->count;
+        return true;
     }
-    s->texts[s->text_count++] = *text;
+    return false;
+}
+
+// A full list needs no more: that there are so many is all that is asked of it.
+static void note(bel_value_count *noted, int *count, const bel_value_count *text)
+{
+    if (*count == BEL_STATISTICS_TEXTS || count_noted(noted, *count, text)) return;
+    noted[(*count)++] = *text;
 }
 
 static int compare_counts(const void *left, const void *right)
@@ -170,9 +175,9 @@ bel_value_count *bel_value_counts_sorted(const bel_value_counts *values)
 // --- A grain -------------------------------------------------------------------------------------
 
 void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs,
-                               int level)
+                               char decimal, int level)
 {
-    *gatherer = (bel_column_gatherer){.takes_logs = takes_logs};
+    *gatherer = (bel_column_gatherer){.takes_logs = takes_logs, .decimal = decimal};
     gatherer->statistics.counts_values = counts_values;
     gatherer->statistics.consecutive = true;
     gatherer->statistics.values.level = level;
@@ -208,12 +213,16 @@ static int64_t count_words(const char *text, size_t length)
     return words;
 }
 
-static void take_date(bel_column_gatherer *gatherer, const char *text, size_t length)
+// A column that holds more other texts than can stand for missing dates needs no more of them.
+static void take_date(bel_column_gatherer *gatherer, const bel_value_count *text)
 {
     bel_column_statistics *s = &gatherer->statistics;
+    if (s->undated_count == BEL_STATISTICS_TEXTS) return;
+    if (count_noted(s->undated, s->undated_count, text)) return;
     bel_date date, other;
-    bool month = bel_date_parse(text, length, false, &date);
-    bool day = bel_date_parse(text, length, true, &other);
+    bool month = bel_date_parse(text->text, text->length, false, &date);
+    bool day = bel_date_parse(text->text, text->length, true, &other);
+    if (!month && !day) note(s->undated, &s->undated_count, text);
     s->month_dates += month;
     s->day_dates += day;
     s->timed_dates += month ? date.timed : day && other.timed;
@@ -221,22 +230,32 @@ static void take_date(bel_column_gatherer *gatherer, const char *text, size_t le
     if (day) sum_up(&gatherer->day_seconds, (double)other.seconds);
 }
 
+// Numbers of a table that may have decimal commas.
+static void take_comma(bel_column_statistics *s, const char *text, size_t length)
+{
+    char pointed[BEL_CELL_NUMBER_ROOM];
+    if (memchr(text, ',', length) == NULL) return;
+    s->commas += bel_cell_number_pointed(text, length, pointed) > 0;
+    s->clear_commas += bel_cell_number_has_comma(text, length);
+}
+
 void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, size_t length,
                               int64_t place)
 {
     bel_column_statistics *s = &gatherer->statistics;
+    const bel_value_count cell = {.text = text, .length = length, .count = 1};
     double value;
-    bool number = length > 0 && bel_decimal_parse(text, text + length, &value) == text + length;
-    if (number) {
+    if (bel_cell_number_read(gatherer->decimal, text, length, &value)) {
         bel_column_gatherer_take_number(gatherer, value);
+        s->padded += bel_column_is_padded(text, length);
+        if (s->counts_values) note(s->undated, &s->undated_count, &cell);
     } else {
         if (s->other_count < BEL_STATISTICS_PLACES) s->others[s->other_count++] = place;
-        note_text(s, &(bel_value_count){.text = text, .length = length, .count = 1});
+        note(s->texts, &s->text_count, &cell);
         s->words += count_words(text, length);
         s->bytes += (int64_t)length;
-        // A column that has held something else than dates needs no more of them.
-        if (s->month_dates + s->day_dates > 0 || s->cells - s->missing - s->numbers < 2)
-            take_date(gatherer, text, length);
+        if (gatherer->decimal == '.') take_comma(s, text, length);
+        take_date(gatherer, &cell);
     }
     if (!s->counts_values) return;
     count_value(&s->values,
@@ -281,6 +300,9 @@ void bel_column_statistics_merge(bel_column_statistics *statistics,
     s->missing += more->missing;
     s->numbers += more->numbers;
     s->wholes += more->wholes;
+    s->padded += more->padded;
+    s->commas += more->commas;
+    s->clear_commas += more->clear_commas;
     s->month_dates += more->month_dates;
     s->day_dates += more->day_dates;
     s->timed_dates += more->timed_dates;
@@ -293,7 +315,9 @@ void bel_column_statistics_merge(bel_column_statistics *statistics,
     for (int i = 0; i < more->other_count && s->other_count < BEL_STATISTICS_PLACES; i++)
         s->others[s->other_count++] = more->others[i];
     for (int i = 0; i < more->text_count; i++)
-        note_text(s, &more->texts[i]);
+        note(s->texts, &s->text_count, &more->texts[i]);
+    for (int i = 0; i < more->undated_count; i++)
+        note(s->undated, &s->undated_count, &more->undated[i]);
     if (more->values.level > s->values.level) thin_out(&s->values, more->values.level);
     for (size_t i = 0; i < more->values.capacity; i++)
         if (more->values.places[i].text != NULL) count_value(&s->values, &more->values.places[i]);

@@ -48,6 +48,8 @@ typedef struct bel_column_statistics {
     int64_t cells, missing;
     // Of those that are not missing:
     int64_t numbers, wholes, month_dates, day_dates, timed_dates;
+    int64_t commas, clear_commas; // decimal ones, where a point is expected; and nothing else
+    int64_t padded;               // of several digits, with a zero in front: 00501
     int64_t words, bytes;
     bel_moments values_of_numbers, logs;
     bel_moments month_seconds, day_seconds; // of dates that are one with the month, the day first
@@ -58,6 +60,10 @@ typedef struct bel_column_statistics {
     // The first different ones that are no numbers, in their order; all, if there are fewer.
     bel_value_count texts[BEL_STATISTICS_TEXTS];
     int text_count;
+    // The same of those that are no dates in either reading; of numbers only where values are
+    // counted.
+    bel_value_count undated[BEL_STATISTICS_TEXTS];
+    int undated_count;
     // Where the first are that are no numbers: offsets that the gatherer knows.
     int64_t others[BEL_STATISTICS_PLACES];
     int other_count;
@@ -74,22 +80,33 @@ typedef struct bel_sums {
 typedef struct bel_column_gatherer {
     bel_column_statistics statistics;
     bool takes_logs;
+    char decimal;
     bel_sums numbers, logs, month_seconds, day_seconds;
 } bel_column_gatherer;
 
-// `level`: that of the sample in the statistics that these will be added to, as far as it is known:
-// other values need not be counted.
+// `decimal`: what stands in front of a number's decimals, '.' or ','. `level`: that of the sample in
+// the statistics that these will be added to, as far as it is known: other values need not be
+// counted.
 void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs,
-                               int level);
+                               char decimal, int level);
 
 // Takes a cell that is not missing: `text` without spaces around it, which stays where it is as
 // long as the statistics are used. `place` is kept where it is no number.
 void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, size_t length,
                               int64_t place);
-// The same for a number that was read already.
+// The same for a number that was read already, and is not padded.
 void bel_column_gatherer_take_number(bel_column_gatherer *gatherer, double value);
 // Behind the last cell: statistics.values_of_numbers and the like are set.
 void bel_column_gatherer_end(bel_column_gatherer *gatherer);
+
+// Whether a number is digits alone, several of them, with a zero in front: a name, then.
+static inline bool bel_column_is_padded(const char *text, size_t length)
+{
+    if (length < 2 || text[0] != '0') return false;
+    for (size_t i = 1; i < length; i++)
+        if (text[i] < '0' || text[i] > '9') return false;
+    return true;
+}
 
 // Adds those of the rows behind. `more` keeps its own memory.
 void bel_column_statistics_merge(bel_column_statistics *statistics,

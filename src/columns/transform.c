@@ -12,6 +12,7 @@
 #include "base/number.h"
 #include "base/real.h"
 #include "belfry/graph.h"
+#include "columns/cell_number.h"
 #include "columns/date.h"
 
 // Texts whose hash stands for a value that is not known, and for a missing one: no cell has a zero
@@ -107,6 +108,14 @@ static void put_category(const bel_column *column, bool is_missing, const char *
 {
     bool listed = column->kind == BEL_COLUMN_CATEGORY;
     int value = !listed || is_missing ? -1 : bel_column_value(column, text, length);
+    if (row->seen != NULL && listed && !is_missing) {
+        row->seen[number].cells++;
+        row->seen[number].unknown += value < 0;
+    }
+    if (value >= 0) { // as training had it
+        text = column->values[value];
+        length = strlen(text);
+    }
     uint64_t hash = is_missing && (!listed || column->missing_value)
                         ? bel_column_hash(column, missing, sizeof missing)
                     : listed && value < 0 ? bel_column_hash(column, unknown, sizeof unknown)
@@ -257,12 +266,24 @@ static bool put_weight(const char *text, size_t length, const bel_columns_row *r
     return (good && isfinite(*row->weight)) || expect(expected, "a weight of 0 or more");
 }
 
+// Cells of these are read as numbers.
+static bool holds_numbers(const bel_column *column)
+{
+    return column->kind == BEL_COLUMN_NUMBER || column->kind == BEL_COLUMN_WEIGHT ||
+           (column->kind == BEL_COLUMN_LABEL && column->label == BEL_LABEL_NUMBER);
+}
+
 bool bel_columns_row_put(const bel_columns *columns, const bel_column *column, const char *text,
                          size_t length, const bel_columns_row *row,
                          char expected[BEL_COLUMN_EXPECTED])
 {
     bool is_missing = bel_column_is_missing(columns, column, text, length);
     int number = (int)(column - columns->items);
+    char pointed[BEL_CELL_NUMBER_ROOM];
+    if (columns->decimal == ',' && !is_missing && holds_numbers(column)) {
+        length = bel_cell_number_pointed(text, length, pointed); // 0: no number
+        text = pointed;
+    }
     switch (column->kind) {
     case BEL_COLUMN_NUMBER: return put_number(column, is_missing, text, length, row, expected);
     case BEL_COLUMN_DATE: return put_date(column, is_missing, text, length, row, expected);

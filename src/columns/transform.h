@@ -5,6 +5,11 @@
 
 #include "columns/description.h"
 
+// Cells of a category that are not missing, and those among them that training did not tell apart.
+typedef struct bel_category_cells {
+    int64_t cells, unknown;
+} bel_category_cells;
+
 // Where a row goes. Pointers that the description has no elements for are not used.
 typedef struct bel_columns_row {
     float *x;       // [x_width]
@@ -13,7 +18,8 @@ typedef struct bel_columns_row {
     int64_t *class_number;
     double *number; // the label
     float *weight;
-    uint64_t *crossed; // [count]: hashes of the columns that are crossed
+    uint64_t *crossed;        // [count]: hashes of the columns that are crossed
+    bel_category_cells *seen; // [count]: cells of categories are added; NULL: nobody counts
 } bel_columns_row;
 
 enum { BEL_COLUMN_EXPECTED = 256 };

@@ -87,8 +87,13 @@ static bel_status *count_error(const bel_csv_file *file, const char *row, const 
                                int expected, int got)
 {
     bool blank = got == 1 && bel_csv_is_row_end(row, file->end);
-    return bel_csv_file_error(file, at, "expected %d fields, got %d%s", expected, got,
-                              blank ? " (a blank line)" : "");
+    bool unnamed = got == expected + 1 && row == file->rows && file->rows != file->text;
+    const char *hint = blank ? " (a blank line)"
+                       : unnamed
+                           ? "; hint: the header has one name less than the rows have fields, "
+                             "as R's write.table writes it: col.names = NA adds it"
+                           : "";
+    return bel_csv_file_error(file, at, "expected %d fields, got %d%s", expected, got, hint);
 }
 
 static int64_t count_breaks(const char *text, const char *end)
@@ -119,7 +124,8 @@ static bel_csv_field plain_field(const char *row, const char *end, char delimite
     }
 }
 
-// The row at `row` where it is like nearly all: a line without quotes that has all its fields. One
+// The row at `row` where it is like nearly all: a line of text without quotes that has all its
+// fields. One
 // loop without branches looks at its bytes, several at a time. *out_next stays where it is when the
 // row is another one.
 static bel_status *pass_plain_row(const bel_csv_file *file, const char *row,
@@ -135,7 +141,7 @@ static bel_status *pass_plain_row(const bel_csv_file *file, const char *row,
     unsigned char others = 0;
     for (size_t i = 0; i < length; i++) {
         delimiters += row[i] == delimiter;
-        others |= (unsigned char)((row[i] == '"') | (row[i] == '\r'));
+        others |= (unsigned char)((row[i] == '"') | (row[i] == '\r') | (row[i] == '\0'));
     }
     if (others != 0) return NULL;
     if (label != NULL) {
@@ -184,6 +190,8 @@ static bel_status *pass_row(const bel_csv_file *file, const char *row, const bel
         }
     }
     if (extra != NULL) return count_error(file, row, extra, column_count, count);
+    const char *zero = label == NULL ? NULL : memchr(row, '\0', (size_t)(at - row));
+    if (zero != NULL) return bel_csv_file_error(file, zero, "expected text, got a zero byte");
     *out_next = at;
     return NULL;
 }

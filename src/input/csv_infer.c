@@ -54,7 +54,8 @@ static void split_row(const infer *in, slot *s, const bel_csv_file *file, const 
         bel_csv_field field = {.text = at};
         double value = 0;
         const char *stop = bel_decimal_parse(at, file->end, &value);
-        bool number = stop != NULL && stop < file->end && *stop == file->delimiter;
+        bool number = stop != NULL && stop < file->end && *stop == file->delimiter &&
+                      !bel_csv_table_may_be_other(in->description, at, stop);
         if (number) {
             field.length = (size_t)(stop - at);
             at = stop + 1;
@@ -66,6 +67,7 @@ static void split_row(const infer *in, slot *s, const bel_csv_file *file, const 
         s->fields[column] = field;
         s->numbers[column] = value;
         s->is_number[column] = number && !in->counts[column] &&
+                               !bel_column_is_padded(field.text, field.length) &&
                                !(in->description->missing.has_number &&
                                  bel_columns_is_missing(in->description, field.text, field.length));
     }
@@ -120,7 +122,7 @@ static void gather(void *user, int number, int64_t first, int64_t count)
     slot *s = &in->slots[number];
     for (int c = 0; c < in->count; c++)
         bel_column_gatherer_begin(&s->gatherers[c], in->counts[c], in->uses[c] == BEL_GUESS_LOG,
-                                  in->totals[c].values.level);
+                                  in->description->decimal, in->totals[c].values.level);
     for (int64_t row = first; row < first + count; row++) {
         const char *at;
         const bel_csv_file *file = bel_csv_set_find(&in->set, row, &at);
@@ -182,6 +184,38 @@ static bel_status *gather_all(infer *in)
     return NULL;
 }
 
+// Numbers have decimal commas where all cells of a column have them or are whole, and one of them
+// can be nothing else.
+static bool has_commas(const infer *in, int c)
+{
+    const bel_column_statistics *s = &in->totals[c];
+    bool read = in->uses[c] != BEL_GUESS_IGNORED && in->uses[c] != BEL_GUESS_KEY &&
+                in->uses[c] != BEL_GUESS_CATEGORY;
+    return read && s->clear_commas > 0 && s->commas + s->wholes == s->cells - s->missing;
+}
+
+// Which of point and comma stands in front of decimals: a comma when a column has them and no other
+// one has numbers that it would spoil.
+static bel_status *gather_by_decimal(infer *in)
+{
+    bel_columns *d = in->description;
+    bool comma = false, spoils = false;
+    BEL_TRY(gather_all(in));
+    for (int c = 0; c < in->count; c++)
+        comma = comma || has_commas(in, c);
+    if (!comma || d->delimiter == ',' || in->options->decimal != '\0') return NULL;
+    int64_t *numbers = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *numbers);
+    for (int c = 0; c < in->count; c++)
+        numbers[c] = in->totals[c].numbers;
+    d->decimal = ',';
+    BEL_TRY(gather_all(in));
+    for (int c = 0; c < in->count; c++)
+        spoils = spoils || in->totals[c].numbers < numbers[c];
+    if (!spoils) return NULL;
+    d->decimal = '.';
+    return gather_all(in);
+}
+
 // --- Opening -------------------------------------------------------------------------------------
 
 // The one that most of the first line's fields could be told apart by.
@@ -208,19 +242,29 @@ static int find_name(const infer *in, const char *name)
     return -1;
 }
 
-// Of two columns of one name the first counts.
+// Of two columns of one name the first counts; one line tells of all of them.
 static void take_names(infer *in, const bel_csv_file *file, const char *const *names)
 {
+    enum { SHOWN = 10 };
+    bel_str others = {0};
+    int other_count = 0;
     in->names = bel_arena_alloc(in->arena, (size_t)file->column_count * sizeof *in->names);
     for (int i = 0; i < file->column_count; i++) {
         if (find_name(in, names[i]) >= 0) {
-            bel_log_write(BEL_LOG_WARN, "%s: two columns are called \"%s\"; the first one counts",
-                          file->path, names[i]);
+            if (++other_count > SHOWN) continue;
+            bel_str_printf(&others, "%scolumn %d, \"%s\"", other_count > 1 ? "; " : "", i + 1,
+                           names[i]);
             continue;
         }
         in->names[in->count] = names[i];
         bel_index_put_text(&in->index, names[i], in->count++);
     }
+    if (other_count > 0) {
+        bel_log_write(BEL_LOG_WARN,
+                      "%s: %d columns are called as one in front of them, and left out: %s%s",
+                      file->path, other_count, others.text, other_count > SHOWN ? " …" : "");
+    }
+    bel_str_deinit(&others);
 }
 
 static bel_status *place_columns(infer *in, int number)
@@ -336,12 +380,12 @@ static bel_status *name_wrong_cells(const infer *in, int column, bel_status *sta
         bel_free(got);
     }
     int64_t wrong = s->cells - s->missing - s->numbers;
-    bel_status *all =
-        BEL_ERR(BEL_DATA_LOSS,
-                "%s, but %lld of its cells are none: %s%s; hint: --missing for texts that "
-                "stand for nothing, --categorical \"%s\" for names",
-                bel_status_message(status), (long long)wrong, text.text,
-                wrong > s->other_count ? " …" : "", in->names[column]);
+    bel_status *all = BEL_ERR(
+        BEL_DATA_LOSS,
+        "%s, but %lld of its cells are none: %s%s; hint: --missing for texts that "
+        "stand for nothing, --categorical \"%s\" for names, --ignore \"%s\" to leave it out",
+        bel_status_message(status), (long long)wrong, text.text, wrong > s->other_count ? " …" : "",
+        in->names[column], in->names[column]);
     bel_status_ignore(status); // said in more words
     bel_str_deinit(&text);
     return all;
@@ -422,6 +466,7 @@ static bel_status *prepare(infer *in, const bel_csv_options *csv)
     const bel_columns_options *o = in->options;
     bel_columns *d = in->description;
     d->header = !csv->no_header;
+    if (o->decimal == ',') d->decimal = ',';
     if (o->missing != NULL) {
         const char **missing =
             bel_arena_alloc(d->arena, ((size_t)o->missing_count + 1) * sizeof *missing);
@@ -451,7 +496,7 @@ static bel_status *look_at_all(infer *in)
     const bel_csv_label none = {.column = -1};
     BEL_TRY(bel_csv_set_index(&in->set, &none, in->options->skip_bad));
     BEL_TRY(hold_out(in));
-    BEL_TRY(gather_all(in));
+    BEL_TRY(gather_by_decimal(in));
     return describe(in);
 }
 
@@ -486,8 +531,9 @@ static bel_hash128 look_key(const infer *in)
     hash_number(hasher, (int64_t)in->set.content);
     for (int i = 0; i < in->set.count; i++)
         hash_number(hasher, (int64_t)in->set.files[i].view.size);
-    const int64_t numbers[] = {d->delimiter,     d->header, h->fold,     h->fold_count,
-                               (int64_t)h->seed, h->held,   o->no_label, (int64_t)o->label_kind,
+    const int64_t numbers[] = {o->decimal, d->delimiter,  d->header,
+                               h->fold,    h->fold_count, (int64_t)h->seed,
+                               h->held,    o->no_label,   (int64_t)o->label_kind,
                                o->skip_bad};
     bel_hasher_update(hasher, numbers, sizeof numbers);
     bel_hasher_update(hasher, &h->share, sizeof h->share);

@@ -17,12 +17,25 @@
 
 // --- Names and cells -----------------------------------------------------------------------------
 
+// Lines that end with CR alone are one row, whose names and number of fields nobody meant.
+static bel_status *check_line_ends(const bel_csv_file *file)
+{
+    size_t size = (size_t)(file->end - file->text);
+    if (memchr(file->text, '\n', size) != NULL) return NULL;
+    const char *end = memchr(file->text, '\r', size);
+    if (end == NULL || end + 1 == file->end) return NULL;
+    return bel_csv_file_error(file, end,
+                              "lines end with CR alone, and those of CSV with LF or CR LF; hint: "
+                              "tr '\\r' '\\n'");
+}
+
 bel_status *bel_csv_table_names(bel_csv_file *file, bool header, bel_arena *arena,
                                 const char *const **out_names)
 {
     bel_csv_field *fields;
     int count;
     const char *next;
+    BEL_TRY(check_line_ends(file));
     BEL_TRY(bel_csv_file_split(file, file->text, &fields, &count, &next));
     const char *zero = memchr(file->text, '\0', (size_t)(next - file->text));
     if (zero != NULL) {
@@ -47,6 +60,25 @@ bel_status *bel_csv_table_names(bel_csv_file *file, bool header, bel_arena *aren
     if (header) file->rows = next;
     *out_names = names;
     return NULL;
+}
+
+const char *bel_csv_table_delimiter_hint(const char *const *names, int count, char delimiter)
+{
+    static const struct {
+        char delimiter;
+        const char *hint;
+    } others[] = {{',', "; hint: fields have commas between them, and were trained with another "
+                        "delimiter"},
+                  {';', "; hint: fields have semicolons between them, and were trained with "
+                        "another delimiter"},
+                  {'\t', "; hint: fields have tabs between them, and were trained with another "
+                         "delimiter"},
+                  {'|', "; hint: fields have bars between them, and were trained with another "
+                        "delimiter"}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0] && count == 1; i++)
+        if (others[i].delimiter != delimiter && strchr(names[0], others[i].delimiter) != NULL)
+            return others[i].hint;
+    return "";
 }
 
 // Numbers count columns in some tools' exports: 0, 1, 2 … are names.

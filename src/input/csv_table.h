@@ -3,14 +3,20 @@
 #ifndef BELFRY_INPUT_CSV_TABLE_H
 #define BELFRY_INPUT_CSV_TABLE_H
 
+#include <string.h>
+
 #include "base/arena.h"
-#include "belfry/columns.h"
+#include "columns/description.h"
 #include "input/csv_set.h"
 
 // The names of a file's columns in `arena`, as UTF-8: from its header, behind which its rows then
 // begin, or their numbers. DATA_LOSS names the place.
 bel_status *bel_csv_table_names(bel_csv_file *file, bool header, bel_arena *arena,
                                 const char *const **out_names) BEL_MUST_USE;
+
+// What to say behind an error of missing columns: that fields are told apart by another delimiter
+// than the description's, or "". `names`: those that the file has instead.
+const char *bel_csv_table_delimiter_hint(const char *const *names, int count, char delimiter);
 
 // Warns when all names are numbers that do not count: the first row may be data.
 void bel_csv_table_warn_of_numbers(const char *path, const char *const *names, int count);
@@ -26,6 +32,14 @@ typedef struct bel_csv_spare {
     size_t capacity;
 } bel_csv_spare;
 bel_csv_cell bel_csv_table_cell(const bel_csv_field *field, bel_csv_spare *spare);
+
+// Whether a bare number, read with a point, is another one where commas are in front of decimals:
+// "1.500" is 1500 then, and "1.5" none.
+static inline bool bel_csv_table_may_be_other(const bel_columns *columns, const char *from,
+                                              const char *to)
+{
+    return columns->decimal == ',' && memchr(from, '.', (size_t)(to - from)) != NULL;
+}
 
 // How many rows the files have, less those of the holdout that are not wanted; nothing in them is
 // looked at, so some may lack a label. Errors: those of opening and indexing.

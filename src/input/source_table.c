@@ -3,10 +3,10 @@
 // goes to its elements by columns/transform.h alone.
 //
 // When the files are opened every cell is read once, on all cores, so that nothing wrong shows up
-// in the middle of a training; rows without a label are left out then, and counted in the log. Not
-// a second time where the description was made of the same rows in this process.
-// Where bad rows are left out as they are read, labels alone are looked at before; where all is
-// read at once anyway, nothing.
+// in the middle of a training; rows without a label are left out then, and counted in the log.
+// Values of categories that training did not have are counted then, and said where they are most.
+// Not a second time where the description was made of the same rows in this process. Where bad rows
+// are left out as they are read, labels alone are looked at before.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -35,10 +35,17 @@ typedef struct table_source {
     bel_bad_records *bad;
 } table_source;
 
+// A cell of a category with a value that is not known; its place is the file's own.
+typedef struct unknown_cell {
+    const bel_csv_file *file; // NULL: there is none
+    bel_csv_field field;
+} unknown_cell;
+
 // What reading a row needs beside it; of one thread.
 typedef struct scratch {
     uint64_t *crossed;
     bel_csv_spare spare;
+    unknown_cell *unknown; // [columns]: the first of each category; NULL: nobody asks
 } scratch;
 
 // --- A row ---------------------------------------------------------------------------------------
@@ -96,6 +103,14 @@ static label_state find_label(const table_source *source, const bel_csv_file *fi
     return (label_state){LABEL_GOOD, -1};
 }
 
+// Keeps the first cell that was counted as unknown.
+static void note_unknown(scratch *s, const bel_csv_file *file, const bel_csv_field *field,
+                         int column, const bel_columns_row *row)
+{
+    if (row->seen[column].unknown == 0 || s->unknown[column].file != NULL) return;
+    s->unknown[column] = (unknown_cell){file, *field};
+}
+
 // Reads the row at `at`, whose structure was checked. *out_label (NULL: not asked for): that of a
 // row that is an error. Where another cell is the error, only whether the label is missing: such
 // rows are none to learn from, and often hold sums of the others.
@@ -113,6 +128,7 @@ static bel_status *read_row(const table_source *source, const bel_csv_file *file
         if (column != NULL && column->kind == BEL_COLUMN_NUMBER)
             stop = bel_decimal_parse(at, file->end, &value);
         bool bare = stop != NULL && stop < file->end && *stop == file->delimiter &&
+                    !bel_csv_table_may_be_other(columns, at, stop) &&
                     !bel_column_is_missing_number(columns, column, at, (size_t)(stop - at));
         if (bare && bel_columns_row_put_number(column, value, row)) {
             at = stop + 1;
@@ -126,7 +142,10 @@ static bel_status *read_row(const table_source *source, const bel_csv_file *file
         if (column == NULL) continue;
         char expected[BEL_COLUMN_EXPECTED];
         bel_csv_cell cell = bel_csv_table_cell(&field, &s->spare);
-        if (bel_columns_row_put(columns, column, cell.text, cell.length, row, expected)) continue;
+        if (bel_columns_row_put(columns, column, cell.text, cell.length, row, expected)) {
+            if (s->unknown != NULL) note_unknown(s, file, &field, places[i], row);
+            continue;
+        }
         if (out_label != NULL) *out_label = find_label(source, file, begin, s);
         if (out_label != NULL && out_label->kind == LABEL_UNKNOWN &&
             column->kind != BEL_COLUMN_LABEL)
@@ -238,9 +257,10 @@ static bel_status *missing_columns(const table_source *source, const bel_csv_fil
         if (bel_columns_find(source->columns, names[i]) < 0)
             bel_str_printf(&others, "%s\"%s\"", others.length > 0 ? ", " : "", names[i]);
     bel_status *status = BEL_ERR(
-        BEL_INVALID_ARGUMENT, "%s: no column %s, with which the model was trained%s%s", file->path,
-        missing.text, others.length > 0 ? "; here are, and were not there: " : "",
-        others.length > 0 ? others.text : "");
+        BEL_INVALID_ARGUMENT, "%s: no column %s, with which the model was trained%s%s%s",
+        file->path, missing.text, others.length > 0 ? "; here are, and were not there: " : "",
+        others.length > 0 ? others.text : "",
+        bel_csv_table_delimiter_hint(names, file->column_count, file->delimiter));
     bel_str_deinit(&missing);
     bel_str_deinit(&others);
     return status;
@@ -324,6 +344,8 @@ typedef struct check {
     int64_t unlabelled, unknown, *missing; // as of a slot
     bool some;                             // rows are left out; then those that are not:
     bel_number_list rows;
+    bel_category_cells *seen; // of each column
+    unknown_cell *unknown_cells;
     bel_status *unknown_error;
     bel_status *errors[MOST_ERRORS];
     int error_count;
@@ -354,6 +376,9 @@ static void check_grain(void *user, int number, int64_t first, int64_t count)
     slot->unlabelled = slot->unknown = 0;
     memset(slot->missing, 0, (size_t)source->columns->missing.count * sizeof *slot->missing);
     slot->error_count = 0;
+    size_t columns = (size_t)source->columns->count;
+    memset(slot->row.seen, 0, columns * sizeof *slot->row.seen);
+    memset(slot->scratch.unknown, 0, columns * sizeof *slot->scratch.unknown);
     for (int64_t i = 0; i < count; i++) {
         const char *at;
         label_state label = {LABEL_GOOD, -1};
@@ -390,10 +415,20 @@ static bel_status *note_rows(check *c, const check_slot *slot)
     return NULL;
 }
 
+static void merge_categories(check *c, const check_slot *slot)
+{
+    for (int i = 0; i < c->source->columns->count; i++) {
+        c->seen[i].cells += slot->row.seen[i].cells;
+        c->seen[i].unknown += slot->row.seen[i].unknown;
+        if (c->unknown_cells[i].file == NULL) c->unknown_cells[i] = slot->scratch.unknown[i];
+    }
+}
+
 static bool merge_grain(void *user, int number)
 {
     check *c = user;
     check_slot *slot = &c->slots[number];
+    merge_categories(c, slot);
     for (int i = 0; i < slot->error_count; i++) {
         if (c->error_count < MOST_ERRORS) {
             c->errors[c->error_count++] = slot->errors[i];
@@ -438,7 +473,10 @@ static void make_slots(check *c, int threads)
     c->slot_count = bel_csv_grain_slots(threads);
     c->slots = bel_xcalloc((size_t)c->slot_count, sizeof *c->slots);
     size_t texts = (size_t)columns->missing.count + 1;
+    size_t count = (size_t)columns->count;
     c->missing = bel_xcalloc(texts, sizeof *c->missing);
+    c->seen = bel_xcalloc(count, sizeof *c->seen);
+    c->unknown_cells = bel_xcalloc(count, sizeof *c->unknown_cells);
     for (int i = 0; i < c->slot_count; i++) {
         check_slot *slot = &c->slots[i];
         slot->missing = bel_xcalloc(texts, sizeof *slot->missing);
@@ -451,7 +489,9 @@ static void make_slots(check *c, int threads)
                               .class_number = label,
                               .number = (double *)label,
                               .weight = bel_xcalloc(1, sizeof(float)),
-                              .crossed = bel_xcalloc((size_t)columns->count, sizeof(uint64_t))};
+                              .crossed = bel_xcalloc(count, sizeof(uint64_t)),
+                              .seen = bel_xcalloc(count, sizeof(bel_category_cells))};
+        slot->scratch.unknown = bel_xcalloc(count, sizeof *slot->scratch.unknown);
     }
 }
 
@@ -470,7 +510,9 @@ static void free_slots(check *c)
         bel_free(row->class_number);
         bel_free(row->weight);
         bel_free(row->crossed);
+        bel_free(row->seen);
         bel_free(slot->scratch.spare.text);
+        bel_free(slot->scratch.unknown);
     }
     bel_free(c->slots);
 }
@@ -526,6 +568,27 @@ static bel_status *tell_left_out(const check *c)
     return NULL;
 }
 
+// A category most of whose values are new says nothing to the model: it is another column, or one
+// that was written in another way, as 1.0 for 1 or TRUE for True.
+static void tell_unknown_values(const check *c)
+{
+    for (int i = 0; i < c->source->columns->count; i++) {
+        const bel_column *column = &c->source->columns->items[i];
+        const bel_category_cells *seen = &c->seen[i];
+        if (column->value_count == 0 || 2 * seen->unknown <= seen->cells) continue;
+        const unknown_cell *first = &c->unknown_cells[i];
+        char *got = bel_csv_quote(&first->field);
+        bel_status *where = bel_csv_file_error(first->file, first->field.text, "%s", got);
+        bel_log_write(BEL_LOG_WARN,
+                      "column \"%s\": %lld of %lld values are none that training told apart, and "
+                      "count as unknown; the first: %s",
+                      column->name, (long long)seen->unknown, (long long)seen->cells,
+                      bel_status_message(where));
+        bel_status_ignore(where); // told
+        bel_free(got);
+    }
+}
+
 static bel_status *check_cells(table_source *source)
 {
     check c = {.source = source};
@@ -537,7 +600,10 @@ static bel_status *check_cells(table_source *source)
     if (status == NULL) status = gather_errors(&c);
     free_slots(&c);
     if (status == NULL) status = tell_left_out(&c);
+    if (status == NULL) tell_unknown_values(&c);
     bel_free(c.missing);
+    bel_free(c.seen);
+    bel_free(c.unknown_cells);
     bel_status_ignore(c.unknown_error); // told
     if (status == NULL && c.some) bel_csv_set_keep(&source->set, &c.rows);
     bel_number_list_deinit(&c.rows);
@@ -566,8 +632,7 @@ static bool was_seen(const table_source *source)
            bel_holdout_equal(&c->seen_holdout, &source->holdout);
 }
 
-static bel_status *open_files(table_source *source, const bel_csv_options *options,
-                              const bel_opening *opening)
+static bel_status *open_files(table_source *source, const bel_csv_options *options)
 {
     const char *const *paths;
     const bel_csv_label none = {.column = -1};
@@ -583,8 +648,7 @@ static bel_status *open_files(table_source *source, const bel_csv_options *optio
     source->base.size_bytes = set->size_bytes;
     source->base.content = set->content;
     bool lazy = source->bad != NULL || source->unchecked;
-    bool looks = !opening->at_once && (!lazy || source->labelled);
-    if (looks && !was_seen(source)) BEL_TRY(check_cells(source));
+    if ((!lazy || source->labelled) && !was_seen(source)) BEL_TRY(check_cells(source));
     source->base.record_count = set->row_count;
     return NULL;
 }
@@ -603,7 +667,7 @@ bel_status *bel_source_open_table(const bel_csv_options *options, const bel_open
     source->unchecked = options->unchecked;
     source->x_field = source->id_field = source->list_field = -1;
     source->label_field = source->weight_field = -1;
-    bel_status *status = open_files(source, options, opening);
+    bel_status *status = open_files(source, options);
     if (status != NULL) {
         table_destroy(&source->base);
         return status;

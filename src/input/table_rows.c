@@ -16,9 +16,10 @@ static int find(const char *const *names, int count, const char *name)
     return -1;
 }
 
-static bel_status *no_column(const char *source, const char *name)
+static bel_status *no_column(const bel_csv_file *file, const char *const *header, const char *name)
 {
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\"", source, name);
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\"%s", file->path, name,
+                   bel_csv_table_delimiter_hint(header, file->column_count, file->delimiter));
 }
 
 // --- Cells of files ------------------------------------------------------------------------------
@@ -46,7 +47,7 @@ static bel_status *open_cells(bel_table_cells *cells, const bel_columns *columns
         cells->fields[i] = bel_arena_alloc(cells->arena, count * sizeof **cells->fields);
         for (int n = 0; n < cells->name_count; n++) {
             cells->fields[i][n] = find(header, file->column_count, names[n]);
-            if (cells->fields[i][n] < 0) return no_column(file->path, names[n]);
+            if (cells->fields[i][n] < 0) return no_column(file, header, names[n]);
         }
     }
     return bel_csv_set_index(&cells->set, &none, false);
@@ -221,9 +222,9 @@ static bel_status *bind(bel_table_lines *lines, bel_csv_file *file)
     }
     for (int c = 0; c < columns->count; c++)
         if (!found[c] && bel_column_is_feature(&columns->items[c]))
-            return no_column(SOURCE, columns->items[c].name);
+            return no_column(file, header, columns->items[c].name);
     for (int n = 0; n < lines->name_count; n++)
-        if (!asked[n]) return no_column(SOURCE, lines->names[n]);
+        if (!asked[n]) return no_column(file, header, lines->names[n]);
     lines->bound = true;
     return NULL;
 }
@@ -238,8 +239,9 @@ static bel_status *cell_error(const bel_table_lines *lines, const bel_csv_file *
 static bel_status *take_fields(bel_table_lines *lines, const bel_csv_file *file,
                                const bel_columns_row *row)
 {
-    const char *at = file->text;
+    const char *at = file->text, *zero = memchr(at, '\0', (size_t)(file->end - at));
     bel_csv_stop stop = BEL_CSV_DELIMITER;
+    if (zero != NULL) return cell_error(lines, file, zero, "expected text, got a zero byte");
     bel_columns_row_begin(lines->columns, row);
     for (int i = 0; i < lines->field_count; i++) {
         bel_csv_field field;

@@ -75,6 +75,7 @@ static void test_nearest_name(void **state)
     (void)state;
     static const char *const names[] = {"batch_size", "learning_rate", "optimizer", "seed"};
     assert_int_equal(bel_nearest_name("batchsize", names, 4), 0);
+    assert_int_equal(bel_nearest_name("Y", (const char *const[]){"x", "y"}, 2), 1); // but for case
     assert_int_equal(bel_nearest_name("lerning_rate", names, 4), 1);
     assert_int_equal(bel_nearest_name("optimiser", names, 4), 2);
     assert_int_equal(bel_nearest_name("seed", names, 4), 3);

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "belfry/graph.h"
+#include "columns/cell_number.h"
 #include "columns/date.h"
 #include "columns/description.h"
 #include "columns/statistics.h"
@@ -35,17 +36,33 @@ static void reads_dates(void **state)
     assert_date("1-Mar-00", false, 11017 * day);
     assert_date("Mar 1 2000", false, 11017 * day);
     assert_date("March 1, 2000", false, 11017 * day);
-    assert_date("2000-03-01T12:30:59.5+01:00", false, 11017 * day + 45059);
+    assert_date("2000-03-01T12:30:59.5+01:00", false, 11017 * day + 45059 - 3600);
+    assert_date("2000-03-01 12:00 -0530", false, 11017 * day + 43200 + 19800);
+    assert_date("2000-03-01T00:00:00Z", false, 11017 * day);
+    assert_date("2000-03-01T00:00+02", false, 11017 * day - 7200);
     assert_date("1969-12-31 23:59", false, -60);
-    static const char *const none[] = {
-        "2001-02-29",  "13/13/2000", "2000-00-01",       "12345678", "2000-03-01x",
-        "Marc 1 2000", "1-2",        "2000-03-01 24:00", "10.1.11",  "10.11.12"};
+    static const char *const none[] = {"2001-02-29",
+                                       "13/13/2000",
+                                       "2000-00-01",
+                                       "12345678",
+                                       "2000-03-01x",
+                                       "Marc 1 2000",
+                                       "1-2",
+                                       "2000-03-01 24:00",
+                                       "10.1.11",
+                                       "10.11.12",
+                                       "0000-00-00",
+                                       "2000-03-01 12:00+1",
+                                       "2000-03-01 12:00+01:0",
+                                       "2000-03-01 12:00+99:00"};
     bel_date date;
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
         assert_false(bel_date_parse(none[i], strlen(none[i]), false, &date));
     assert_true(bel_date_parse("2024-07-01", 10, false, &date));
     assert_int_equal(date.weekday, 0); // a Monday
     assert_int_equal(date.month, 6);
+    assert_true(bel_date_parse("2024-07-01T23:00-05:00", 22, false, &date));
+    assert_true(date.weekday == 0 && date.hour == 23); // by its own clock
 }
 
 // --- Statistics ----------------------------------------------------------------------------------
@@ -56,7 +73,7 @@ static void moments_are_right_far_from_zero(void **state)
     bel_column_statistics total = {.consecutive = true};
     for (int part = 0; part < 3; part++) {
         bel_column_gatherer g;
-        bel_column_gatherer_begin(&g, false, false, 0);
+        bel_column_gatherer_begin(&g, false, false, '.', 0);
         for (int i = 0; i < 1000; i++)
             bel_column_gatherer_take_number(&g, 1e9 + part * 1000 + i);
         bel_column_gatherer_end(&g);
@@ -67,6 +84,60 @@ static void moments_are_right_far_from_zero(void **state)
     assert_true(fabs(total.values_of_numbers.mean - (1e9 + 1499.5)) < 1e-6);
     double deviation = sqrt((3000.0 * 3000.0 - 1) / 12);
     assert_true(fabs(bel_moments_deviation(&total.values_of_numbers) / deviation - 1) < 1e-12);
+}
+
+// --- Numbers -------------------------------------------------------------------------------------
+
+static void numbers_may_have_decimal_commas(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double value;
+    } good[] = {{"5,1", 5.1},     {"-0,125", -0.125},     {"17", 17},
+                {",5", 0.5},      {"1.234,5", 1234.5},    {"1.500", 1500},
+                {"3,2e4", 3.2e4}, {"1.234.567", 1234567}, {"1.234.567,25", 1234567.25},
+                {"+2,5", 2.5},    {"1234,5", 1234.5}};
+    static const char *const bad[] = {"1.5",     "1,2,3", "1.2345", "",    ",",         "1.234.5",
+                                      "0.125,5", "a",     "12,5x",  "1,.", "1234.567,5"};
+    double value;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_true(bel_cell_number_read(',', good[i].text, strlen(good[i].text), &value));
+        assert_true(value == good[i].value);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_false(bel_cell_number_read(',', bad[i], strlen(bad[i]), &value));
+    assert_true(bel_cell_number_read('.', "1.5", 3, &value) && value == 1.5);
+    assert_false(bel_cell_number_read('.', "1,5", 3, &value));
+    assert_true(bel_cell_number_has_comma("1,5", 3) && bel_cell_number_has_comma("0,125", 5));
+    assert_false(bel_cell_number_has_comma("1,125", 5) || bel_cell_number_has_comma("17", 2));
+}
+
+static void dressed_numbers_are_known(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bel_cell_dress dress;
+    } cases[] = {{"$1,125.73", BEL_DRESS_CURRENCY},
+                 {"-$5", BEL_DRESS_CURRENCY},
+                 {"3 EUR", BEL_DRESS_CURRENCY},
+                 {"\xE2\x82\xAC 1.234,50", BEL_DRESS_CURRENCY},
+                 {"3.6%", BEL_DRESS_PERCENT},
+                 {"3,6 %", BEL_DRESS_PERCENT},
+                 {"113,200", BEL_DRESS_THOUSAND},
+                 {"-1,234,567.5", BEL_DRESS_THOUSAND},
+                 {"5,1", BEL_DRESS_COMMA},
+                 {"$", BEL_DRESS_NONE},
+                 {"%", BEL_DRESS_NONE},
+                 {"a,b", BEL_DRESS_NONE},
+                 {"$x", BEL_DRESS_NONE},
+                 {"1,2,3", BEL_DRESS_NONE},
+                 {"113,2005,1", BEL_DRESS_NONE},
+                 {"EUR", BEL_DRESS_NONE}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(bel_cell_number_dress(cases[i].text, strlen(cases[i].text)),
+                         cases[i].dress);
 }
 
 // --- Text and back -------------------------------------------------------------------------------
@@ -154,7 +225,14 @@ static void wrong_texts_are_refused(void **state)
         {"{name: a, kind: numbr}", "c.yaml:1:27: expected number, category"},
         {"{name: a, kind: number, scal: log}", "did you mean \"scale\"?"},
         {"{name: a, kind: key, mean: 1}", "a column of kind key has no \"mean\""},
-        {"{name: a, kind: number, deviation: 0}", "expected a mean and a deviation above 0"},
+        {"{name: a, kind: category}", "c.yaml:1:27: expected \"values\" beside it"},
+        {"{name: a, kind: category, values: []}", "c.yaml:1:27: expected \"values\" beside it"},
+        {"{name: a, kind: number, scale: standard}", "c.yaml:1:42: expected a \"mean\" and a"},
+        {"{name: a, kind: number, scale: log, mean: 1}", "c.yaml:1:42: expected a \"mean\" and a"},
+        {"{name: a, kind: number, scale: min_max}", "c.yaml:1:42: expected a \"low\" and a"},
+        {"{name: a, kind: date}", "c.yaml:1:27: expected a \"mean\" and a \"deviation\""},
+        {"{name: a, kind: number, deviation: 0}",
+         "c.yaml:1:11: column \"a\": expected a mean and a deviation above 0"},
         {"{name: a, kind: number, scale: buckets, bounds: [2, 1]}", "expected bounds that rise"},
         {"{name: a, kind: category, values: [x, x]}", "the value \"x\" stands twice"},
         {"{name: a, kind: number}, {name: a, kind: number}", "the column \"a\" is already there"},
@@ -166,8 +244,9 @@ static void wrong_texts_are_refused(void **state)
         {"{name: a, kind: text, grams: 9}", "c.yaml:1:40: expected a whole number from 1 to 8"},
         {"{name: a, kind: number, missing: median}", "c.yaml:1:44: expected a \"fill\""},
         {"{name: a, kind: number, missing: constant}", "expected a \"fill\""},
-        {"{name: a, kind: number, scale: log, mean: 1e3}", "expected a fill that is a number"},
-        {"{name: a, kind: date, clip: -1}", "expected a clip of 0 or more"},
+        {"{name: a, kind: number, scale: log, mean: 1e3, deviation: 1}",
+         "expected a fill that is a number"},
+        {"{name: a, kind: date, mean: 0, deviation: 1, clip: -1}", "expected a clip of 0 or more"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bel_columns *columns;
@@ -230,6 +309,32 @@ static void rows_become_elements(void **state)
     assert_true(b.x[2] == 1 && b.x[6] == 0 && b.x[7] == 0 && b.x[8] == 1);
     assert_true(b.ids[0] != a.ids[0] && b.ids[1] != a.ids[1]);
     assert_int_equal(b.lists[0], BEL_NO_ID);
+    bel_columns_destroy(columns);
+}
+
+// Whole numbers are the same with ".0" behind them, but where training had both.
+static void whole_numbers_are_equal_in_categories(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "columns:\n"
+        "  - {name: a, kind: category, values: [\"1\", \"2.0\", \"3\", \"3.0\", \"-4\", x]}\n"
+        "  - {name: b, kind: category, as: embedding, values: [\"1\", x]}\n";
+    static const struct {
+        const char *text;
+        int value;
+    } cases[] = {{"1", 0},   {"1.0", 0},  {"2", 1},     {"2.0", 1},  {"3", 2},
+                 {"3.0", 3}, {"-4.0", 4}, {"1.00", -1}, {"1.", -1},  {"", -1},
+                 {"-", -1},  {"-.0", -1}, {".0", -1},   {"x.0", -1}, {"1.5", -1}};
+    bel_columns *columns;
+    row one, other;
+    BEL_ASSERT_OK(bel_columns_parse(text, "c.yaml", &columns));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(bel_column_value(&columns->items[0], cases[i].text, strlen(cases[i].text)),
+                         cases[i].value);
+    put(columns, &one, (const char *const[]){"x", "1"});
+    put(columns, &other, (const char *const[]){"x", "1.0"});
+    assert_true(one.ids[0] == other.ids[0]);
     bel_columns_destroy(columns);
 }
 
@@ -436,6 +541,153 @@ static void missing_texts_are_those_of_their_column(void **state)
     bel_str_deinit(&text);
 }
 
+// Two different markers in a small column, too.
+static void markers_are_missing_texts(void **state)
+{
+    (void)state;
+    static const char text[] = "a,y\n1.5,0\n2.5,1\n3.5,0\n4.5,1\n-,1\nunknown,0\n";
+    bel_columns *columns = infer(text, &(bel_columns_options){0});
+    assert_int_equal(columns->items[0].kind, BEL_COLUMN_NUMBER);
+    assert_non_null(strstr(bel_columns_text(columns), "missing_texts: [\"-\", \"unknown\"]"));
+    bel_columns_destroy(columns);
+}
+
+// Dates have markers as numbers do, numbers among them; four different ones are none.
+static void markers_among_dates_are_missing(void **state)
+{
+    (void)state;
+    static const char *const markers[] = {"unknown", "0000-00-00", "0", "soon"};
+    for (int count = 1; count <= 4; count++) {
+        bel_str text = {0};
+        bel_str_puts(&text, "day,size,y\n");
+        for (int i = 0; i < 9000; i++) {
+            const char *marker = i % 50 == 0 ? markers[i / 50 % count] : NULL;
+            if (marker != NULL) bel_str_puts(&text, marker);
+            if (marker == NULL) bel_str_printf(&text, "%02d/03/2020", i % 25 + 1);
+            bel_str_printf(&text, ",%d,%d\n", i % 7, i % 2);
+        }
+        bel_columns *columns = infer(text.text, &(bel_columns_options){0}), *again;
+        const bel_column *day = &columns->items[0];
+        assert_int_equal(day->kind, count < 4 ? BEL_COLUMN_DATE : BEL_COLUMN_CATEGORY);
+        assert_int_equal(day->absent.count, count < 4 ? count : 0);
+        assert_true(count == 4 || (day->day_first && day->indicator));
+        BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(columns), "again", &again));
+        assert_string_equal(bel_columns_text(again), bel_columns_text(columns));
+        row r = {0};
+        put(again, &r, (const char *const[]){"unknown", "1", "0"});
+        assert_true(count == 4 || r.x[again->items[0].x_width - 1] == 1); // it is missing
+        bel_columns_destroy(again);
+        bel_columns_destroy(columns);
+        bel_str_deinit(&text);
+    }
+}
+
+// Where no comma is a delimiter, and cells say so.
+static void decimal_commas_are_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        char asked, decimal;
+        double low, high; // of column "a"
+    } cases[] = {
+        {"a;b;y\n1,5;2.500;3,5\n2;7;4,5\n;10;1\n1.250,5;20;9,25\n", 0, ',', 1.5, 1250.5},
+        {"a;b;y\n1,5;2.5;1\n2;7;0\n1,25;10;1\n", 0, '.', 0, 0},  // "b" has points
+        {"a;b;y\n1,500;2;1\n2;7;0\n1,250;10;1\n", 0, '.', 0, 0}, // between thousands, perhaps
+        {"a;b;y\n1,500;2;1\n2;7;0\n1,250;10;1\n", ',', ',', 1.25, 2},
+        {"a;b;y\n1,5;2;1\n2;7;0\n1,25;10;1\n", '.', '.', 0, 0},
+        {"a;b;y\n1,5;2;1\nx;7;0\n1,25;10;1\n", 0, '.', 0, 0},
+        {"a,b,y\n\"1,5\",2,1\n2,7,0\n\"1,25\",10,1\n", 0, '.', 0, 0},
+        {"a,b,y\n\"1,5\",2,1\n2,7,0\n\"1,25\",10,1\n", ',', ',', 1.25, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bel_columns *columns =
+                        infer(cases[i].text, &(bel_columns_options){.decimal = cases[i].asked}),
+                    *again;
+        BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(columns), "again", &again));
+        assert_string_equal(bel_columns_text(again), bel_columns_text(columns));
+        assert_int_equal(again->decimal, cases[i].decimal);
+        const bel_column *a = &again->items[0];
+        bool number = a->kind == BEL_COLUMN_NUMBER;
+        assert_true(number == (cases[i].decimal == ','));
+        assert_true(!number || (a->low == cases[i].low && a->high == cases[i].high));
+        const char *said = strstr(bel_columns_text(again), "these look like numbers with");
+        assert_true(number || said != NULL || i == 5); // "x" is none
+        bel_columns_destroy(columns);
+        bel_columns_destroy(again);
+    }
+}
+
+// Zeros in front make names of numbers, and columns that tools add number the rows.
+static void numbers_may_be_names(void **state)
+{
+    (void)state;
+    bel_str text = {0};
+    bel_str_puts(&text, ",zip,late,share,index,Unnamed: 0,y\n");
+    for (int i = 0; i < 9000; i++)
+        bel_str_printf(&text, "%d,%05d,%s,0.%d,%d,%d,%d\n", i * 7 % 9000, 501 + i % 30 * 1000,
+                       i == 8000    ? "01"
+                       : i % 2 == 0 ? "12"
+                                    : "10",
+                       i % 7, i / 2, i * 7 % 9000 * 3, i % 2);
+    bel_columns *columns = infer(text.text, &(bel_columns_options){.thread_count = 1});
+    assert_int_equal(kind_of(columns, ""), BEL_COLUMN_IGNORE);
+    assert_string_equal(columns->items[0].note, "it numbers the rows");
+    assert_int_equal(kind_of(columns, "zip"), BEL_COLUMN_CATEGORY);
+    assert_int_equal(kind_of(columns, "late"), BEL_COLUMN_CATEGORY);
+    assert_int_equal(kind_of(columns, "share"), BEL_COLUMN_NUMBER);
+    assert_int_equal(kind_of(columns, "index"), BEL_COLUMN_NUMBER);      // each comes twice
+    assert_int_equal(kind_of(columns, "Unnamed: 0"), BEL_COLUMN_NUMBER); // too many gaps
+    bel_columns_destroy(columns);
+    bel_str_deinit(&text);
+}
+
+// A column "a" of `count` numbers and, behind them, the other texts.
+static char *make_numbers(int count, const char *const *others, int other_count)
+{
+    bel_str text = {0};
+    bel_str_puts(&text, "a,b,y\n");
+    for (int i = 0; i < count + other_count; i++) {
+        if (i < count) bel_str_printf(&text, "%d.5", i * 37 % 101);
+        if (i >= count) bel_str_puts(&text, others[i - count]);
+        bel_str_printf(&text, ",%d,%d\n", i % 7, i % 2);
+    }
+    return text.text;
+}
+
+// More different texts than stand for missing values are wrong where nearly all cells are numbers;
+// a letter behind a number makes a name of it.
+static void few_other_texts_among_numbers_are_wrong(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"abc", "x", "n.d.", "<0.5"}, *const houses[] = {
+                                                                         "12a", "7 B", "3c", "9d"};
+    char *text = make_numbers(400, wrong, 4);
+    char *path = bel_test_file(bel_test_own_folder(), "t.csv", text, strlen(text));
+    const bel_csv_options csv = {.paths = (const char *const[]){path}, .path_count = 1};
+    bel_columns *columns;
+    BEL_ASSERT_FAILS(bel_columns_infer(&csv, &(bel_columns_options){0}, &columns), BEL_DATA_LOSS,
+                     "\"a\" holds numbers in nearly all rows, but 4 of its cells are none");
+    BEL_ASSERT_FAILS(bel_columns_infer(&csv, &(bel_columns_options){0}, &columns), BEL_DATA_LOSS,
+                     "t.csv:405:1: \"<0.5\"; hint: --missing");
+    columns = infer(
+        text, &(bel_columns_options){.ignored = (const char *const[]){"a"}, .ignored_count = 1});
+    assert_int_equal(kind_of(columns, "a"), BEL_COLUMN_IGNORE);
+    bel_columns_destroy(columns);
+    bel_free(text);
+    bel_free(path);
+    text = make_numbers(30, wrong, 4); // of 34 not nine tenths
+    columns = infer(text, &(bel_columns_options){0});
+    assert_int_equal(kind_of(columns, "a"), BEL_COLUMN_IGNORE);
+    bel_columns_destroy(columns);
+    bel_free(text);
+    text = make_numbers(400, houses, 4);
+    columns = infer(text, &(bel_columns_options){0});
+    assert_int_equal(kind_of(columns, "a"), BEL_COLUMN_CATEGORY);
+    bel_columns_destroy(columns);
+    bel_free(text);
+}
+
 // Cells that begin as numbers do are read on the way, and may be missing all the same.
 static void numbers_may_be_missing(void **state)
 {
@@ -531,17 +783,25 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_dates),
         cmocka_unit_test(moments_are_right_far_from_zero),
+        cmocka_unit_test(numbers_may_have_decimal_commas),
+        cmocka_unit_test(dressed_numbers_are_known),
         cmocka_unit_test(text_comes_back),
         cmocka_unit_test(odd_characters_come_back),
         cmocka_unit_test(texts_that_do_not_come_back_are_refused),
         cmocka_unit_test(wrong_texts_are_refused),
         cmocka_unit_test(rows_become_elements),
+        cmocka_unit_test(whole_numbers_are_equal_in_categories),
         cmocka_unit_test(missing_numbers_count_as_the_mean),
         cmocka_unit_test(wrong_cells_say_what_was_expected),
         BEL_TEST_IN_FOLDER(kinds_follow_from_all_cells),
         BEL_TEST_IN_FOLDER(options_have_the_last_word),
         BEL_TEST_IN_FOLDER(tables_that_cannot_be_learned_are_refused),
         BEL_TEST_IN_FOLDER(missing_texts_are_those_of_their_column),
+        BEL_TEST_IN_FOLDER(markers_are_missing_texts),
+        BEL_TEST_IN_FOLDER(markers_among_dates_are_missing),
+        BEL_TEST_IN_FOLDER(numbers_may_be_names),
+        BEL_TEST_IN_FOLDER(decimal_commas_are_found),
+        BEL_TEST_IN_FOLDER(few_other_texts_among_numbers_are_wrong),
         BEL_TEST_IN_FOLDER(numbers_may_be_missing),
         BEL_TEST_IN_FOLDER(moments_of_dates_are_of_their_reading),
         BEL_TEST_IN_FOLDER(many_values_are_a_hash_when_they_come_again),

@@ -65,6 +65,32 @@ static void test_numbers_may_be_missing(void **state)
     bel_free(path);
 }
 
+// Bare numbers are read on the way, and mean something else with a comma in front of decimals.
+static void test_decimal_commas_are_read(void **state)
+{
+    (void)state;
+    char *path = file_of("a;b;y\n1,5;1.500;3,5\n2;7;4,5\n\"-1.234,5\";10;1\n");
+    bel_columns *columns = infer(path, &(bel_columns_options){0}), *plain;
+    assert_int_equal(columns->decimal, ',');
+    assert_true(bel_columns_label_mean(columns) == 3);
+    BEL_ASSERT_OK(bel_columns_parse("{delimiter: ;, decimal: ',', columns: ["
+                                    "{name: a, kind: number}, {name: b, kind: number}, "
+                                    "{name: y, kind: label}]}\n",
+                                    "c.yaml", &plain));
+    float x[6];
+    assert_int_equal(read_all(dataset_of(path, plain), x), 3);
+    static const float expected[6] = {1.5F, 1500, 2, 7, -1234.5F, 10};
+    for (int i = 0; i < 6; i++)
+        assert_true(x[i] == expected[i]);
+    bel_free(path);
+    path = file_of("a;b;y\n1.5;1;1\n");
+    BEL_ASSERT_FAILS(open_failing(dataset_of(path, plain)), BEL_DATA_LOSS,
+                     "t.csv:2:1: column \"a\": expected a number");
+    bel_columns_destroy(columns);
+    bel_columns_destroy(plain);
+    bel_free(path);
+}
+
 // --- Rows ----------------------------------------------------------------------------------------
 
 // Sums at a table's end have no label, and texts where numbers were.
@@ -222,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BEL_TEST_IN_FOLDER(test_numbers_may_be_missing),
+        BEL_TEST_IN_FOLDER(test_decimal_commas_are_read),
         BEL_TEST_IN_FOLDER(test_rows_without_label_are_no_errors),
         BEL_TEST_IN_FOLDER(test_classes_may_look_missing),
         BEL_TEST_IN_FOLDER(test_bad_rows_are_left_out),

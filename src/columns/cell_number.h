@@ -1,0 +1,35 @@
+// Numbers as tables write them: with a point or a comma in front of the decimals, and the forms that
+// are none, so that somebody can be told what they look like.
+#ifndef BELFRY_COLUMNS_CELL_NUMBER_H
+#define BELFRY_COLUMNS_CELL_NUMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { BEL_CELL_NUMBER_ROOM = 64 }; // a longer text with a comma is no number
+
+// A number with a decimal comma, and perhaps points between thousands ("1.234,5", "-3,2e4", "17"),
+// with a point in its place; how long that is. 0: it is none. "1.5" is none, "1.500" is 1500.
+size_t bel_cell_number_pointed(const char *text, size_t length,
+                               char out_text[BEL_CELL_NUMBER_ROOM]);
+
+// Reads a whole cell as a number. `decimal`: '.' or ','. False: it is none, or too large.
+bool bel_cell_number_read(char decimal, const char *text, size_t length, double *out_value);
+
+// Whether a text is a number with a decimal comma, and nothing else that a comma is written for:
+// "1,5" and "0,125"; "1,125" may have it between thousands.
+bool bel_cell_number_has_comma(const char *text, size_t length);
+
+// What a text that is no number would be one without.
+typedef enum bel_cell_dress {
+    BEL_DRESS_NONE,     // it is no number without it, either
+    BEL_DRESS_COMMA,    // a decimal comma
+    BEL_DRESS_THOUSAND, // commas between thousands
+    BEL_DRESS_PERCENT,
+    BEL_DRESS_CURRENCY, // a sign or three letters, in front or behind; perhaps commas, too
+    BEL_DRESSES,
+} bel_cell_dress;
+
+bel_cell_dress bel_cell_number_dress(const char *text, size_t length);
+
+#endif
