@@ -127,6 +127,8 @@ bool bel_guess_needs_values(const bel_guess_column *column, bel_guess_use use)
     const bel_column_statistics *s = column->statistics;
     if (use != BEL_GUESS_FREE) return false;
     if (may_number_rows(column->name)) return true;
+    int64_t rest = s != NULL ? s->cells - s->missing : 0;
+    if (rest > 0 && (s->month_dates == rest || s->day_dates == rest)) return false; // all are dates
     return s != NULL && (s->numbers < s->cells - s->missing || s->padded > 0);
 }
 
@@ -390,8 +392,8 @@ static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
     if (g->rest == 0) {
         add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "there is no value in any row");
-    } else if (s->missing == 0 && ((numbers && s->low == s->high) ||
-                                   (!numbers && !are_many(s) && s->values.count == 1))) {
+    } else if (s->missing == 0 &&
+               ((numbers && s->low == s->high) || (s->numbers == 0 && s->text_count == 1))) {
         add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "all rows have the same value");
     } else if (numbers && s->consecutive && s->wholes == g->rest && s->missing == 0 &&

@@ -145,6 +145,18 @@ static bool count_noted(bel_value_count *noted, int count, const bel_value_count
     return false;
 }
 
+void bel_value_counts_raise(bel_value_counts *values, int level)
+{
+    if (level > values->level) thin_out(values, level);
+}
+
+void bel_value_counts_merge(bel_value_counts *values, const bel_value_counts *more)
+{
+    bel_value_counts_raise(values, more->level);
+    for (size_t i = 0; i < more->capacity; i++)
+        if (more->places[i].text != NULL) count_value(values, &more->places[i]);
+}
+
 // A full list needs no more: that there are so many is all that is asked of it.
 static void note(bel_value_count *noted, int *count, const bel_value_count *text)
 {
@@ -175,12 +187,17 @@ bel_value_count *bel_value_counts_sorted(const bel_value_counts *values)
 // --- A grain -------------------------------------------------------------------------------------
 
 void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs,
-                               char decimal, int level)
+                               char decimal)
 {
     *gatherer = (bel_column_gatherer){.takes_logs = takes_logs, .decimal = decimal};
     gatherer->statistics.counts_values = counts_values;
     gatherer->statistics.consecutive = true;
-    gatherer->statistics.values.level = level;
+}
+
+// Above 2^53 all are.
+static bool is_whole(double value)
+{
+    return fabs(value) >= 0x1p53 || (double)(int64_t)value == value;
 }
 
 void bel_column_gatherer_take_number(bel_column_gatherer *gatherer, double value)
@@ -196,7 +213,7 @@ void bel_column_gatherer_take_number(bel_column_gatherer *gatherer, double value
     }
     s->last = value;
     s->numbers++;
-    s->wholes += value == floor(value);
+    s->wholes += is_whole(value);
     sum_up(&gatherer->numbers, value);
     if (gatherer->takes_logs)
         sum_up(&gatherer->logs, copysign(bel_real_log(1 + fabs(value)), value));
@@ -318,9 +335,7 @@ void bel_column_statistics_merge(bel_column_statistics *statistics,
         note(s->texts, &s->text_count, &more->texts[i]);
     for (int i = 0; i < more->undated_count; i++)
         note(s->undated, &s->undated_count, &more->undated[i]);
-    if (more->values.level > s->values.level) thin_out(&s->values, more->values.level);
-    for (size_t i = 0; i < more->values.capacity; i++)
-        if (more->values.places[i].text != NULL) count_value(&s->values, &more->values.places[i]);
+    bel_value_counts_merge(&s->values, &more->values);
 }
 
 void bel_column_statistics_deinit(bel_column_statistics *statistics)

@@ -84,11 +84,9 @@ typedef struct bel_column_gatherer {
     bel_sums numbers, logs, month_seconds, day_seconds;
 } bel_column_gatherer;
 
-// `decimal`: what stands in front of a number's decimals, '.' or ','. `level`: that of the sample in
-// the statistics that these will be added to, as far as it is known: other values need not be
-// counted.
+// `decimal`: what stands in front of a number's decimals, '.' or ','.
 void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs,
-                               char decimal, int level);
+                               char decimal);
 
 // Takes a cell that is not missing: `text` without spaces around it, which stays where it is as
 // long as the statistics are used. `place` is kept where it is no number.
@@ -112,6 +110,13 @@ static inline bool bel_column_is_padded(const char *text, size_t length)
 void bel_column_statistics_merge(bel_column_statistics *statistics,
                                  const bel_column_statistics *more);
 void bel_column_statistics_deinit(bel_column_statistics *statistics);
+
+// Adds values. `more` keeps its own memory.
+void bel_value_counts_merge(bel_value_counts *values, const bel_value_counts *more);
+
+// Leaves out what is not in the sample of a level, which others have come to: it is no more in all
+// of them together.
+void bel_value_counts_raise(bel_value_counts *values, int level);
 
 // The values, most frequent first, of equal frequency by their bytes; free with bel_free. Bytes are
 // compared, so the order is the same everywhere.

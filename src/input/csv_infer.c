@@ -2,6 +2,7 @@
 // do not count. Values are counted where they may be needed: of columns that the options name, and
 // of those with a text in the first grain; where a text comes later than that, the files are gone
 // through once more.
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -25,6 +26,13 @@ typedef struct slot {
     bel_csv_spare spare;
 } slot;
 
+// Counts of values, of each column: for one grain at a time, one grain behind the other. Their order
+// does not matter, and tables of a grain's own would be made and put together hundreds of times.
+typedef struct counter {
+    atomic_bool taken;
+    bel_value_counts *values;
+} counter;
+
 typedef struct infer {
     const bel_columns_options *options;
     bel_columns *description;
@@ -41,35 +49,46 @@ typedef struct infer {
     bel_holdout holdout;
     slot *slots;
     int slot_count;
+    counter *counters; // as many as grains are gathered at a time
+    int counter_count;
     bel_column_statistics *totals;
 } infer;
 
 // --- Gathering -----------------------------------------------------------------------------------
 
-// Splits a row, whose structure is known to be good; bare numbers are read on the way.
+// Whether a number of a column is counted and looked at no further: its text may say more.
+static bool is_plain(const infer *in, int column, const char *text, size_t length)
+{
+    const bel_columns *d = in->description;
+    return !in->counts[column] && !bel_column_is_padded(text, length) &&
+           !(d->missing.has_number && bel_columns_is_missing(d, text, length));
+}
+
+// Splits a row, whose structure is known to be good; bare numbers are read on the way. A field is
+// written where it is to be: a copy of what was just written is waited for.
 static void split_row(const infer *in, slot *s, const bel_csv_file *file, const int *places,
                       const char *at)
 {
+    bel_csv_field unused;
     for (int i = 0; i < file->column_count; i++) {
-        bel_csv_field field = {.text = at};
-        double value = 0;
-        const char *stop = bel_decimal_parse(at, file->end, &value);
+        double value;
+        int column = places[i];
+        bel_csv_field *field = column < 0 ? &unused : &s->fields[column];
+        const char *text = at, *stop = bel_decimal_parse(at, file->end, &value);
         bool number = stop != NULL && stop < file->end && *stop == file->delimiter &&
                       !bel_csv_table_may_be_other(in->description, at, stop);
         if (number) {
-            field.length = (size_t)(stop - at);
             at = stop + 1;
         } else {
-            (void)bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
+            (void)bel_csv_next_field(at, file->end, file->delimiter, field, &at);
         }
-        int column = places[i];
         if (column < 0) continue;
-        s->fields[column] = field;
+        s->is_number[column] = number && is_plain(in, column, text, (size_t)(stop - text));
         s->numbers[column] = value;
-        s->is_number[column] = number && !in->counts[column] &&
-                               !bel_column_is_padded(field.text, field.length) &&
-                               !(in->description->missing.has_number &&
-                                 bel_columns_is_missing(in->description, field.text, field.length));
+        if (!number || s->is_number[column]) continue;
+        field->text = text;
+        field->length = (size_t)(stop - text);
+        field->doubled = false;
     }
 }
 
@@ -116,13 +135,39 @@ static bool is_bad(const bel_csv_file *file, const char *row)
     return bad;
 }
 
+// One is free, as there are as many as grains at a time.
+static counter *take_counter(infer *in)
+{
+    for (int i = 0;; i = (i + 1) % in->counter_count)
+        if (!atomic_exchange(&in->counters[i].taken, true)) return &in->counters[i];
+}
+
+static void begin_column(const infer *in, slot *s, counter *counts, int c)
+{
+    bel_value_counts_raise(&counts->values[c], in->totals[c].values.level);
+    bel_column_gatherer_begin(&s->gatherers[c], in->counts[c], in->uses[c] == BEL_GUESS_LOG,
+                              in->description->decimal);
+    s->gatherers[c].statistics.values = counts->values[c];
+}
+
+// Many values go with the grain, so that all counters soon know the level of the sample.
+static void end_column(slot *s, counter *counts, int c)
+{
+    enum { FEW_VALUES = 8192 };
+    bel_column_gatherer *g = &s->gatherers[c];
+    bool few = g->statistics.values.count <= FEW_VALUES;
+    bel_column_gatherer_end(g);
+    counts->values[c] = few ? g->statistics.values : (bel_value_counts){0};
+    if (few) g->statistics.values = (bel_value_counts){0};
+}
+
 static void gather(void *user, int number, int64_t first, int64_t count)
 {
     infer *in = user;
     slot *s = &in->slots[number];
+    counter *counts = take_counter(in);
     for (int c = 0; c < in->count; c++)
-        bel_column_gatherer_begin(&s->gatherers[c], in->counts[c], in->uses[c] == BEL_GUESS_LOG,
-                                  in->description->decimal, in->totals[c].values.level);
+        begin_column(in, s, counts, c);
     for (int64_t row = first; row < first + count; row++) {
         const char *at;
         const bel_csv_file *file = bel_csv_set_find(&in->set, row, &at);
@@ -131,7 +176,8 @@ static void gather(void *user, int number, int64_t first, int64_t count)
         if (!lacks_label(in, s)) take_row(in, s, row);
     }
     for (int c = 0; c < in->count; c++)
-        bel_column_gatherer_end(&s->gatherers[c]);
+        end_column(s, counts, c);
+    atomic_store(&counts->taken, false);
 }
 
 static bool merge(void *user, int number)
@@ -145,6 +191,18 @@ static bool merge(void *user, int number)
     return true;
 }
 
+static void merge_counters(infer *in)
+{
+    for (int i = 0; i < in->counter_count; i++) {
+        for (int c = 0; c < in->count; c++) {
+            bel_value_counts *values = &in->counters[i].values[c];
+            bel_value_counts_merge(&in->totals[c].values, values);
+            bel_free(values->places);
+            *values = (bel_value_counts){0};
+        }
+    }
+}
+
 // Goes through rows [0, count) of all files. Values point into the files, or into slots' arenas.
 static bel_status *pass(infer *in, int64_t count)
 {
@@ -152,11 +210,14 @@ static bel_status *pass(infer *in, int64_t count)
         bel_column_statistics_deinit(&in->totals[c]);
         in->totals[c] = (bel_column_statistics){.consecutive = true};
     }
-    return bel_csv_grains_run(&(bel_csv_grains){.row_count = count,
-                                                .thread_count = in->options->thread_count,
-                                                .gather = gather,
-                                                .merge = merge,
-                                                .user = in});
+    bel_status *status =
+        bel_csv_grains_run(&(bel_csv_grains){.row_count = count,
+                                             .thread_count = in->options->thread_count,
+                                             .gather = gather,
+                                             .merge = merge,
+                                             .user = in});
+    merge_counters(in);
+    return status;
 }
 
 static bool wants_values(infer *in)
@@ -337,6 +398,10 @@ static void make_room(infer *in)
         s->is_number = bel_xcalloc(count, sizeof *s->is_number);
         s->arena = bel_arena_create();
     }
+    in->counter_count = bel_csv_grain_threads(in->options->thread_count);
+    in->counters = bel_xcalloc((size_t)in->counter_count, sizeof *in->counters);
+    for (int i = 0; i < in->counter_count; i++)
+        in->counters[i].values = bel_xcalloc(count, sizeof *in->counters[i].values);
 }
 
 static void clean_up(infer *in)
@@ -350,6 +415,9 @@ static void clean_up(infer *in)
         bel_free(s->spare.text);
         bel_arena_destroy(s->arena);
     }
+    for (int i = 0; i < in->counter_count; i++)
+        bel_free(in->counters[i].values); // empty behind each pass
+    bel_free(in->counters);
     for (int c = 0; c < in->count && in->totals != NULL; c++)
         bel_column_statistics_deinit(&in->totals[c]);
     bel_csv_set_close(&in->set);

@@ -154,14 +154,14 @@ typedef struct wave {
     int64_t first; // grain of it
 } wave;
 
-static int threads_of(int thread_count)
+int bel_csv_grain_threads(int thread_count)
 {
     return thread_count > 0 ? thread_count : bel_available_cores();
 }
 
 int bel_csv_grain_slots(int thread_count)
 {
-    return threads_of(thread_count) * GRAINS_A_THREAD;
+    return bel_csv_grain_threads(thread_count) * GRAINS_A_THREAD;
 }
 
 static void gather(void *argument, int64_t tile)
@@ -176,7 +176,7 @@ bel_status *bel_csv_grains_run(const bel_csv_grains *grains)
 {
     int64_t count = (grains->row_count + BEL_GRAIN_ROWS - 1) / BEL_GRAIN_ROWS;
     int slots = bel_csv_grain_slots(grains->thread_count),
-        threads = threads_of(grains->thread_count);
+        threads = bel_csv_grain_threads(grains->thread_count);
     bel_team *team;
     BEL_TRY(bel_team_create(count < threads ? (int)count + (count == 0) : threads, &team));
     bool goes_on = true;

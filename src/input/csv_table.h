@@ -58,8 +58,9 @@ typedef struct bel_csv_grains {
     void *user;
 } bel_csv_grains;
 
-// How many slots there are, for who makes room for them.
+// How many slots there are, for who makes room for them, and how many of them are filled at a time.
 int bel_csv_grain_slots(int thread_count);
+int bel_csv_grain_threads(int thread_count);
 
 // RESOURCE_EXHAUSTED: no thread can be started.
 bel_status *bel_csv_grains_run(const bel_csv_grains *grains) BEL_MUST_USE;
