@@ -281,12 +281,15 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
 {
     bel_holdout holdout;
     BEL_TRY(bel_flag_inputs_holdout(input->options, mode == BEL_MODE_EVAL, &holdout));
+    bool unchecked = bel_options_has(input->options, "check_input") &&
+                     !bel_options_bool(input->options, "check_input");
     if (input->columns != NULL) {
         *out_dataset =
             bel_dataset_from_csv(&(bel_csv_options){.paths = files->paths,
                                                     .path_count = files->count,
                                                     .holdout = holdout,
                                                     .table = input->columns,
+                                                    .unchecked = unchecked,
                                                     .unlabelled = mode == BEL_MODE_PREDICT});
         return NULL;
     }

@@ -37,9 +37,9 @@ static const char *const other_flags[] = {
 // What is read when columns are looked at.
 static const char *looking_flag(const bel_options *options)
 {
-    static const char *const flags[] = {"categorical", "numeric",       "log_columns", "ignore",
-                                        "key_columns", "weight_column", "missing",     "delimiter",
-                                        "decimal",     "header",        NULL};
+    static const char *const flags[] = {
+        "categorical",   "numeric", "log_columns", "ignore",  "key_columns",
+        "weight_column", "missing", "delimiter",   "decimal", NULL};
     return first_given(options, flags);
 }
 
@@ -291,6 +291,7 @@ bel_status *bel_table_for_training(const bel_options *options, const char *model
     *out_remembered = false;
     if (!automatic && !none) {
         const char *beside = other != NULL ? other : looking;
+        if (beside == NULL && bel_options_is_given(options, "header")) beside = "header";
         if (beside == NULL) return read_given(options, given, out_columns);
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--columns and --%s exclude each other", beside);
     }

@@ -145,9 +145,11 @@ typedef struct bel_csv_options {
     bool last_is_label;       ///< Without label_column: the last column is it, whatever its name.
     bel_holdout holdout;      ///< Zeros: all rows. Not of pipes, which can be read once.
     /// A description of the columns (columns.h), which must stay; then of the rest of these options
-    /// paths and holdout alone are read. With `unlabelled` rows need no label, as for prediction.
+    /// paths, holdout and the two below alone are read. With `unlabelled` rows need no label, as for prediction.
     const bel_columns *table;
     bool unlabelled;
+    bool unchecked; ///< With `table`: cells are not looked at when it is opened; a wrong one is an
+                    ///< error when its row is read.
 } bel_csv_options;
 
 /// CSV, with a record for each row. Without `columns`, every column but label, length and ids is a

@@ -313,3 +313,10 @@ char *bel_path_join(const char *folder, const char *name)
     bool slash = length > 0 && folder[length - 1] == '/';
     return bel_strf("%s%s%s", folder, slash ? "" : "/", name);
 }
+
+char *bel_cache_folder(void)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache != NULL && cache[0] == '/') return bel_path_join(cache, "belfry");
+    return home != NULL && home[0] == '/' ? bel_strf("%s/.cache/belfry", home) : NULL;
+}

@@ -53,6 +53,10 @@ bool bel_dir_exists(const char *path); // false for a file that is no folder, to
 bel_status *bel_dir_list(const char *path, char ***out_names, size_t *out_count) BEL_MUST_USE;
 void bel_dir_names_free(char **names, size_t count); // NULL and 0 are fine
 
+// The folder of what is kept to be faster the next time, $XDG_CACHE_HOME/belfry or
+// ~/.cache/belfry, which need not be there; NULL: the environment names none. Free with bel_free.
+char *bel_cache_folder(void);
+
 // "folder/name"; free with bel_free.
 char *bel_path_join(const char *folder, const char *name);
 

@@ -125,7 +125,11 @@ struct bel_columns {
     int64_t rows;
     int x_width, id_count, list_count, list_most;
     int label, weight; // numbers of columns; -1: none
-    char *text;        // as bel_columns_text gives it
+    // Files whose every cell was looked at when the description was made, and is good: they need no
+    // second look. 0: there are none.
+    uint64_t seen_content;    // hash of them
+    bel_holdout seen_holdout; // the rows of them
+    char *text;               // as bel_columns_text gives it
     uint64_t fingerprint;
 };
 

@@ -5,6 +5,10 @@
 #include "columns/description.h"
 #include "columns/statistics.h"
 
+// Raised whenever the rules give another description of the same table: what was seen by others is
+// not used then (input/look_cache.h).
+enum { BEL_GUESS_RULES = 2 };
+
 typedef struct bel_guess_column {
     const char *name;
     const bel_column_statistics *statistics; // NULL until they are gathered

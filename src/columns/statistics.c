@@ -55,6 +55,21 @@ static bel_moments moments_of(const bel_sums *sums)
 
 // --- Values --------------------------------------------------------------------------------------
 
+// Of up to eight bytes the hash is the bytes themselves, stirred so that each hash is that of one
+// text of a length: such texts are never compared (MurmurHash3's last step, public domain).
+static uint64_t hash_of(const char *text, size_t length)
+{
+    if (length > 8) return bel_hash64(text, length);
+    uint64_t hash = 0;
+    for (size_t i = 0; i < length; i++)
+        hash = hash << 8 | (unsigned char)text[i];
+    hash ^= hash >> 33;
+    hash *= UINT64_C(0xff51afd7ed558ccd);
+    hash ^= hash >> 33;
+    hash *= UINT64_C(0xc4ceb9fe1a85ec53);
+    return hash ^ hash >> 33;
+}
+
 static bel_value_count *find_place(const bel_value_counts *values, uint64_t hash, const char *text,
                                    size_t length)
 {
@@ -63,7 +78,7 @@ static bel_value_count *find_place(const bel_value_counts *values, uint64_t hash
         bel_value_count *place = &values->places[i];
         if (place->text == NULL) return place;
         bool same = place->hash == hash && place->length == length &&
-                    memcmp(place->text, text, length) == 0;
+                    (length <= 8 || memcmp(place->text, text, length) == 0);
         if (same) return place;
     }
 }
@@ -160,11 +175,12 @@ bel_value_count *bel_value_counts_sorted(const bel_value_counts *values)
 // --- A grain -------------------------------------------------------------------------------------
 
 void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs,
-                               char decimal)
+                               int level, char decimal)
 {
     *gatherer = (bel_column_gatherer){.takes_logs = takes_logs, .decimal = decimal};
     gatherer->statistics.counts_values = counts_values;
     gatherer->statistics.consecutive = true;
+    gatherer->statistics.values.level = level;
 }
 
 void bel_column_gatherer_take_number(bel_column_gatherer *gatherer, double value)
@@ -244,7 +260,7 @@ void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, s
     if (!s->counts_values) return;
     count_value(&s->values,
                 &(bel_value_count){
-                    .hash = bel_hash64(text, length), .text = text, .length = length, .count = 1});
+                    .hash = hash_of(text, length), .text = text, .length = length, .count = 1});
 }
 
 void bel_column_gatherer_end(bel_column_gatherer *gatherer)

@@ -145,13 +145,6 @@ static bel_status *make_key(bel_ddl *ddl, bel_str *out)
     return NULL;
 }
 
-static char *find_folder(void)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache != NULL && cache[0] == '/') return bel_path_join(cache, "belfry");
-    return home != NULL && home[0] == '/' ? bel_strf("%s/.cache/belfry", home) : NULL;
-}
-
 static bool is_same(const bel_ddl_mode *a, const bel_ddl_mode *b)
 {
     bool mpi = a->letter == 'm'; // it has no dimensions of its own
@@ -244,7 +237,7 @@ static bel_status *share_choices(bel_ddl *ddl, bel_ddl_choices *choices)
 
 static void find_file(const bel_ddl *ddl, bel_ddl_choices *choices)
 {
-    char *folder = ddl->place.rank == 0 ? find_folder() : NULL;
+    char *folder = ddl->place.rank == 0 ? bel_cache_folder() : NULL;
     if (folder == NULL) return;
     bel_status *status = bel_dir_create(folder);
     choices->path = bel_strf("%s/ddl-%016llx.json", folder,

@@ -8,10 +8,12 @@
 #include "base/decimal.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "belfry/estimator.h"
 #include "columns/guess.h"
 #include "input/column_names.h"
 #include "input/csv_table.h"
 #include "input/holdout.h"
+#include "input/look_cache.h"
 
 // A slot of a wave.
 typedef struct slot {
@@ -36,6 +38,7 @@ typedef struct infer {
     bel_guess_use *uses;
     bool *counts; // whether a column's values are counted
     int label;    // -1: there is none
+    bel_holdout holdout;
     slot *slots;
     int slot_count;
     bel_column_statistics *totals;
@@ -119,7 +122,7 @@ static void gather(void *user, int number, int64_t first, int64_t count)
     slot *s = &in->slots[number];
     for (int c = 0; c < in->count; c++)
         bel_column_gatherer_begin(&s->gatherers[c], in->counts[c], in->uses[c] == BEL_GUESS_LOG,
-                                  in->description->decimal);
+                                  in->totals[c].values.level, in->description->decimal);
     for (int64_t row = first; row < first + count; row++) {
         const char *at;
         const bel_csv_file *file = bel_csv_set_find(&in->set, row, &at);
@@ -293,7 +296,6 @@ static bel_status *place_columns(infer *in, int number)
 static bel_status *open_files(infer *in, const bel_csv_options *csv)
 {
     const char *const *paths;
-    const bel_csv_label none = {.column = -1};
     BEL_TRY(bel_csv_set_open(&in->set, in->arena, csv->paths, csv->path_count, ',', &paths));
     const bel_csv_file *first = &in->set.files[0];
     in->source = first->path;
@@ -304,11 +306,11 @@ static bel_status *open_files(infer *in, const bel_csv_options *csv)
         in->set.files[i].delimiter = in->description->delimiter;
         BEL_TRY(place_columns(in, i));
     }
-    return bel_csv_set_index(&in->set, &none, in->options->skip_bad);
+    return NULL;
 }
 
 // What is learned of columns is learned of the rows that are trained on.
-static bel_status *hold_out(infer *in, const bel_holdout *holdout)
+static bel_status *hold_out(infer *in)
 {
     int *labels = bel_arena_alloc(in->arena, (size_t)in->set.count * sizeof *labels);
     for (int i = 0; i < in->set.count; i++) {
@@ -316,7 +318,7 @@ static bel_status *hold_out(infer *in, const bel_holdout *holdout)
         for (int f = 0; f < in->set.files[i].column_count; f++)
             if (in->places[i][f] >= 0 && in->places[i][f] == in->label) labels[i] = f;
     }
-    return bel_holdout_apply(holdout, &in->set, labels);
+    return bel_holdout_apply(&in->holdout, &in->set, labels);
 }
 
 static void make_room(infer *in)
@@ -422,6 +424,25 @@ static bel_status *check_texts(const infer *in)
                    in->source);
 }
 
+// Whether every row that was looked at is good to train on: rows without a label or a weight are not.
+static bool all_are_good(const infer *in)
+{
+    bool good = in->label >= 0 && !in->options->skip_bad;
+    for (int c = 0; c < in->count; c++) {
+        bool whole = c == in->label || in->uses[c] == BEL_GUESS_WEIGHT;
+        if (whole && in->totals[c].cells < in->set.row_count) good = false;
+        if (whole && in->totals[c].missing > 0) good = false;
+    }
+    return good;
+}
+
+static void note_seen(const infer *in)
+{
+    if (!all_are_good(in)) return;
+    in->description->seen_content = in->set.content;
+    in->description->seen_holdout = in->holdout;
+}
+
 static bel_status *describe(infer *in)
 {
     bel_guess_column *columns = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *columns);
@@ -434,11 +455,13 @@ static bel_status *describe(infer *in)
     if (status != NULL && wrong >= 0) return name_wrong_cells(in, wrong, status);
     BEL_TRY(status);
     BEL_TRY(check_texts(in));
+    note_seen(in);
     BEL_TRY(bel_columns_finish(in->description, in->source));
     return bel_columns_check_text(in->description, in->source);
 }
 
-static bel_status *run(infer *in, const bel_csv_options *csv)
+// Opens the files and finds what is asked for in their headers.
+static bel_status *prepare(infer *in, const bel_csv_options *csv)
 {
     const bel_columns_options *o = in->options;
     bel_columns *d = in->description;
@@ -464,9 +487,110 @@ static bel_status *run(infer *in, const bel_csv_options *csv)
     in->label = -1;
     for (int c = 0; c < in->count; c++)
         if (in->uses[c] == BEL_GUESS_LABEL) in->label = c;
-    BEL_TRY(hold_out(in, &csv->holdout));
+    in->holdout = csv->holdout;
+    return NULL;
+}
+
+static bel_status *look_at_all(infer *in)
+{
+    const bel_csv_label none = {.column = -1};
+    BEL_TRY(bel_csv_set_index(&in->set, &none, in->options->skip_bad));
+    BEL_TRY(hold_out(in));
     BEL_TRY(gather_by_decimal(in));
     return describe(in);
+}
+
+// --- What was seen before ------------------------------------------------------------------------
+
+static void hash_text(bel_hasher *hasher, const char *text)
+{
+    bel_hasher_update(hasher, text != NULL ? text : "\1", text != NULL ? strlen(text) + 1 : 2);
+}
+
+static void hash_list(bel_hasher *hasher, const char *const *texts, int count)
+{
+    bel_hasher_update(hasher, &count, sizeof count);
+    for (int i = 0; i < count; i++)
+        hash_text(hasher, texts[i]);
+}
+
+static void hash_number(bel_hasher *hasher, int64_t number)
+{
+    bel_hasher_update(hasher, &number, sizeof number);
+}
+
+// Of all that a description follows from: the files' content, what was asked, and the rules.
+static bel_hash128 look_key(const infer *in)
+{
+    const bel_columns_options *o = in->options;
+    const bel_columns *d = in->description;
+    const bel_holdout *h = &in->holdout;
+    bel_hasher *hasher = bel_hasher_create();
+    hash_text(hasher, bel_version());
+    hash_number(hasher, BEL_GUESS_RULES);
+    hash_number(hasher, (int64_t)in->set.content);
+    for (int i = 0; i < in->set.count; i++)
+        hash_number(hasher, (int64_t)in->set.files[i].view.size);
+    const int64_t numbers[] = {d->delimiter,     d->header, h->fold,     h->fold_count,
+                               (int64_t)h->seed, h->held,   o->no_label, (int64_t)o->label_kind,
+                               o->skip_bad,      o->decimal};
+    bel_hasher_update(hasher, numbers, sizeof numbers);
+    bel_hasher_update(hasher, &h->share, sizeof h->share);
+    hash_text(hasher, o->label);
+    hash_text(hasher, o->weight);
+    hash_list(hasher, o->ignored, o->ignored_count);
+    hash_list(hasher, o->categories, o->category_count);
+    hash_list(hasher, o->numbers, o->number_count);
+    hash_list(hasher, o->logs, o->log_count);
+    hash_list(hasher, o->keys, o->key_count);
+    hash_list(hasher, d->missing.texts, d->missing.count);
+    bel_hash128 key = bel_hasher_finish(hasher);
+    bel_hasher_destroy(hasher);
+    return key;
+}
+
+// A description that another process has made of the same files; NULL: there is none that can be
+// read.
+static bel_columns *parse_kept(const infer *in, const char *text, bool seen)
+{
+    bel_columns *columns = NULL;
+    if (text == NULL) return NULL;
+    bel_status *status = bel_columns_parse(text, in->source, &columns);
+    bel_status_ignore(status); // then this process looks
+    if (status != NULL) return NULL;
+    if (seen) {
+        columns->seen_content = in->set.content;
+        columns->seen_holdout = in->holdout;
+    }
+    return columns;
+}
+
+static bel_status *look_once(infer *in)
+{
+    char *text;
+    bool seen;
+    bel_look look;
+    bel_look_begin(look_key(in), &look, &text, &seen);
+    bel_columns *kept = parse_kept(in, text, seen);
+    bel_free(text);
+    bel_status *status = NULL;
+    if (kept != NULL) {
+        bel_columns_destroy(in->description);
+        in->description = kept;
+    } else {
+        status = look_at_all(in);
+    }
+    bool keeps = kept == NULL && status == NULL;
+    bel_look_end(&look, keeps ? bel_columns_text(in->description) : NULL,
+                 in->description->seen_content != 0);
+    return status;
+}
+
+static bel_status *run(infer *in, const bel_csv_options *csv)
+{
+    enum { LARGE = 16 << 20 }; // bytes of files that take longer than the cache does
+    BEL_TRY(prepare(in, csv));
+    return in->set.size_bytes < LARGE ? look_at_all(in) : look_once(in);
 }
 
 bel_status *bel_columns_infer(const bel_csv_options *csv, const bel_columns_options *options,

@@ -154,6 +154,13 @@ int64_t bel_holdout_rows(const bel_holdout *h, int64_t rows)
     return h->held ? held : rows - held;
 }
 
+bool bel_holdout_equal(const bel_holdout *a, const bel_holdout *b)
+{
+    if (is_none(a) || is_none(b)) return is_none(a) && is_none(b);
+    return a->share == b->share && a->fold == b->fold && a->fold_count == b->fold_count &&
+           a->seed == b->seed && a->held == b->held;
+}
+
 void bel_holdout_describe(const bel_holdout *h, bel_str *out_text)
 {
     if (is_none(h)) return;

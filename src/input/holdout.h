@@ -18,6 +18,8 @@ bel_status *bel_holdout_apply(const bel_holdout *holdout, bel_csv_set *set,
 // So many of `rows` rows are kept.
 int64_t bel_holdout_rows(const bel_holdout *holdout, int64_t rows);
 
+bool bel_holdout_equal(const bel_holdout *a, const bel_holdout *b);
+
 // For a fingerprint; adds nothing where all rows are read.
 void bel_holdout_describe(const bel_holdout *holdout, bel_str *out_text);
 

@@ -3,7 +3,8 @@
 // goes to its elements by columns/transform.h alone.
 //
 // When the files are opened every cell is read once, on all cores, so that nothing wrong shows up
-// in the middle of a training; rows without a label are left out then, and counted in the log.
+// in the middle of a training; rows without a label are left out then, and counted in the log. Not
+// a second time where the description was made of the same rows in this process.
 // Values of categories that training did not have are counted then, and said where they are most.
 // Where bad rows are left out as they are read, labels alone are looked at before.
 #include <string.h>
@@ -28,7 +29,8 @@ typedef struct table_source {
     bel_csv_set set;
     int **places; // of each file: the column that each of its fields is; -1: none
     bel_holdout holdout;
-    bool labelled;                                                // rows have a label
+    bool unchecked; // cells are read and not looked at before
+    bool labelled;  // rows have a label
     int x_field, id_field, list_field, label_field, weight_field; // -1: there is none
     bel_bad_records *bad;
 } table_source;
@@ -382,7 +384,7 @@ static void check_grain(void *user, int number, int64_t first, int64_t count)
         label_state label = {LABEL_GOOD, -1};
         bel_status *status = NULL;
         const bel_csv_file *file = bel_csv_set_find(&source->set, first + i, &at);
-        if (source->bad != NULL) {
+        if (source->bad != NULL || source->unchecked) {
             label = check_label(source, file, at, &slot->scratch);
         } else {
             status = read_row(source, file, at, &slot->row, &slot->scratch, &label);
@@ -622,6 +624,14 @@ static bel_status *hold_out(table_source *source)
     return bel_holdout_apply(&source->holdout, &source->set, labels);
 }
 
+// Whether the description was made of these very rows.
+static bool was_seen(const table_source *source)
+{
+    const bel_columns *c = source->columns;
+    return c->seen_content != 0 && c->seen_content == source->set.content &&
+           bel_holdout_equal(&c->seen_holdout, &source->holdout);
+}
+
 static bel_status *open_files(table_source *source, const bel_csv_options *options)
 {
     const char *const *paths;
@@ -637,7 +647,9 @@ static bel_status *open_files(table_source *source, const bel_csv_options *optio
     BEL_TRY(hold_out(source));
     source->base.size_bytes = set->size_bytes;
     source->base.content = set->content;
-    if (source->bad == NULL || source->labelled) BEL_TRY(check_cells(source));
+    bool lazy = source->bad != NULL || source->unchecked;
+    bool looks = !lazy || source->labelled;
+    if (looks && !was_seen(source)) BEL_TRY(check_cells(source));
     source->base.record_count = set->row_count;
     return NULL;
 }
@@ -653,6 +665,7 @@ bel_status *bel_source_open_table(const bel_csv_options *options, const bel_open
     source->labelled = !options->unlabelled && options->table->label >= 0;
     source->holdout = options->holdout;
     source->bad = opening->bad;
+    source->unchecked = options->unchecked;
     source->x_field = source->id_field = source->list_field = -1;
     source->label_field = source->weight_field = -1;
     bel_status *status = open_files(source, options);

@@ -135,6 +135,58 @@ done
 equal "the same training without rows" "$(digest no_rows)" "$(digest rows)"
 equal "and with too few" "$(digest few_rows)" "$(digest rows)"
 
+# --- What was seen of a large table is kept
+awk 'BEGIN { print "size,colour,grade"; for (i = 0; i < 1100000; i++)
+    print i * 7919 % 10007 / 8 "," (i % 3 ? "red" : "blue") "," (i * 7919 % 10007 > 5000 ? "high" : "low") }' >large.csv
+check "it is large" test "$(stat -c %s large.csv)" -ge 16777216
+export XDG_CACHE_HOME=$work/cache
+BELFRY_LOOK=(belfry columns large.csv)
+run_ok "${BELFRY_LOOK[@]}"
+cp out.txt first.yaml
+kept=$(ls cache/belfry/columns)
+equal "one description, and no lock" "$(wc -w <<<"$kept")" 1
+sed -i '1!s/"red"/"rot"/' "cache/belfry/columns/$kept"
+run_ok "${BELFRY_LOOK[@]}"
+check "one that was changed is not believed" cmp out.txt first.yaml
+text=$(sed '1d; s/rows: 1100000/rows: 1100001/' "cache/belfry/columns/$kept")
+printf 'belfry columns 1 seen 0000000000000000\n%s\n' "$text" >"cache/belfry/columns/$kept"
+run_ok "${BELFRY_LOOK[@]}"
+check "nor one with another hash" cmp out.txt first.yaml
+touch -d '2001-01-01' "cache/belfry/columns/$kept"
+run_ok "${BELFRY_LOOK[@]}"
+equal "the one that is kept is read and not made again" "$(stat -c %Y "cache/belfry/columns/$kept")" \
+    "$(date -d 2001-01-01 +%s)"
+check "and says the same" cmp out.txt first.yaml
+run_ok "${BELFRY_LOOK[@]}" --ignore colour
+equal "another question, another answer" "$(ls cache/belfry/columns | wc -l)" 2
+rm -r cache
+for i in 1 2 3; do "$BUILD/tools/belfry" columns large.csv >"beside$i.yaml" 2>/dev/null </dev/null & done
+wait
+check "side by side they say the same" cmp beside1.yaml beside3.yaml
+check "which is that" cmp beside2.yaml first.yaml
+rm -rf cache
+echo >cache
+run_ok "${BELFRY_LOOK[@]}"
+check "without a place everybody looks" cmp out.txt first.yaml
+rm cache
+large=(--train_files large.csv --label_column grade --train_steps 20 --no_report)
+run_ok belfry local train --distributed --worker_count 2 --job_dir large -- "${large[@]}"
+run_ok belfry train "${large[@]}" --num_workers 2 --model_dir alone --columns first.yaml
+equal "digest of a job whose processes share what one has seen" "$(digest large)" "$(digest alone)"
+unset XDG_CACHE_HOME
+
+# --- Cells are looked at beforehand, unless somebody is impatient
+sed '100s/^[^,]*/oops/' all.csv >wrong.csv
+wrong=(--train_files wrong.csv --columns columns.yaml --num_epochs 1 --no_report)
+run_fails 3 'wrong.csv:100:1: column "size": expected a number, got "oops"' belfry train "${wrong[@]}" --model_dir wrong
+check "before anything is begun" test ! -e wrong/ckpt-00000000
+run_fails 3 'wrong.csv:100:1: column "size": expected a number, got "oops"' \
+    belfry train "${wrong[@]}" --model_dir wrong --no_check_input
+check "it had begun" test -e wrong/ckpt-00000000
+sed '100s/^\([^,]*,[^,]*,[^,]*\),[^,]*/\1,/' all.csv >gone.csv
+run_ok belfry train --train_files gone.csv --columns columns.yaml --num_epochs 1 --model_dir gone --no_check_input
+check "rows without a label are left out all the same" grep -q '1 of 300 rows have no label' err.txt
+
 # --- Names and hints
 cp all.csv idx.csv
 run_ok belfry train --train_files idx.csv --label_column grade --num_epochs 1 --model_dir idx

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Files of a table that are not quite as the one that was trained on: each gives the same answer, or is refused by the
+# name of what is wrong, in evaluate and in predict.
+# usage: table_cases.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+awk 'BEGIN {
+    srand(8)
+    print "key,size,colour,day,grade"
+    for (i = 0; i < 600; i++) {
+        size = rand() * 10
+        red = rand() < 0.5
+        printf "k%d,%.2f,%s,2021-%02d-%02d,%s\n", i, size, (red ? "red" : "blue"), 1 + i % 12, 1 + i % 28,
+            (size + 3 * red > 6 ? "high" : "low")
+    }
+}' >train.csv
+head -n 101 train.csv >test.csv
+run_ok belfry train --train_files train.csv --label_column grade --ignore key --num_epochs 5 --model_dir m --no_report
+metric() { sed -n "s/^$1 //p" out.txt; }
+run_ok belfry evaluate --model_dir m --eval_files test.csv
+loss=$(metric loss)
+run_ok belfry predict --model_dir m --eval_files test.csv
+cp out.txt answers.csv
+
+count=0
+same() { # WHAT FILE
+    count=$((count + 2))
+    run_ok belfry evaluate --model_dir m --eval_files "$2"
+    equal "loss: $1" "$(metric loss)" "$loss"
+    run_ok belfry predict --model_dir m --eval_files "$2"
+    check "predictions: $1" cmp out.txt answers.csv
+}
+refused() { # WHAT FILE CODE PARTS
+    count=$((count + 2))
+    run_fails "$3" "$4" belfry evaluate --model_dir m --eval_files "$2"
+    run_fails "$3" "$4" belfry predict --model_dir m --eval_files "$2"
+    check "no answer: $1" test ! -s out.txt
+}
+change() { awk -F, -v OFS=, "$1" test.csv; } # PROGRAM of awk
+
+# --- Swapped, added, left out where nobody needs them
+change '{ print $5, $3, $1, $4, $2 }' >swapped.csv && same "swapped" swapped.csv
+change '{ $6 = NR == 1 ? "more" : "x" NR; print }' >added.csv && same "a column more" added.csv
+change '{ print "new" NR, $0 }' >first.csv && same "a column in front" first.csv
+change '{ print $2, $3, $4, $5 }' >unkeyed.csv && same "an ignored column less" unkeyed.csv
+change '{ $6 = NR == 1 ? "size" : "x"; print }' >twice.csv && same "a second column of a name" twice.csv
+
+# --- Written in another way
+change '{ for (i = 1; i <= NF; i++) $i = "\"" $i "\""; print }' >quoted.csv && same "quoted" quoted.csv
+sed 's/$/\r/' test.csv >crlf.csv && same "CR LF" crlf.csv
+{ printf '\357\273\277' && cat test.csv; } >bom.csv && same "a byte-order mark" bom.csv
+{ cat test.csv && echo; } >blank.csv && same "a blank line at the end" blank.csv
+change 'NR > 1 { $2 = " " $2 " "; $3 = "  " $3 } { print }' >spaces.csv && same "spaces around cells" spaces.csv
+gzip -c test.csv >packed.csv.gz && same "packed" packed.csv.gz
+change 'NR > 1 { $2 = sprintf("%.2fe0", $2) } { print }' >exponent.csv && same "numbers with exponents" exponent.csv
+
+# --- Renamed and missing
+change 'NR == 1 { $2 = "Size" } { print }' >renamed.csv
+refused "renamed" renamed.csv 2 'no column "size"|"Size"'
+change '{ print $1, $2, $4, $5 }' >missing.csv && refused "missing" missing.csv 2 'no column "colour"'
+tail -n +2 test.csv >headless.csv && refused "no header" headless.csv 2 'no column "size"'
+tr , ';' <test.csv >semicolons.csv && refused "another delimiter" semicolons.csv 2 'no column "size"'
+change '{ print $1, $2, $3, $4 }' >unlabelled.csv
+run_fails 2 'no column "grade"' belfry evaluate --model_dir m --eval_files unlabelled.csv
+run_ok belfry predict --model_dir m --eval_files unlabelled.csv
+check "predictions without labels" cmp out.txt answers.csv
+count=$((count + 2))
+
+# --- Retyped
+change 'NR == 9 { $2 = "big" } { print }' >text.csv
+refused "a text for a number" text.csv 3 'text.csv:9:|column "size": expected a number, got "big"'
+change 'NR == 5 { $4 = "soon" } { print }' >date.csv
+refused "a text for a date" date.csv 3 'date.csv:5:|column "day": expected a date|got "soon"'
+change 'NR > 1 { $5 = NR % 2 } { print }' >classes.csv
+run_fails 3 'classes.csv:2:|label "grade": expected a class, one of "high" "low", got' \
+    belfry evaluate --model_dir m --eval_files classes.csv
+run_ok belfry predict --model_dir m --eval_files classes.csv
+check "a label does not matter to predictions" cmp out.txt answers.csv
+count=$((count + 2))
+change 'NR == 7 { $0 = $1 "," $2 } { print }' >short.csv
+refused "a row that is too short" short.csv 3 'short.csv:7:|expected 5 fields, got 2'
+change 'NR > 1 { $3 = toupper($3) } { print }' >values.csv
+run_ok belfry predict --model_dir m --eval_files values.csv
+check "values that training did not have are said" grep -q '"colour"' err.txt
+count=$((count + 1))
+
+check "twenty cases or more" test "$count" -ge 20
+finish
