@@ -175,7 +175,7 @@ bel_value_count *bel_value_counts_sorted(const bel_value_counts *values)
 // --- A grain -------------------------------------------------------------------------------------
 
 void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs,
-                               int level, char decimal)
+                               char decimal, int level)
 {
     *gatherer = (bel_column_gatherer){.takes_logs = takes_logs, .decimal = decimal};
     gatherer->statistics.counts_values = counts_values;

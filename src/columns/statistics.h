@@ -84,10 +84,11 @@ typedef struct bel_column_gatherer {
     bel_sums numbers, logs, month_seconds, day_seconds;
 } bel_column_gatherer;
 
-// `level`: that of the sample in the statistics that these will be added to, as far as it is known:
-// other values need not be counted. `decimal`: what stands in front of decimals, '.' or ','.
+// `decimal`: what stands in front of a number's decimals, '.' or ','. `level`: that of the sample in
+// the statistics that these will be added to, as far as it is known: other values need not be
+// counted.
 void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs,
-                               int level, char decimal);
+                               char decimal, int level);
 
 // Takes a cell that is not missing: `text` without spaces around it, which stays where it is as
 // long as the statistics are used. `place` is kept where it is no number.

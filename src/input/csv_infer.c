@@ -122,7 +122,7 @@ static void gather(void *user, int number, int64_t first, int64_t count)
     slot *s = &in->slots[number];
     for (int c = 0; c < in->count; c++)
         bel_column_gatherer_begin(&s->gatherers[c], in->counts[c], in->uses[c] == BEL_GUESS_LOG,
-                                  in->totals[c].values.level, in->description->decimal);
+                                  in->description->decimal, in->totals[c].values.level);
     for (int64_t row = first; row < first + count; row++) {
         const char *at;
         const bel_csv_file *file = bel_csv_set_find(&in->set, row, &at);
@@ -531,9 +531,10 @@ static bel_hash128 look_key(const infer *in)
     hash_number(hasher, (int64_t)in->set.content);
     for (int i = 0; i < in->set.count; i++)
         hash_number(hasher, (int64_t)in->set.files[i].view.size);
-    const int64_t numbers[] = {d->delimiter,     d->header, h->fold,     h->fold_count,
-                               (int64_t)h->seed, h->held,   o->no_label, (int64_t)o->label_kind,
-                               o->skip_bad,      o->decimal};
+    const int64_t numbers[] = {o->decimal, d->delimiter,  d->header,
+                               h->fold,    h->fold_count, (int64_t)h->seed,
+                               h->held,    o->no_label,   (int64_t)o->label_kind,
+                               o->skip_bad};
     bel_hasher_update(hasher, numbers, sizeof numbers);
     bel_hasher_update(hasher, &h->share, sizeof h->share);
     hash_text(hasher, o->label);

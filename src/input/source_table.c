@@ -3,10 +3,10 @@
 // goes to its elements by columns/transform.h alone.
 //
 // When the files are opened every cell is read once, on all cores, so that nothing wrong shows up
-// in the middle of a training; rows without a label are left out then, and counted in the log. Not
-// a second time where the description was made of the same rows in this process.
+// in the middle of a training; rows without a label are left out then, and counted in the log.
 // Values of categories that training did not have are counted then, and said where they are most.
-// Where bad rows are left out as they are read, labels alone are looked at before.
+// Not a second time where the description was made of the same rows in this process. Where bad rows
+// are left out as they are read, labels alone are looked at before.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -648,8 +648,7 @@ static bel_status *open_files(table_source *source, const bel_csv_options *optio
     source->base.size_bytes = set->size_bytes;
     source->base.content = set->content;
     bool lazy = source->bad != NULL || source->unchecked;
-    bool looks = !lazy || source->labelled;
-    if (looks && !was_seen(source)) BEL_TRY(check_cells(source));
+    if ((!lazy || source->labelled) && !was_seen(source)) BEL_TRY(check_cells(source));
     source->base.record_count = set->row_count;
     return NULL;
 }

@@ -73,7 +73,7 @@ static void moments_are_right_far_from_zero(void **state)
     bel_column_statistics total = {.consecutive = true};
     for (int part = 0; part < 3; part++) {
         bel_column_gatherer g;
-        bel_column_gatherer_begin(&g, false, false, 0, '.');
+        bel_column_gatherer_begin(&g, false, false, '.', 0);
         for (int i = 0; i < 1000; i++)
             bel_column_gatherer_take_number(&g, 1e9 + part * 1000 + i);
         bel_column_gatherer_end(&g);
