@@ -84,8 +84,8 @@ typedef struct bel_column_gatherer {
     bel_sums numbers, logs, month_seconds, day_seconds;
 } bel_column_gatherer;
 
-// `decimal`: what stands in front of a number's decimals, '.' or ','. `level`: that of the sample in
-// the statistics that these will be added to, as far as it is known: other values need not be
+// `decimal`: what stands in front of a number's decimals, '.' or ','. `level`: that of the sample
+// in the statistics that these will be added to, as far as it is known: other values need not be
 // counted.
 void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs,
                                char decimal, int level);
