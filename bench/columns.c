@@ -1,5 +1,5 @@
-// What looking at a table costs beside the bare parse of it: the same file is indexed, and each cell
-// split and read as a number where it is one, by as many threads, and nothing kept. Then
+// What looking at a table costs beside the bare parse of it: the same file is indexed, and each
+// cell split and read as a number where it is one, by as many threads, and nothing kept. Then
 // bel_columns_infer (statistics and the check of every cell in one pass), and opening the dataset
 // with that description. Seconds are the least of three runs; the ratio is rows a second over those
 // of the bare parse.

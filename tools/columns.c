@@ -1,6 +1,6 @@
 // Verb columns: what the columns of CSV files are, as a table for people on stderr and as the
-// description on stdout, to be edited and given as --columns; with --json the table is on stdout, an
-// object a line. A label that nobody named and that cannot be one is no reason to show nothing.
+// description on stdout, to be edited and given as --columns; with --json the table is on stdout,
+// an object a line. A label that nobody named and that cannot be one is no reason to show nothing.
 #include <string.h>
 
 #include "base/log.h"

@@ -50,9 +50,9 @@ const char *bel_flag_inputs_format(const bel_options *options);
 int64_t bel_flag_inputs_bytes(const bel_options *options);
 
 // A bel_input_fn; `flag_input` is a bel_flag_input. TRAIN reads --train_files, shuffled and
-// repeated; EVAL and PREDICT read --eval_files, or what --eval_share holds out, in order. Errors: INVALID_ARGUMENT (flag missing,
-// files that do not make sense together); NOT_FOUND, DATA_LOSS (the header of a CSV file); others
-// when opened.
+// repeated; EVAL and PREDICT read --eval_files, or what --eval_share holds out, in order. Errors:
+// INVALID_ARGUMENT (flag missing, files that do not make sense together); NOT_FOUND, DATA_LOSS (the
+// header of a CSV file); others when opened.
 bel_input_fn bel_flag_input_open;
 
 #endif

@@ -11,7 +11,7 @@ typedef struct bel_search_space bel_search_space;
 
 // From texts such as
 //
-//   learning_rate=log:1e-4:1e-1   a number, as likely between 1e-4 and 1e-3 as between 1e-3 and 1e-2
+//   learning_rate=log:1e-4:1e-1   a number, each order of magnitude as likely as another
 //   dropout=0:0.5                 a number; both ends are possible
 //   embedding_width=int:4:64      a whole number; both ends are possible
 //   hidden_units=32|64,32|128     one of these

@@ -27,8 +27,8 @@ void bel_study_destroy(bel_study *study); // accepts NULL
 // "--eval_share=0/5". Its number is how many there were.
 void bel_study_add(bel_study *study, const char *name, const char *const *flags, int count);
 
-// Runs those that were added, as --parallel says. `ended` is called as each ends; false: the rest is
-// given up. ABORTED: a signal ended it, whose exit code is *out_exit_code; errors of starting.
+// Runs those that were added, as --parallel says. `ended` is called as each ends; false: the rest
+// is given up. ABORTED: a signal ended it, whose exit code is *out_exit_code; errors of starting.
 bel_status *bel_study_execute(bel_study *study, bool (*ended)(void *context, int run),
                               void *context, int *out_exit_code) BEL_MUST_USE;
 

@@ -1,6 +1,6 @@
 // Verb tune: a random search over flags. Trial 0 is the training as its flags have it, so that the
-// result says what the search is worth; each other draws a value for every --try. A trial's score is
-// its --best_metric at the end of the training, with --folds the mean over the folds.
+// result says what the search is worth; each other draws a value for every --try. A trial's score
+// is its --best_metric at the end of the training, with --folds the mean over the folds.
 //
 // Nothing is remembered beside the trials' own folders: draws follow from --tune_seed, so the same
 // command goes on where it was interrupted, and one with more --trials adds some.

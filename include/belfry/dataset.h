@@ -106,9 +106,9 @@ typedef struct bel_csv_column {
     bel_dtype dtype;  ///< F32, I32, I64 or STRING.
 } bel_csv_column;
 
-/// Rows that are held out of a training, to evaluate on. Which they are follows from the rows, their
-/// labels and the seed alone: of each class (each value of the label) the same share as far as whole
-/// rows go, in a random order.
+/// Rows that are held out of a training, to evaluate on. Which they are follows from the rows,
+/// their labels and the seed alone: of each class (each value of the label) the same share as far
+/// as whole rows go, in a random order.
 typedef struct bel_holdout {
     double share;   ///< of the rows, in (0, 1); 0 with fold_count, or where all rows are read
     int fold;       ///< in place of a share: part `fold` of `fold_count` ≥ 2, from 0 on
@@ -145,7 +145,8 @@ typedef struct bel_csv_options {
     bool last_is_label;       ///< Without label_column: the last column is it, whatever its name.
     bel_holdout holdout;      ///< Zeros: all rows. Not of pipes, which can be read once.
     /// A description of the columns (columns.h), which must stay; then of the rest of these options
-    /// paths, holdout and the two below alone are read. With `unlabelled` rows need no label, as for prediction.
+    /// paths, holdout and the two below alone are read. With `unlabelled` rows need no label, as
+    /// for prediction.
     const bel_columns *table;
     bool unlabelled;
     bool unchecked; ///< With `table`: cells are not looked at when it is opened; a wrong one is an

@@ -1,5 +1,5 @@
-// Numbers as tables write them: with a point or a comma in front of the decimals, and the forms that
-// are none, so that somebody can be told what they look like.
+// Numbers as tables write them: with a point or a comma in front of the decimals, and the forms
+// that are none, so that somebody can be told what they look like.
 #ifndef BELFRY_COLUMNS_CELL_NUMBER_H
 #define BELFRY_COLUMNS_CELL_NUMBER_H
 

@@ -7,7 +7,7 @@
 
 // Raised whenever the rules give another description of the same table: what was seen by others is
 // not used then (input/look_cache.h).
-enum { BEL_GUESS_RULES = 1 };
+enum { BEL_GUESS_RULES = 2 };
 
 typedef struct bel_guess_column {
     const char *name;
@@ -36,8 +36,8 @@ bel_status *bel_guess_uses(const bel_guess_column *columns, int count,
 bool bel_guess_needs_values(const bel_guess_column *column, bel_guess_use use);
 
 // Adds the columns to `description`, each with a note of why it is what it is. Finish it then.
-// INVALID_ARGUMENT: a label that cannot be one, or wrong cells among numbers; *out_wrong is then a column whose cells are wrong
-// (its statistics say which), or -1.
+// INVALID_ARGUMENT: a label that cannot be one, or wrong cells among numbers; *out_wrong is then a
+// column whose cells are wrong (its statistics say which), or -1.
 bel_status *bel_guess(const bel_guess_column *columns, const bel_guess_use *uses, int count,
                       const bel_columns_options *options, const char *source,
                       bel_columns *description, int *out_wrong) BEL_MUST_USE;

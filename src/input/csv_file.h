@@ -41,8 +41,8 @@ bel_status *bel_csv_file_split(const bel_csv_file *file, const char *row,
                                const char **out_next) BEL_MUST_USE;
 
 // Goes over all rows from `rows` on: every one must have column_count fields, closed quotes, no
-// zero byte and a good label. Notes where each begins. With `keep_bad` quotes alone are looked at, without which
-// nobody knows where rows begin.
+// zero byte and a good label. Notes where each begins. With `keep_bad` quotes alone are looked at,
+// without which nobody knows where rows begin.
 bel_status *bel_csv_file_index(bel_csv_file *file, const bel_csv_label *label,
                                bool keep_bad) BEL_MUST_USE;
 

@@ -26,8 +26,9 @@ typedef struct slot {
     bel_csv_spare spare;
 } slot;
 
-// Counts of values, of each column: for one grain at a time, one grain behind the other. Their order
-// does not matter, and tables of a grain's own would be made and put together hundreds of times.
+// Counts of values, of each column: for one grain at a time, one grain behind the other. Their
+// order does not matter, and tables of a grain's own would be made and put together hundreds of
+// times.
 typedef struct counter {
     atomic_bool taken;
     bel_value_counts *values;
@@ -492,7 +493,8 @@ static bel_status *check_texts(const infer *in)
                    in->source);
 }
 
-// Whether every row that was looked at is good to train on: rows without a label or a weight are not.
+// Whether every row that was looked at is good to train on: rows without a label or a weight are
+// not.
 static bool all_are_good(const infer *in)
 {
     bool good = in->label >= 0 && !in->options->skip_bad;

@@ -26,8 +26,8 @@ void bel_csv_set_close(bel_csv_set *set);
 bel_status *bel_csv_set_index(bel_csv_set *set, const bel_csv_label *label,
                               bool keep_bad) BEL_MUST_USE;
 
-// From now on only some of the rows are there, and numbered anew: those in the list, ascending, which
-// it takes over. DATA_LOSS is the caller's to say where there are none.
+// From now on only some of the rows are there, and numbered anew: those in the list, ascending,
+// which it takes over. DATA_LOSS is the caller's to say where there are none.
 void bel_csv_set_keep(bel_csv_set *set, bel_number_list *rows);
 
 // The file of a row, and where the row begins.

@@ -150,8 +150,8 @@ static bel_status *no_master(const member *m, bel_status *why)
     if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "it does not answer");
     const char *hint = bel_endpoint_tls_hint(m->endpoint);
     if (hint != NULL && bel_status_code(why) == BEL_UNAVAILABLE) {
-        bel_status *secured = BEL_ERR(BEL_UNAVAILABLE, "%s; hint: if it runs, see %s",
-                                      bel_status_message(why), hint);
+        bel_status *secured =
+            BEL_ERR(BEL_UNAVAILABLE, "%s; hint: if it runs, see %s", bel_status_message(why), hint);
         bel_status_destroy(why);
         why = secured;
     }

@@ -15,7 +15,6 @@
 // over all data, whatever else is in the batch; evaluations take weighted means. class_weights
 // count in training alone: metrics are those of the examples as they are.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "belfry/columns.h"
@@ -121,7 +120,7 @@ static bool lacks_labels(bel_model_context *context, bel_dtype dtype)
 
 // --- Classes -------------------------------------------------------------------------------------
 
-enum { MOST_SHOWN = 50 }; // classes in a confusion matrix
+enum { MOST_SHOWN = 50, MOST_WEIGHED = 4096 }; // classes in a confusion matrix; with weights
 
 // How much the class of each example counts [n]; NULL: all alike.
 static bel_value *class_weights(bel_model_context *context, bel_value *labels, int64_t classes)
@@ -129,16 +128,16 @@ static bel_value *class_weights(bel_model_context *context, bel_value *labels, i
     const char *text = bel_context_param(context, "class_weights", "");
     if (bel_context_mode(context) != BEL_MODE_TRAIN || text[0] == '\0') return NULL;
     bel_graph *g = bel_context_graph(context);
-    double *numbers = calloc((size_t)classes + 1, sizeof *numbers);
-    float *weights = calloc((size_t)classes + 1, sizeof *weights);
-    int count = 0;
-    if (numbers == NULL || weights == NULL) {
-        bel_graph_fail(g, BEL_RESOURCE_EXHAUSTED, "no memory for class_weights");
-    } else {
-        count = bel_context_param_numbers(context, "class_weights", "", numbers, (int)classes);
-        for (int c = 0; c < count; c++)
-            weights[c] = (float)numbers[c];
+    double numbers[MOST_WEIGHED];
+    float weights[MOST_WEIGHED];
+    if (classes > MOST_WEIGHED) {
+        bel_graph_fail(g, BEL_INVALID_ARGUMENT, "parameter class_weights is for up to %d classes",
+                       MOST_WEIGHED);
+        return NULL;
     }
+    int count = bel_context_param_numbers(context, "class_weights", "", numbers, (int)classes);
+    for (int c = 0; c < count; c++)
+        weights[c] = (float)numbers[c];
     bool right = count == classes;
     for (int c = 0; c < count; c++)
         right = right && numbers[c] >= 0;
@@ -148,10 +147,9 @@ static bel_value *class_weights(bel_model_context *context, bel_value *labels, i
                        "classes, got \"%s\"",
                        (long long)classes, text);
     }
+    if (!right) return NULL;
     const bel_shape shape = BEL_SHAPE(classes);
     bel_value *all = bel_constant(g, &(bel_tensor){BEL_DTYPE_F32, shape, weights});
-    free(numbers);
-    free(weights);
     return bel_gather(g, all, labels);
 }
 
@@ -353,7 +351,7 @@ static void regress(bel_model_context *context, bel_estimator_spec *spec, object
     bel_value *z = bel_squeeze(g, outputs, &axis, 1), *predicted;
     bool rate = o == POISSON || o == TWEEDIE;
     if (rate) {
-        if (mean > 0) z = bel_add(g, z, number(g, log(mean)));
+        if (mean > 0) z = bel_add(g, z, bel_log(g, number(g, mean)));
         predicted = bel_cast(g, bel_exp(g, z), BEL_DTYPE_F64);
     } else {
         predicted = bel_mul(g, bel_cast(g, z, BEL_DTYPE_F64), number64(g, deviation));

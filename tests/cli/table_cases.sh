@@ -2,6 +2,7 @@
 # Files of a table that are not quite as the one that was trained on: each gives the same answer, or is refused by the
 # name of what is wrong, in evaluate and in predict.
 # usage: table_cases.sh BUILD_FOLDER
+# shellcheck disable=SC2016 # in awk, $2 is a field
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
