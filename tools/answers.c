@@ -59,6 +59,46 @@ static int class_of(const bel_answers *answers, const float *values, int classes
     return best;
 }
 
+static bool has_several(const bel_columns *columns)
+{
+    return bel_columns_label_kind(columns) == BEL_LABEL_SEVERAL;
+}
+
+// Of classes, or of labels.
+static int probability_count(const bel_columns *columns)
+{
+    return has_several(columns) ? bel_columns_label_count(columns)
+                                : bel_columns_class_count(columns);
+}
+
+static const char *probability_name(const bel_columns *columns, int i)
+{
+    return has_several(columns) ? bel_columns_label_at(columns, i) : bel_columns_class(columns, i);
+}
+
+// The names of the labels that are predicted, a bar between them, or as a list of JSON.
+static void put_chosen(const bel_answers *answers, const float *values, int count, bel_str *out)
+{
+    bel_str names = {0};
+    bel_str_puts(&names, "");
+    for (int i = 0; i < count; i++) {
+        if (!(values[i] > (float)answers->threshold)) continue;
+        const char *name = bel_columns_label_at(answers->columns, i);
+        if (names.length > 0) bel_str_puts(&names, answers->json ? "," : "|");
+        if (answers->json) {
+            bel_json_write_string(&names, name);
+        } else {
+            bel_str_puts(&names, name);
+        }
+    }
+    if (answers->json) {
+        bel_str_printf(out, "[%s]", names.text);
+    } else {
+        put_field(out, names.text);
+    }
+    bel_str_deinit(&names);
+}
+
 void bel_answers_header(const bel_answers *answers, bel_str *out)
 {
     if (answers->json) return;
@@ -67,8 +107,8 @@ void bel_answers_header(const bel_answers *answers, bel_str *out)
         bel_str_puts(out, ",");
     }
     bel_str_puts(out, "prediction");
-    for (int i = 0; i < bel_columns_class_count(answers->columns); i++) {
-        char *name = bel_strf("p_%s", bel_columns_class(answers->columns, i));
+    for (int i = 0; i < probability_count(answers->columns); i++) {
+        char *name = bel_strf("p_%s", probability_name(answers->columns, i));
         bel_str_puts(out, ",");
         put_field(out, name);
         bel_free(name);
@@ -86,6 +126,8 @@ static void put_csv(const bel_answers *answers, const bel_str *cells, const void
     }
     if (classes == 0) {
         put_prediction(answers, *(const double *)prediction, out);
+    } else if (has_several(answers->columns)) {
+        put_chosen(answers, values, classes, out);
     } else {
         put_field(out, bel_columns_class(answers->columns, class_of(answers, values, classes)));
     }
@@ -112,13 +154,18 @@ static void put_json(const bel_answers *answers, int64_t example, const bel_str 
         bel_str_puts(out, "}");
         return;
     }
-    bel_str_puts(out, ",\"class\":");
-    bel_json_write_string(out,
-                          bel_columns_class(answers->columns, class_of(answers, values, classes)));
+    if (has_several(answers->columns)) {
+        bel_str_puts(out, ",\"labels\":");
+        put_chosen(answers, values, classes, out);
+    } else {
+        bel_str_puts(out, ",\"class\":");
+        bel_json_write_string(
+            out, bel_columns_class(answers->columns, class_of(answers, values, classes)));
+    }
     bel_str_puts(out, ",\"probabilities\":{");
     for (int i = 0; i < classes; i++) {
         if (i > 0) bel_str_puts(out, ",");
-        bel_json_write_string(out, bel_columns_class(answers->columns, i));
+        bel_json_write_string(out, probability_name(answers->columns, i));
         bel_str_puts(out, ":");
         put_number(out, values[i], true);
     }
@@ -128,7 +175,7 @@ static void put_json(const bel_answers *answers, int64_t example, const bel_str 
 void bel_answers_line(const bel_answers *answers, int64_t example, const bel_str *cells,
                       const bel_tensor *prediction, bel_str *out)
 {
-    int classes = bel_columns_class_count(answers->columns);
+    int classes = probability_count(answers->columns);
     if (answers->json) {
         put_json(answers, example, cells, prediction->data, classes, out);
     } else {

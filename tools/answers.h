@@ -17,11 +17,13 @@ typedef struct bel_answers {
 
 // CSV: the names of the columns.
 //   classes: id,prediction,p_setosa,p_versicolor …      a number: id,prediction
+//   several labels: id,prediction,p_spam,p_urgent … with "spam|urgent" for a prediction
 void bel_answers_header(const bel_answers *answers, bel_str *out);
 
 // An example's line. `cells`: the values of `names`; `rows`: its predictions, each without the
 // batch dimension.
 //   {"example":0,"id":"17","class":"setosa","probabilities":{"setosa":0.98,…}}
+//   {"example":0,"id":"17","labels":["spam"],"probabilities":{"spam":0.98,…}}
 //   {"example":0,"id":"17","prediction":23.5}
 void bel_answers_line(const bel_answers *answers, int64_t example, const bel_str *cells,
                       const bel_tensor *prediction, bel_str *out);

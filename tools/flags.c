@@ -90,6 +90,8 @@ static const bel_option table[] = {
     {"label_column", STRING, RUNNING | BEL_VERB_COLUMNS, "", NULL, "NAME", DATA,
      "column that holds what is to be learned. Without it: one called label, target, class or y, or the last "
      "one; for predict: there is none.", "input_format=csv"},
+    {"label_columns", STRINGS, DESCRIBING, "", NULL, "NAME", DATA,
+     "columns of a table that are learned together, each of two classes.", "input_format=csv"},
     {"id_columns", STRINGS, RUNNING, "", NULL, "NAME", DATA,
      "columns of a CSV file that hold texts or numbers which name something: they become ids. "
      "Remembered by checkpoints.", "model=wide_deep"},
@@ -166,9 +168,9 @@ static const bel_option table[] = {
     {"class_count", INT, RUNNING, "10", "[0, 1048576]", "classes", MODEL,
      "Labels must lie below it; 0, for packages only: any label.", NULL},
     {"objective", STRING, RUNNING | BEL_VERB_COLUMNS, "classification",
-     "classification|binary|regression|huber|quantile|poisson|tweedie", NULL, MODEL,
-     "What is learned: one of several classes, or a number. Without it the label says which of classification and "
-     "regression.", NULL},
+     "classification|binary|multi_label|regression|huber|quantile|poisson|tweedie", NULL, MODEL,
+     "What is learned: one of several classes, several labels, or a number. Without it the label says which of "
+     "classification, multi_label and regression.", NULL},
     {"quantile", DOUBLE, RUNNING, "0.5", "(0, 1)", NULL, MODEL,
      "share of labels that is to lie below the prediction.", "objective=quantile"},
     {"huber_delta", DOUBLE, RUNNING, "1", "(0, inf)", "deviations", MODEL,
@@ -179,7 +181,8 @@ static const bel_option table[] = {
      "how much classes count in the loss of training: balanced, as if all had as many rows; or some by name, the others "
      "1; of files of numbers a number for each class.", "objective=classification|binary"},
     {"threshold", DOUBLE, RUNNING, "0.5", "[0, 1]", NULL, MODEL,
-     "of two classes the second one is predicted when its probability is above it.", "objective=classification|binary"},
+     "of two classes, and of each of several labels, the second one is predicted when its probability is above it.",
+     "objective=classification|binary|multi_label"},
     {"wide_numbers", BOOL, RUNNING, "false", NULL, NULL, MODEL,
      "numbers have weights of their own beside the hidden layers, too.", "model=wide_deep"},
     {"hidden_units", INTS, RUNNING, "512,512", "[1, 1048576]", "units", MODEL,

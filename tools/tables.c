@@ -17,9 +17,6 @@
 #include "input/csv_table.h"
 #include "inputs.h"
 
-// Rows below which most is learned by heart, and below which even a few units are many.
-enum { SMALL_TABLE = 20000, TINY_TABLE = 500 };
-
 // The first flag of a list, with NULL behind the last, that is given; NULL: none is.
 static const char *first_given(const bel_options *options, const char *const *flags)
 {
@@ -37,9 +34,9 @@ static const char *const other_flags[] = {
 // What is read when columns are looked at.
 static const char *looking_flag(const bel_options *options)
 {
-    static const char *const flags[] = {
-        "categorical",   "numeric", "log_columns", "ignore",  "key_columns",
-        "weight_column", "missing", "delimiter",   "decimal", NULL};
+    static const char *const flags[] = {"categorical", "numeric",       "log_columns", "ignore",
+                                        "key_columns", "weight_column", "missing",     "delimiter",
+                                        "decimal",     "label_columns", NULL};
     return first_given(options, flags);
 }
 
@@ -50,6 +47,7 @@ static bel_label_kind wanted_kind(const bel_options *options)
     if (!bel_options_is_given(options, "objective")) return BEL_LABEL_NONE;
     const char *objective = bel_options_string(options, "objective");
     bool classes = strcmp(objective, "classification") == 0 || strcmp(objective, "binary") == 0;
+    if (strcmp(objective, "multi_label") == 0) return BEL_LABEL_SEVERAL;
     return classes ? BEL_LABEL_CLASSES : BEL_LABEL_NUMBER;
 }
 
@@ -93,11 +91,32 @@ bel_status *bel_table_infer(const bel_options *options, const char *const *paths
     o.number_count = take_list(options, "numeric", &o.numbers);
     o.log_count = take_list(options, "log_columns", &o.logs);
     o.key_count = take_list(options, "key_columns", &o.keys);
+    o.label_count = take_list(options, "label_columns", &o.labels);
+    if (o.label_count > 0 && o.label != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--label_column and --label_columns exclude each other");
+    }
     o.missing_count = take_list(options, "missing", &o.missing);
     if (o.missing_count == 0) o.missing = NULL;
     o.skip_bad = bel_options_has(options, "skip_bad_records") &&
                  bel_options_int(options, "skip_bad_records") > 0;
     return bel_columns_infer(&csv, &o, out_columns);
+}
+
+// "label "grade", classes".
+static void put_labels(const bel_columns *columns, bel_str *text)
+{
+    static const char *const kinds[] = {[BEL_LABEL_NONE] = "none",
+                                        [BEL_LABEL_CLASSES] = "classes",
+                                        [BEL_LABEL_NUMBER] = "a number",
+                                        [BEL_LABEL_SEVERAL] = "two classes each"};
+    int count = bel_columns_label_count(columns);
+    bel_str_puts(text, count > 1 ? "labels " : "label ");
+    for (int i = 0; i < count; i++)
+        bel_str_printf(text, "%s\"%s\"", i > 0 ? ", " : "", bel_columns_label_at(columns, i));
+    bel_str_printf(text, ", %s", kinds[bel_columns_label_kind(columns)]);
+    if (bel_columns_class_count(columns) == 2)
+        bel_str_printf(text, ", \"%s\" is the second", bel_columns_class(columns, 1));
 }
 
 static void say(const bel_columns *columns, const char *path)
@@ -110,10 +129,11 @@ static void say(const bel_columns *columns, const char *path)
         if (counts[k] > 0 && k != BEL_COLUMN_LABEL)
             bel_str_printf(&text, "%s%s %d", text.length > 0 ? ", " : "", bel_column_kind_names[k],
                            counts[k]);
-    bel_log_write(BEL_LOG_INFO, "%s: %lld rows; label \"%s\"%s; columns: %s", path,
-                  (long long)columns->rows, bel_columns_label(columns),
-                  bel_columns_label_kind(columns) == BEL_LABEL_CLASSES ? ", classes" : ", a number",
-                  text.text);
+    bel_str labels = {0};
+    put_labels(columns, &labels);
+    bel_log_write(BEL_LOG_INFO, "%s: %lld rows; %s; columns: %s", path, (long long)columns->rows,
+                  labels.text, text.text);
+    bel_str_deinit(&labels);
     bel_str_deinit(&text);
     for (int i = 0; i < columns->count; i++) {
         const bel_column *c = &columns->items[i];
@@ -252,6 +272,7 @@ static bel_status *check_form(const bel_options *options, const bel_columns *col
 static bel_status *check_remembered(const bel_options *options, const bel_columns *columns)
 {
     BEL_TRY(check_agrees(options, "ignore", 1U << BEL_COLUMN_IGNORE, columns));
+    BEL_TRY(check_agrees(options, "label_columns", 1U << BEL_COLUMN_LABEL, columns));
     BEL_TRY(check_agrees(options, "key_columns", 1U << BEL_COLUMN_KEY, columns));
     BEL_TRY(check_agrees(options, "numeric", 1U << BEL_COLUMN_NUMBER, columns));
     BEL_TRY(check_agrees(options, "log_columns", 1U << BEL_COLUMN_NUMBER, columns));
@@ -307,14 +328,7 @@ bel_status *bel_table_for_training(const bel_options *options, const char *model
                    other != NULL ? other : "");
 }
 
-// --- Parameters ----------------------------------------------------------------------------------
-
-static void set_number(bel_params *params, const char *name, double value)
-{
-    char text[32];
-    bel_snprintf(text, sizeof text, "%.17g", value);
-    bel_params_set(params, name, text);
-}
+// --- What else is said ---------------------------------------------------------------------------
 
 bel_status *bel_table_check_reading(const bel_options *options)
 {
@@ -336,247 +350,19 @@ bel_status *bel_table_check_label(const bel_options *options, const bel_columns 
     }
     bel_label_kind wanted = wanted_kind(options), kind = bel_columns_label_kind(columns);
     if (wanted != BEL_LABEL_NONE && wanted != kind) {
+        static const char *const kinds[] = {[BEL_LABEL_NONE] = "nothing",
+                                            [BEL_LABEL_CLASSES] = "classes",
+                                            [BEL_LABEL_NUMBER] = "numbers",
+                                            [BEL_LABEL_SEVERAL] = "several labels"};
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--objective %s: expected a label of %s, and \"%s\" is "
-                       "one of %s",
-                       bel_options_string(options, "objective"),
-                       wanted == BEL_LABEL_CLASSES ? "classes" : "numbers", label,
-                       kind == BEL_LABEL_CLASSES ? "classes" : "numbers");
+                       "--objective %s: expected a label of %s, and \"%s\" is one of %s",
+                       bel_options_string(options, "objective"), kinds[wanted], label, kinds[kind]);
     }
     if (asked == NULL || strcmp(asked, label) == 0 || fnmatch(asked, label, 0) == 0) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "--label_column %s: the label of the columns is \"%s\"; hint: another model_dir "
                    "to train for another label",
                    asked, label);
-}
-
-static int64_t batch_of(const bel_options *options, const bel_columns *columns)
-{
-    bool given = bel_options_is_given(options, "train_batch_size");
-    return given ? bel_options_int(options, "train_batch_size") : bel_table_batch_size(columns);
-}
-
-// Steps of a training by the flags or, where these do not say it, as a table has them.
-static int64_t likely_steps(const bel_options *options, const bel_columns *columns,
-                            int64_t replicas)
-{
-    int64_t steps = bel_options_int(options, "train_steps"), epochs = bel_table_epochs(columns);
-    int64_t batch = batch_of(options, columns) * replicas;
-    if (steps > 0) return steps;
-    if (bel_options_int(options, "num_epochs") > 0) epochs = bel_options_int(options, "num_epochs");
-    steps = (epochs * bel_columns_rows(columns) + batch - 1) / batch;
-    return steps > 0 ? steps : 1; // a description by hand may say nothing of rows
-}
-
-int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *columns,
-                             int64_t replicas)
-{
-    enum { MOST = 100 };
-    static const char *const flags[] = {"eval_every_steps", "save_checkpoints_steps",
-                                        "save_checkpoints_secs", NULL};
-    if (!bel_options_has(options, "keep_best") || first_given(options, flags) != NULL) return 0;
-    bool compares = bel_options_is_given(options, "keep_best") ||
-                    bel_options_is_given(options, "early_stopping");
-    if (!compares) return 0;
-    int64_t steps = likely_steps(options, columns, replicas);
-    int64_t batch = batch_of(options, columns) * replicas;
-    int64_t pass = (bel_columns_rows(columns) + batch - 1) / batch, least = steps / MOST;
-    return pass > least ? pass : least > 0 ? least : 1;
-}
-
-// Columns that a model learns from.
-static int learned_columns(const bel_columns *columns)
-{
-    int count = 0;
-    for (int i = 0; i < columns->count; i++) {
-        const bel_column *c = &columns->items[i];
-        count += c->x_place >= 0 || c->id_place >= 0 || c->list_place >= 0;
-    }
-    return count;
-}
-
-// The more columns there are for each row, the more is learned by heart, of numbers still more than
-// of classes: found by cross-validation on tables of 100 to 30,000 rows (docs/columns.md).
-static double penalty_of(const bel_columns *columns)
-{
-    const double of_classes = 0.3, of_numbers = 1, most = 0.1, least_of_few = 0.01;
-    bool classes = bel_columns_label_kind(columns) == BEL_LABEL_CLASSES;
-    double ratio = (double)learned_columns(columns) / (double)(bel_columns_rows(columns) + 1);
-    double penalty = (classes ? of_classes : of_numbers) * ratio;
-    bool few = classes && bel_columns_rows(columns) < TINY_TABLE;
-    if (few && penalty < least_of_few) penalty = least_of_few;
-    return penalty < most ? penalty : most;
-}
-
-// Sets a parameter that no flag says: as the checkpoint has it, or to a default of tables.
-static bel_status *set_default(bel_params *params, const char *name, const char *value,
-                               const char *remembering)
-{
-    char *was = NULL, *setting = bel_strf("param.%s", name);
-    bel_status *status =
-        remembering != NULL ? bel_ckpt_latest_setting(remembering, setting, &was) : NULL;
-    if (status == NULL) bel_params_set(params, name, was != NULL ? was : value);
-    bel_free(setting);
-    bel_free(was);
-    return status;
-}
-
-// Whether the schedule that a flag names counts --decay_steps; without one it is that of tables.
-static bool decays(const bel_options *options)
-{
-    if (!bel_options_is_given(options, "schedule")) return true;
-    const bel_option *steps = bel_options_find(options, "decay_steps");
-    const char *schedules = strchr(steps->when, '=') + 1;
-    return bel_list_find(schedules, "|", bel_options_string(options, "schedule")) >= 0;
-}
-
-// Flags of the model that tables have other defaults for. How fast the rate falls follows from
-// --train_steps and --num_epochs, also where a training goes on: with others it would be another.
-static bel_status *set_defaults(bel_params *params, const bel_options *options,
-                                const bel_columns *columns, const char *remembering,
-                                int64_t replicas)
-{
-    bool small = bel_columns_rows(columns) < SMALL_TABLE;
-    bool tiny = bel_columns_rows(columns) < TINY_TABLE;
-    bool said =
-        bel_options_int(options, "train_steps") > 0 || bel_options_int(options, "num_epochs") > 0;
-    char steps[32], penalty[32];
-    bel_snprintf(steps, sizeof steps, "%lld", (long long)likely_steps(options, columns, replicas));
-    bel_snprintf(penalty, sizeof penalty, "%.3g", penalty_of(columns));
-    const struct {
-        const char *flag, *value, *remembering;
-    } defaults[] = {{"hidden_units",
-                     tiny    ? "16"
-                     : small ? "64,32"
-                             : "256,128",
-                     remembering},
-                    {"wide_numbers", "true", remembering},
-                    {"dropout", small ? "0.2" : "0", remembering},
-                    {"l2", penalty, remembering},
-                    {"learning_rate", small ? "0.01" : "0.003", remembering},
-                    {"schedule", "cosine", remembering},
-                    {"decay_steps", steps, said ? NULL : remembering}};
-    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
-        bool steps_of_none = strcmp(defaults[i].flag, "decay_steps") == 0 && !decays(options);
-        if (steps_of_none || bel_options_is_given(options, defaults[i].flag)) continue;
-        BEL_TRY(set_default(params, defaults[i].flag, defaults[i].value, defaults[i].remembering));
-    }
-    return NULL;
-}
-
-static void put_weight(bel_str *text, int class_number, double weight)
-{
-    bel_str_printf(text, "%s%.17g", class_number > 0 ? "," : "", weight);
-}
-
-// Each class counts rows / (classes · its rows): together they count as much as before.
-static bel_status *balance(const bel_columns *columns, bel_str *text)
-{
-    int count = bel_columns_class_count(columns);
-    double all = 0;
-    for (int c = 0; c < count; c++)
-        all += bel_columns_class_rows(columns, c);
-    for (int c = 0; c < count; c++) {
-        double rows = bel_columns_class_rows(columns, c);
-        if (rows > 0) {
-            put_weight(text, c, all / (count * rows));
-            continue;
-        }
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--class_weights balanced: the description of the columns does not say how "
-                       "many rows the class \"%s\" has",
-                       bel_columns_class(columns, c));
-    }
-    return NULL;
-}
-
-// "CLASS=WEIGHT,…" as a number for each class.
-static bel_status *weigh_named(const bel_columns *columns, const char *given, bel_str *text)
-{
-    int count = bel_columns_class_count(columns);
-    double *weights = bel_xcalloc((size_t)count, sizeof *weights);
-    bel_status *status = NULL;
-    for (int c = 0; c < count; c++)
-        weights[c] = 1;
-    for (const char *at = given; status == NULL && *at != '\0';) {
-        size_t length = strcspn(at, ",");
-        char *item = bel_xstrndup(at, length), *equals = strrchr(item, '=');
-        int found = count;
-        if (equals != NULL) *equals = '\0';
-        for (int c = 0; c < count && equals != NULL; c++)
-            if (strcmp(bel_columns_class(columns, c), item) == 0) found = c;
-        if (found == count || !bel_parse_f64(equals + 1, strlen(equals + 1), &weights[found]) ||
-            !(weights[found] >= 0)) {
-            status = BEL_ERR(BEL_INVALID_ARGUMENT,
-                             "--class_weights: expected balanced, or CLASS=WEIGHT with a class of "
-                             "\"%s\" and a number of 0 or more, got \"%.*s\"",
-                             bel_columns_label(columns), (int)length, at);
-        }
-        bel_free(item);
-        at += length + (at[length] == ',');
-    }
-    for (int c = 0; c < count && status == NULL; c++)
-        put_weight(text, c, weights[c]);
-    bel_free(weights);
-    return status;
-}
-
-static bel_status *set_class_weights(bel_params *params, const bel_options *options,
-                                     const bel_columns *columns)
-{
-    const char *given = bel_options_string(options, "class_weights");
-    bel_str text = {0};
-    if (given == NULL) return NULL;
-    bool balanced = strcmp(given, "balanced") == 0;
-    bel_status *status = balanced ? balance(columns, &text) : weigh_named(columns, given, &text);
-    if (status == NULL) bel_params_set(params, "class_weights", text.text);
-    bel_str_deinit(&text);
-    return status;
-}
-
-// Of a label that is a number.
-static bel_status *check_rate(const bel_params *params, const bel_columns *columns)
-{
-    const char *objective = bel_params_get(params, "objective");
-    double low = bel_columns_label_low(columns);
-    bool rate = strcmp(objective, "poisson") == 0 || strcmp(objective, "tweedie") == 0;
-    if (!rate || low >= 0) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "--objective %s: expected labels of 0 or more, and the least \"%s\" is %.6g",
-                   objective, bel_columns_label(columns), low);
-}
-
-bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
-                                 const bel_columns *columns, const char *remembering,
-                                 int64_t replicas)
-{
-    BEL_TRY(set_defaults(params, options, columns, remembering, replicas));
-    if (bel_columns_weight_mean(columns) != 1)
-        set_number(params, "weight_mean", bel_columns_weight_mean(columns));
-    if (bel_columns_label_kind(columns) == BEL_LABEL_CLASSES) {
-        set_number(params, "class_count", bel_columns_class_count(columns));
-        return set_class_weights(params, options, columns);
-    }
-    if (!bel_options_is_given(options, "objective"))
-        BEL_TRY(set_default(params, "objective", "regression", remembering));
-    set_number(params, "label_mean", bel_columns_label_mean(columns));
-    set_number(params, "label_deviation", bel_columns_label_deviation(columns));
-    return check_rate(params, columns);
-}
-
-int64_t bel_table_batch_size(const bel_columns *columns)
-{
-    int64_t rows = bel_columns_rows(columns);
-    return rows < 5000 ? 32 : rows < 100000 ? 128 : 512;
-}
-
-// So many passes that a small table is seen by some thousand steps.
-int64_t bel_table_epochs(const bel_columns *columns)
-{
-    enum { EXAMPLES = 100000, MOST = 300 };
-    int64_t rows = bel_columns_rows(columns), epochs = EXAMPLES / (rows + 1);
-    int64_t least = rows < EXAMPLES ? 10 : 3;
-    return epochs < least ? least : epochs > MOST ? MOST : epochs;
 }
 
 // --- For people ----------------------------------------------------------------------------------

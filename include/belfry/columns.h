@@ -17,7 +17,7 @@
 /// | "x" | F32 [numbers] | scaled numbers, categories as one of several, parts of dates |
 /// | "ids" | I64 [categories] | categories that have a row in a table (bel_embedding) |
 /// | "id_lists" | I64 [columns, most] | lists, words of texts (bel_embedding_bag) |
-/// | "label" | I64 [], or F64 [] | the class; the number |
+/// | "label" | I64 [], F64 [] or I64 [labels] | the class; the number; of several labels 0 or 1 |
 /// | "weight" | F32 [] | how much the example counts |
 ///
 /// bel_columns_layer makes one F32 value of the first three, for any model. The description is text
@@ -42,12 +42,16 @@ typedef enum bel_label_kind {
     BEL_LABEL_NONE,
     BEL_LABEL_CLASSES, ///< one of several texts or numbers
     BEL_LABEL_NUMBER,  ///< any number
+    BEL_LABEL_SEVERAL, ///< several columns, each of two classes
 } bel_label_kind;
 
 /// What is known of a table before it is looked at. Zero-initialise, then set what you need. Names
 /// of columns may be patterns (`*`, `?`, `[…]`). A column that two lists name is an error.
 typedef struct bel_columns_options {
-    const char *label;          ///< NULL: one called label, target, class or y, else the last one
+    const char *label; ///< NULL: one called label, target, class or y, else the last one
+    /// In place of `label`: several that are learned together, each of two classes.
+    const char *const *labels;
+    int label_count;
     bool no_label;              ///< there is none
     bel_label_kind label_kind;  ///< NONE: by its values
     const char *weight;         ///< NULL: all examples count alike
@@ -96,11 +100,15 @@ BEL_API const char *bel_columns_text(const bel_columns *columns);
 
 /// The label: its kind, its column's name (NULL: there is none), its classes in the order of their
 /// numbers, and the mean and standard deviation of a number in the training data (0 and 1
-/// otherwise).
+/// otherwise). Of several labels the names and classes of each; those without a number are of the
+/// first.
 BEL_API bel_label_kind bel_columns_label_kind(const bel_columns *columns);
 BEL_API const char *bel_columns_label(const bel_columns *columns);
 BEL_API int bel_columns_class_count(const bel_columns *columns);
 BEL_API const char *bel_columns_class(const bel_columns *columns, int number);
+BEL_API int bel_columns_label_count(const bel_columns *columns);
+BEL_API const char *bel_columns_label_at(const bel_columns *columns, int label);
+BEL_API const char *bel_columns_label_class(const bel_columns *columns, int label, int number);
 /// Rows of a class in the training data; 0: nobody said.
 BEL_API double bel_columns_class_rows(const bel_columns *columns, int number);
 /// The least label of the training data, where it is a number; 0 where nobody said.

@@ -279,17 +279,39 @@ static void place(bel_columns *columns, bel_column *column)
     if (list && column->most > columns->list_most) columns->list_most = column->most;
 }
 
+// Of labels there may be several, of two classes each.
+static bel_status *take_its_place(bel_columns *columns, bel_column *column, int i,
+                                  const char *source)
+{
+    if (column->kind == BEL_COLUMN_WEIGHT) {
+        if (columns->weight >= 0) {
+            return fault(column, source, "\"%s\" is the weight already",
+                         columns->items[columns->weight].name);
+        }
+        columns->weight = i;
+    }
+    if (column->kind != BEL_COLUMN_LABEL) return NULL;
+    if (columns->label < 0) columns->label = i;
+    column->label_place = columns->label_count++;
+    return NULL;
+}
+
+static bel_status *check_labels(const bel_columns *columns, const char *source)
+{
+    for (int i = 0; i < columns->count && columns->label_count > 1; i++) {
+        const bel_column *c = &columns->items[i];
+        if (c->kind != BEL_COLUMN_LABEL) continue;
+        if (c->label == BEL_LABEL_CLASSES && c->value_count == 2) continue;
+        return fault(c, source, "of several labels each has two classes, and \"%s\" %s", c->name,
+                     c->label == BEL_LABEL_CLASSES ? "has more" : "is a number");
+    }
+    return NULL;
+}
+
 static bel_status *finish_column(bel_columns *columns, int i, const char *source)
 {
     bel_column *column = &columns->items[i];
-    int *only = column->kind == BEL_COLUMN_LABEL    ? &columns->label
-                : column->kind == BEL_COLUMN_WEIGHT ? &columns->weight
-                                                    : NULL;
-    if (only != NULL && *only >= 0) {
-        return fault(column, source, "\"%s\" is the %s already", columns->items[*only].name,
-                     bel_column_kind_names[column->kind]);
-    }
-    if (only != NULL) *only = i;
+    BEL_TRY(take_its_place(columns, column, i, source));
     bel_missing_texts_prepare(&column->absent, columns->arena);
     bool scaled = column->kind == BEL_COLUMN_NUMBER || column->kind == BEL_COLUMN_DATE ||
                   column->kind == BEL_COLUMN_LABEL;
@@ -321,6 +343,7 @@ bel_status *bel_columns_finish(bel_columns *columns, const char *source)
 {
     for (int i = 0; i < columns->count; i++)
         BEL_TRY(finish_column(columns, i, source));
+    BEL_TRY(check_labels(columns, source));
     if (columns->x_width == 0 && columns->id_count == 0 && columns->list_count == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "%s: expected a column to learn from besides the label, got none", source);
@@ -363,7 +386,31 @@ static const bel_column *label_of(const bel_columns *columns)
 bel_label_kind bel_columns_label_kind(const bel_columns *columns)
 {
     const bel_column *label = label_of(columns);
+    if (columns->label_count > 1) return BEL_LABEL_SEVERAL;
     return label == NULL ? BEL_LABEL_NONE : label->label;
+}
+
+int bel_columns_label_count(const bel_columns *columns)
+{
+    return columns->label_count;
+}
+
+static const bel_column *label_at(const bel_columns *columns, int label)
+{
+    int i = columns->label;
+    while (columns->items[i].kind != BEL_COLUMN_LABEL || columns->items[i].label_place != label)
+        i++;
+    return &columns->items[i];
+}
+
+const char *bel_columns_label_at(const bel_columns *columns, int label)
+{
+    return label_at(columns, label)->name;
+}
+
+const char *bel_columns_label_class(const bel_columns *columns, int label, int number)
+{
+    return label_at(columns, label)->values[number];
 }
 
 const char *bel_columns_label(const bel_columns *columns)

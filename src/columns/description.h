@@ -99,7 +99,8 @@ typedef struct bel_column {
     int of_count;
     int of_places[8]; // their numbers among the columns
 
-    bel_label_kind label; // LABEL
+    bel_label_kind label; // LABEL: classes or a number
+    int label_place;      // which of several it is, in the order of the columns
 
     // Where its elements stand. -1: it has none there.
     int x_place, x_width, id_place, list_place;
@@ -124,7 +125,8 @@ struct bel_columns {
     bel_missing_texts missing; // in every column
     int64_t rows;
     int x_width, id_count, list_count, list_most;
-    int label, weight; // numbers of columns; -1: none
+    int label, weight; // numbers of columns; -1: none. The first of several labels
+    int label_count;   // of labels
     // Files whose every cell was looked at when the description was made, and is good: they need no
     // second look. 0: there are none.
     uint64_t seen_content;    // hash of them

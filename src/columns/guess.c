@@ -96,6 +96,7 @@ bel_status *bel_guess_uses(const bel_guess_column *columns, int count,
     const bel_columns_options *o = options;
     if (o->label != NULL)
         BEL_TRY(set_use(columns, count, o->label, BEL_GUESS_LABEL, source, out_uses));
+    BEL_TRY(set_uses(columns, count, o->labels, o->label_count, BEL_GUESS_LABEL, source, out_uses));
     if (o->weight != NULL)
         BEL_TRY(set_use(columns, count, o->weight, BEL_GUESS_WEIGHT, source, out_uses));
     BEL_TRY(set_uses(columns, count, o->ignored, o->ignored_count, BEL_GUESS_IGNORED, source,
@@ -106,7 +107,7 @@ bel_status *bel_guess_uses(const bel_guess_column *columns, int count,
         set_uses(columns, count, o->numbers, o->number_count, BEL_GUESS_NUMBER, source, out_uses));
     BEL_TRY(set_uses(columns, count, o->logs, o->log_count, BEL_GUESS_LOG, source, out_uses));
     BEL_TRY(set_uses(columns, count, o->keys, o->key_count, BEL_GUESS_KEY, source, out_uses));
-    if (o->label != NULL || o->no_label) return NULL;
+    if (o->label != NULL || o->label_count > 0 || o->no_label) return NULL;
     int label = likely_label(columns, count, out_uses);
     if (label >= 0) out_uses[label] = BEL_GUESS_LABEL;
     return NULL;
@@ -479,7 +480,8 @@ static void fill_classes(guess *g)
 static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
 {
     const bel_column_statistics *s = g->s;
-    bel_label_kind wanted = g->options->label_kind;
+    bool several = g->options->label_count > 0;
+    bel_label_kind wanted = several ? BEL_LABEL_CLASSES : g->options->label_kind;
     bool numbers = s->numbers == g->rest, few = !are_many(s);
     bool classes =
         wanted == BEL_LABEL_CLASSES ||

@@ -248,7 +248,7 @@ static bool put_label(const bel_column *column, bool is_missing, const char *tex
     if (column->label == BEL_LABEL_CLASSES) {
         int number = bel_column_value(column, text, length);
         if (number < 0) expect_class(column, expected);
-        *row->class_number = number;
+        row->class_number[column->label_place] = number;
         return number >= 0;
     }
     double value;

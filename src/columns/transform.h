@@ -16,7 +16,7 @@ typedef struct bel_columns_row {
     int64_t *ids;   // [id_count]
     int64_t *lists; // [list_count][list_most]
     int64_t *class_number;
-    double *number; // the label
+    double *number; // the label; of several, class_number is an array
     float *weight;
     uint64_t *crossed;        // [count]: hashes of the columns that are crossed
     bel_category_cells *seen; // [count]: cells of categories are added; NULL: nobody counts

@@ -46,7 +46,7 @@ typedef struct infer {
     int **places;    // of each file: the column that each of its fields is; -1: none
     bel_guess_use *uses;
     bool *counts; // whether a column's values are counted
-    int label;    // -1: there is none
+    int label;    // the first of them; -1: there is none
     bel_holdout holdout;
     slot *slots;
     int slot_count;
@@ -121,9 +121,12 @@ static void take_row(infer *in, slot *s, int64_t row)
 
 static bool lacks_label(const infer *in, slot *s)
 {
-    if (in->label < 0 || s->is_number[in->label]) return false;
-    bel_csv_cell cell = bel_csv_table_cell(&s->fields[in->label], &s->spare);
-    return bel_columns_is_missing(in->description, cell.text, cell.length);
+    for (int c = in->label; c >= 0 && c < in->count; c++) {
+        if (in->uses[c] != BEL_GUESS_LABEL || s->is_number[c]) continue;
+        bel_csv_cell cell = bel_csv_table_cell(&s->fields[c], &s->spare);
+        if (bel_columns_is_missing(in->description, cell.text, cell.length)) return true;
+    }
+    return false;
 }
 
 // A row that cannot be split: who reads the table leaves it out.
@@ -499,7 +502,7 @@ static bool all_are_good(const infer *in)
 {
     bool good = in->label >= 0 && !in->options->skip_bad;
     for (int c = 0; c < in->count; c++) {
-        bool whole = c == in->label || in->uses[c] == BEL_GUESS_WEIGHT;
+        bool whole = in->uses[c] == BEL_GUESS_LABEL || in->uses[c] == BEL_GUESS_WEIGHT;
         if (whole && in->totals[c].cells < in->set.row_count) good = false;
         if (whole && in->totals[c].missing > 0) good = false;
     }
@@ -555,7 +558,7 @@ static bel_status *prepare(infer *in, const bel_csv_options *csv)
         named[c].name = in->names[c];
     BEL_TRY(bel_guess_uses(named, in->count, o, in->source, in->uses));
     in->label = -1;
-    for (int c = 0; c < in->count; c++)
+    for (int c = in->count - 1; c >= 0; c--)
         if (in->uses[c] == BEL_GUESS_LABEL) in->label = c;
     in->holdout = csv->holdout;
     return NULL;
@@ -609,6 +612,7 @@ static bel_hash128 look_key(const infer *in)
     bel_hasher_update(hasher, &h->share, sizeof h->share);
     hash_text(hasher, o->label);
     hash_text(hasher, o->weight);
+    hash_list(hasher, o->labels, o->label_count);
     hash_list(hasher, o->ignored, o->ignored_count);
     hash_list(hasher, o->categories, o->category_count);
     hash_list(hasher, o->numbers, o->number_count);

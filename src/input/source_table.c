@@ -86,21 +86,23 @@ static label_state judge_label(const table_source *source, const bel_column *col
                          missing};
 }
 
-// The label of the row at `at`.
+// The label of the row at `at`; of several a missing one counts, then an unknown one.
 static label_state find_label(const table_source *source, const bel_csv_file *file, const char *at,
                               scratch *s)
 {
     const int *places = source->places[file - source->set.files];
     bel_csv_stop stop = BEL_CSV_DELIMITER;
+    label_state state = {LABEL_GOOD, -1};
     for (int i = 0; i < file->column_count && stop == BEL_CSV_DELIMITER; i++) {
         bel_csv_field field;
         stop = bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
-        if (places[i] < 0 || places[i] != source->columns->label || stop > BEL_CSV_ROW_END)
-            continue;
-        return judge_label(source, &source->columns->items[places[i]],
-                           bel_csv_table_cell(&field, &s->spare));
+        const bel_column *column = places[i] < 0 ? NULL : &source->columns->items[places[i]];
+        if (column == NULL || column->kind != BEL_COLUMN_LABEL || stop > BEL_CSV_ROW_END) continue;
+        label_state one = judge_label(source, column, bel_csv_table_cell(&field, &s->spare));
+        if (one.kind == LABEL_MISSING || state.kind == LABEL_GOOD) state = one;
+        if (one.kind == LABEL_MISSING) break;
     }
-    return (label_state){LABEL_GOOD, -1};
+    return state;
 }
 
 // Keeps the first cell that was counted as unknown.
@@ -317,10 +319,11 @@ static void make_fields(table_source *source)
     if (c->weight >= 0)
         add_field(source, fields, &source->weight_field, BEL_WEIGHT_FIELD, BEL_DTYPE_F32,
                   bel_shape_scalar());
-    bool classes = bel_columns_label_kind(c) == BEL_LABEL_CLASSES;
+    bel_label_kind kind = bel_columns_label_kind(c);
     if (c->label >= 0)
         add_field(source, fields, &source->label_field, BEL_LABEL_FIELD,
-                  classes ? BEL_DTYPE_I64 : BEL_DTYPE_F64, bel_shape_scalar());
+                  kind == BEL_LABEL_NUMBER ? BEL_DTYPE_F64 : BEL_DTYPE_I64,
+                  kind == BEL_LABEL_SEVERAL ? BEL_SHAPE(c->label_count) : bel_shape_scalar());
 }
 
 // --- Every cell, once ----------------------------------------------------------------------------
@@ -480,7 +483,7 @@ static void make_slots(check *c, int threads)
     for (int i = 0; i < c->slot_count; i++) {
         check_slot *slot = &c->slots[i];
         slot->missing = bel_xcalloc(texts, sizeof *slot->missing);
-        int64_t *label = bel_xcalloc(1, sizeof *label);
+        int64_t *label = bel_xcalloc((size_t)columns->label_count + 1, sizeof *label);
         size_t lists = (size_t)columns->list_count * (size_t)columns->list_most;
         slot->row =
             (bel_columns_row){.x = bel_xcalloc((size_t)columns->x_width + 1, sizeof(float)),

@@ -1,6 +1,7 @@
 // What a model is to learn: losses, predictions and metrics by parameter "objective".
 //
 //   classification (default, and binary for two classes)   softmax; cross-entropy
+//   multi_label                                            sigmoids; cross-entropies, their mean
 //   regression, huber, quantile                            a number, in the label's units
 //   poisson, tweedie                                       a number above 0: e^output
 //
@@ -23,6 +24,7 @@
 typedef enum objective {
     CLASSIFICATION,
     BINARY,
+    MULTI_LABEL,
     REGRESSION,
     HUBER,
     QUANTILE,
@@ -33,14 +35,15 @@ typedef enum objective {
 
 static objective objective_of(bel_model_context *context)
 {
-    static const char *const names[OBJECTIVES] = {
-        "classification", "binary", "regression", "huber", "quantile", "poisson", "tweedie"};
+    static const char *const names[OBJECTIVES] = {"classification", "binary", "multi_label",
+                                                  "regression",     "huber",  "quantile",
+                                                  "poisson",        "tweedie"};
     const char *name = bel_context_param(context, "objective", names[0]);
     for (int i = 0; i < OBJECTIVES; i++)
         if (strcmp(name, names[i]) == 0) return (objective)i;
     bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
-                   "parameter objective must be classification, binary, regression, huber, "
-                   "quantile, poisson or tweedie, got \"%s\"",
+                   "parameter objective must be classification, binary, multi_label, regression, "
+                   "huber, quantile, poisson or tweedie, got \"%s\"",
                    name);
     return CLASSIFICATION;
 }
@@ -48,6 +51,7 @@ static objective objective_of(bel_model_context *context)
 int64_t bel_part_outputs(bel_model_context *context)
 {
     objective o = objective_of(context);
+    if (o == MULTI_LABEL) return bel_part_whole(context, "label_count", 2, 1, BEL_PART_MAX_CLASSES);
     if (o > BINARY) return 1;
     int64_t classes = bel_part_whole(context, "class_count", 10, 2, BEL_PART_MAX_CLASSES);
     if (o == BINARY && classes != 2) {
@@ -238,6 +242,80 @@ static void classify(bel_model_context *context, bel_estimator_spec *spec, bel_v
     if (yes != NULL) measure_binary(context, spec, labels, predicted, yes);
 }
 
+// --- Several labels ------------------------------------------------------------------------------
+
+// Of counts of labels by weight: those that are yes and were predicted so, those predicted, and all
+// that are yes.
+typedef enum hit { HITS, PREDICTED, ACTUAL, HIT_COUNTS } hit;
+
+static double share(double part, double whole)
+{
+    return whole > 0 ? part / whole : 0;
+}
+
+static double precision_of_labels(void *user, const double *sums, int64_t count)
+{
+    (void)user, (void)count;
+    return share(sums[HITS], sums[PREDICTED]);
+}
+
+static double recall_of_labels(void *user, const double *sums, int64_t count)
+{
+    (void)user, (void)count;
+    return share(sums[HITS], sums[ACTUAL]);
+}
+
+static double f1_of_labels(void *user, const double *sums, int64_t count)
+{
+    (void)user, (void)count;
+    return share(2 * sums[HITS], sums[PREDICTED] + sums[ACTUAL]);
+}
+
+// Over all labels of all examples, one like the other, but for exact_match: whether all of an
+// example's are right. `truth` and `yes` [n, labels] are 0 or 1.
+static void measure_labels(bel_model_context *context, bel_estimator_spec *spec, bel_value *truth,
+                           bel_value *yes)
+{
+    bel_graph *g = bel_context_graph(context);
+    const int64_t axis = 1;
+    const bel_shape one = BEL_SHAPE(1);
+    bel_value *right = bel_cast(g, bel_equal(g, yes, truth), BEL_DTYPE_F32);
+    bel_value *weights = weights_of(context), *each = NULL;
+    if (weights != NULL) { // of each label
+        bel_value *ones = bel_add(g, bel_mul(g, truth, number(g, 0)), number(g, 1));
+        each = bel_mul(g, bel_unsqueeze(g, weights, &axis, 1), ones);
+    }
+    bel_metric_mean(context, spec, "accuracy", right, each);
+    bel_metric_mean(context, spec, "exact_match", bel_reduce_min(g, right, &axis, 1, false),
+                    weights);
+    bel_value *counts[HIT_COUNTS] = {
+        [HITS] = bel_mul(g, yes, truth), [PREDICTED] = yes, [ACTUAL] = truth};
+    for (int h = 0; h < HIT_COUNTS; h++) {
+        if (each != NULL) counts[h] = bel_mul(g, counts[h], each);
+        counts[h] = bel_reshape(g, bel_reduce_sum(g, counts[h], NULL, 0, false), &one);
+    }
+    bel_value *sums = bel_concat(g, counts, HIT_COUNTS, 0);
+    bel_metric_own(context, spec, "precision", sums, precision_of_labels, NULL);
+    bel_metric_own(context, spec, "recall", sums, recall_of_labels, NULL);
+    bel_metric_own(context, spec, "f1", sums, f1_of_labels, NULL);
+}
+
+static void label(bel_model_context *context, bel_estimator_spec *spec, bel_value *logits,
+                  bel_value *penalty)
+{
+    bel_graph *g = bel_context_graph(context);
+    const int64_t axis = 1;
+    bel_value *likely = spec->predictions = bel_sigmoid(g, logits);
+    if (bel_context_mode(context) == BEL_MODE_PREDICT || lacks_labels(context, BEL_DTYPE_I64))
+        return;
+    bel_value *truth = bel_cast(g, bel_context_labels(context), BEL_DTYPE_F32);
+    bel_value *losses = bel_sigmoid_cross_entropy(g, logits, truth);
+    set_loss(context, spec, bel_reduce_mean(g, losses, &axis, 1, false), NULL, penalty);
+    double threshold = bel_context_param_number(context, "threshold", 0.5);
+    bel_value *yes = bel_greater(g, likely, number(g, threshold));
+    measure_labels(context, spec, truth, bel_cast(g, yes, BEL_DTYPE_F32));
+}
+
 // --- Numbers -------------------------------------------------------------------------------------
 
 // r = prediction - label, in deviations.
@@ -382,6 +460,8 @@ void bel_part_finish(bel_model_context *context, bel_estimator_spec *spec, bel_v
     spec->optimizer = bel_context_optimizer(context);
     if (o <= BINARY) {
         classify(context, spec, outputs, penalty);
+    } else if (o == MULTI_LABEL) {
+        label(context, spec, outputs, penalty);
     } else {
         regress(context, spec, o, outputs, penalty);
     }

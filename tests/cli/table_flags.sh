@@ -118,6 +118,49 @@ equal "predictions have it, too" "$low" \
 run_fails 2 'threshold is for two classes, and here are 3' belfry train --train_files "$SOURCE/examples/data/penguins.csv" \
     --label_column Species --threshold 0.3 --model_dir bad
 
+# Several labels at once.
+awk 'BEGIN { srand(9); print "x,colour,spam,urgent,long"; for (i = 0; i < 900; i++) {
+    x = rand() * 10; red = rand() < 0.5
+    printf "%.3f,%s,%s,%d,%s\n", x, (red ? "red" : "blue"), (x + 3 * red > 6 ? "yes" : "no"), x < 4,
+        (x > 2 && !red ? "Y" : "N") } }' >labels.csv
+labels=(--train_files labels.csv --label_columns 'spam,urgent,lo*' --num_epochs 60 --no_report)
+run_ok belfry train_and_evaluate "${labels[@]}" --eval_share 0.2 --model_dir labels
+check "they are learned" awk -v a="$(metric exact_match)" -v f="$(metric f1)" 'BEGIN { exit !(a > 0.9 && f > 0.95) }'
+check "and said" grep -q 'labels "spam", "urgent", "long", two classes each' err.txt
+run_ok belfry predict --model_dir labels --eval_files labels.csv --keep_columns spam,urgent,long
+equal "columns of predictions" "$(head -n 1 out.txt)" "spam,urgent,long,prediction,p_spam,p_urgent,p_long"
+check "each by its name" awk -F, 'NR > 1 { t = ""
+    if ($1 == "yes") t = "spam"
+    if ($2 == 1) t = t (t == "" ? "" : "|") "urgent"
+    if ($3 == "Y") t = t (t == "" ? "" : "|") "long"
+    right += t == $4 } END { exit !(right > 0.9 * (NR - 1)) }' out.txt
+cp out.txt labels.txt
+run_ok belfry predict --model_dir labels --eval_files labels.csv --json
+check "as JSON" python3 -c 'import json
+rows = [json.loads(line) for line in open("out.txt")]
+lines = open("labels.txt").read().split("\n")[1:]
+assert all("|".join(row["labels"]) == line.split(",")[3] for row, line in zip(rows, lines)), rows[0]'
+awk -F, -v OFS=, '{ print $5, $4, $3, $2, $1 }' labels.csv >other.csv
+run_ok belfry evaluate --model_dir labels --eval_files labels.csv
+loss=$(metric loss)
+run_ok belfry evaluate --model_dir labels --eval_files other.csv
+equal "labels are found by name" "$(metric loss)" "$loss"
+sed '5s/,[01],/,,/' labels.csv >gap.csv
+run_ok belfry train "${labels[@]:2}" --train_files gap.csv --num_epochs 1 --model_dir gap
+check "a row that lacks one of them is left out" grep -q '1 of 900 rows have no label' err.txt
+run_ok belfry local train --distributed --job_dir labels2 -- "${labels[@]}" --eval_share 0.2
+equal "digest of a job of processes" "$(digest labels2)" "$(belfry train_and_evaluate "${labels[@]}" --num_workers 2 \
+    --eval_share 0.2 --model_dir labels3 2>/dev/null | sed -n 's/^digest //p')"
+run_fails 2 '--label_column and --label_columns exclude each other' belfry train "${labels[@]}" --label_column x \
+    --model_dir bad
+run_fails 2 'labels.csv: the label "x" has nearly as many|' belfry train --train_files labels.csv \
+    --label_columns spam,x --model_dir bad
+run_fails 2 '--objective regression: expected a label of numbers, and "spam" is one of several labels' \
+    belfry train "${labels[@]}" --objective regression --model_dir bad
+awk -F, -v OFS=, 'NR % 3 == 2 { $3 = "perhaps" } { print }' labels.csv >three.csv
+run_fails 2 'of several labels each has two classes, and "spam" has more' belfry train "${labels[@]:2}" \
+    --train_files three.csv --model_dir bad
+
 # One text among many numbers makes no classes of them.
 awk 'BEGIN { print "x,age"; for (i = 0; i < 90; i++) print i % 7 "," (i == 50 ? "-" : 20 + i % 60) }' >age.csv
 run_fails 3 'the label "age" is to be a number|age.csv:52:3: "-"|--missing for texts' \

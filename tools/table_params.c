@@ -1,0 +1,257 @@
+// What a model is to learn of a table where no flag says it: the defaults of tables, and what follows
+// from the label. A training that goes on has what its checkpoint remembers.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "checkpoint/checkpoint.h"
+#include "columns/description.h"
+#include "tables.h"
+
+// Rows below which most is learned by heart, and below which even a few units are many.
+enum { SMALL_TABLE = 20000, TINY_TABLE = 500 };
+
+static void set_number(bel_params *params, const char *name, double value)
+{
+    char text[32];
+    bel_snprintf(text, sizeof text, "%.17g", value);
+    bel_params_set(params, name, text);
+}
+
+static int64_t batch_of(const bel_options *options, const bel_columns *columns)
+{
+    bool given = bel_options_is_given(options, "train_batch_size");
+    return given ? bel_options_int(options, "train_batch_size") : bel_table_batch_size(columns);
+}
+
+// Steps of a training by the flags or, where these do not say it, as a table has them.
+static int64_t likely_steps(const bel_options *options, const bel_columns *columns,
+                            int64_t replicas)
+{
+    int64_t steps = bel_options_int(options, "train_steps"), epochs = bel_table_epochs(columns);
+    int64_t batch = batch_of(options, columns) * replicas;
+    if (steps > 0) return steps;
+    if (bel_options_int(options, "num_epochs") > 0) epochs = bel_options_int(options, "num_epochs");
+    steps = (epochs * bel_columns_rows(columns) + batch - 1) / batch;
+    return steps > 0 ? steps : 1; // a description by hand may say nothing of rows
+}
+
+int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *columns,
+                             int64_t replicas)
+{
+    enum { MOST = 100 };
+    static const char *const flags[] = {"eval_every_steps", "save_checkpoints_steps",
+                                        "save_checkpoints_secs"};
+    if (!bel_options_has(options, "keep_best")) return 0;
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        if (bel_options_is_given(options, flags[i])) return 0;
+    bool compares = bel_options_is_given(options, "keep_best") ||
+                    bel_options_is_given(options, "early_stopping");
+    if (!compares) return 0;
+    int64_t steps = likely_steps(options, columns, replicas);
+    int64_t batch = batch_of(options, columns) * replicas;
+    int64_t pass = (bel_columns_rows(columns) + batch - 1) / batch, least = steps / MOST;
+    return pass > least ? pass : least > 0 ? least : 1;
+}
+
+// Columns that a model learns from.
+static int learned_columns(const bel_columns *columns)
+{
+    int count = 0;
+    for (int i = 0; i < columns->count; i++) {
+        const bel_column *c = &columns->items[i];
+        count += c->x_place >= 0 || c->id_place >= 0 || c->list_place >= 0;
+    }
+    return count;
+}
+
+// The more columns there are for each row, the more is learned by heart, of numbers still more than
+// of classes: found by cross-validation on tables of 100 to 30,000 rows (docs/columns.md).
+static double penalty_of(const bel_columns *columns)
+{
+    const double of_classes = 0.3, of_numbers = 1, most = 0.1, least_of_few = 0.01;
+    bool classes = bel_columns_label_kind(columns) != BEL_LABEL_NUMBER;
+    double ratio = (double)learned_columns(columns) / (double)(bel_columns_rows(columns) + 1);
+    double penalty = (classes ? of_classes : of_numbers) * ratio;
+    bool few = classes && bel_columns_rows(columns) < TINY_TABLE;
+    if (few && penalty < least_of_few) penalty = least_of_few;
+    return penalty < most ? penalty : most;
+}
+
+// Sets a parameter that no flag says: as the checkpoint has it, or to a default of tables.
+static bel_status *set_default(bel_params *params, const char *name, const char *value,
+                               const char *remembering)
+{
+    char *was = NULL, *setting = bel_strf("param.%s", name);
+    bel_status *status =
+        remembering != NULL ? bel_ckpt_latest_setting(remembering, setting, &was) : NULL;
+    if (status == NULL) bel_params_set(params, name, was != NULL ? was : value);
+    bel_free(setting);
+    bel_free(was);
+    return status;
+}
+
+// Whether the schedule that a flag names counts --decay_steps; without one it is that of tables.
+static bool decays(const bel_options *options)
+{
+    if (!bel_options_is_given(options, "schedule")) return true;
+    const bel_option *steps = bel_options_find(options, "decay_steps");
+    const char *schedules = strchr(steps->when, '=') + 1;
+    return bel_list_find(schedules, "|", bel_options_string(options, "schedule")) >= 0;
+}
+
+// Flags of the model that tables have other defaults for. How fast the rate falls follows from
+// --train_steps and --num_epochs, also where a training goes on: with others it would be another.
+static bel_status *set_defaults(bel_params *params, const bel_options *options,
+                                const bel_columns *columns, const char *remembering,
+                                int64_t replicas)
+{
+    bool small = bel_columns_rows(columns) < SMALL_TABLE;
+    bool tiny = bel_columns_rows(columns) < TINY_TABLE;
+    bool said =
+        bel_options_int(options, "train_steps") > 0 || bel_options_int(options, "num_epochs") > 0;
+    char steps[32], penalty[32];
+    bel_snprintf(steps, sizeof steps, "%lld", (long long)likely_steps(options, columns, replicas));
+    bel_snprintf(penalty, sizeof penalty, "%.3g", penalty_of(columns));
+    const struct {
+        const char *flag, *value, *remembering;
+    } defaults[] = {{"hidden_units",
+                     tiny    ? "16"
+                     : small ? "64,32"
+                             : "256,128",
+                     remembering},
+                    {"wide_numbers", "true", remembering},
+                    {"dropout", small ? "0.2" : "0", remembering},
+                    {"l2", penalty, remembering},
+                    {"learning_rate", small ? "0.01" : "0.003", remembering},
+                    {"schedule", "cosine", remembering},
+                    {"decay_steps", steps, said ? NULL : remembering}};
+    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
+        bool steps_of_none = strcmp(defaults[i].flag, "decay_steps") == 0 && !decays(options);
+        if (steps_of_none || bel_options_is_given(options, defaults[i].flag)) continue;
+        BEL_TRY(set_default(params, defaults[i].flag, defaults[i].value, defaults[i].remembering));
+    }
+    return NULL;
+}
+
+static void put_weight(bel_str *text, int class_number, double weight)
+{
+    bel_str_printf(text, "%s%.17g", class_number > 0 ? "," : "", weight);
+}
+
+// Each class counts rows / (classes · its rows): together they count as much as before.
+static bel_status *balance(const bel_columns *columns, bel_str *text)
+{
+    int count = bel_columns_class_count(columns);
+    double all = 0;
+    for (int c = 0; c < count; c++)
+        all += bel_columns_class_rows(columns, c);
+    for (int c = 0; c < count; c++) {
+        double rows = bel_columns_class_rows(columns, c);
+        if (rows > 0) {
+            put_weight(text, c, all / (count * rows));
+            continue;
+        }
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--class_weights balanced: the description of the columns does not say how "
+                       "many rows the class \"%s\" has",
+                       bel_columns_class(columns, c));
+    }
+    return NULL;
+}
+
+// "CLASS=WEIGHT,…" as a number for each class.
+static bel_status *weigh_named(const bel_columns *columns, const char *given, bel_str *text)
+{
+    int count = bel_columns_class_count(columns);
+    double *weights = bel_xcalloc((size_t)count, sizeof *weights);
+    bel_status *status = NULL;
+    for (int c = 0; c < count; c++)
+        weights[c] = 1;
+    for (const char *at = given; status == NULL && *at != '\0';) {
+        size_t length = strcspn(at, ",");
+        char *item = bel_xstrndup(at, length), *equals = strrchr(item, '=');
+        int found = count;
+        if (equals != NULL) *equals = '\0';
+        for (int c = 0; c < count && equals != NULL; c++)
+            if (strcmp(bel_columns_class(columns, c), item) == 0) found = c;
+        if (found == count || !bel_parse_f64(equals + 1, strlen(equals + 1), &weights[found]) ||
+            !(weights[found] >= 0)) {
+            status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                             "--class_weights: expected balanced, or CLASS=WEIGHT with a class of "
+                             "\"%s\" and a number of 0 or more, got \"%.*s\"",
+                             bel_columns_label(columns), (int)length, at);
+        }
+        bel_free(item);
+        at += length + (at[length] == ',');
+    }
+    for (int c = 0; c < count && status == NULL; c++)
+        put_weight(text, c, weights[c]);
+    bel_free(weights);
+    return status;
+}
+
+static bel_status *set_class_weights(bel_params *params, const bel_options *options,
+                                     const bel_columns *columns)
+{
+    const char *given = bel_options_string(options, "class_weights");
+    bel_str text = {0};
+    if (given == NULL) return NULL;
+    bool balanced = strcmp(given, "balanced") == 0;
+    bel_status *status = balanced ? balance(columns, &text) : weigh_named(columns, given, &text);
+    if (status == NULL) bel_params_set(params, "class_weights", text.text);
+    bel_str_deinit(&text);
+    return status;
+}
+
+// Of a label that is a number.
+static bel_status *check_rate(const bel_params *params, const bel_columns *columns)
+{
+    const char *objective = bel_params_get(params, "objective");
+    double low = bel_columns_label_low(columns);
+    bool rate = strcmp(objective, "poisson") == 0 || strcmp(objective, "tweedie") == 0;
+    if (!rate || low >= 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "--objective %s: expected labels of 0 or more, and the least \"%s\" is %.6g",
+                   objective, bel_columns_label(columns), low);
+}
+
+bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
+                                 const bel_columns *columns, const char *remembering,
+                                 int64_t replicas)
+{
+    BEL_TRY(set_defaults(params, options, columns, remembering, replicas));
+    if (bel_columns_weight_mean(columns) != 1)
+        set_number(params, "weight_mean", bel_columns_weight_mean(columns));
+    if (bel_columns_label_kind(columns) == BEL_LABEL_CLASSES) {
+        set_number(params, "class_count", bel_columns_class_count(columns));
+        return set_class_weights(params, options, columns);
+    }
+    bool several = bel_columns_label_kind(columns) == BEL_LABEL_SEVERAL;
+    if (!bel_options_is_given(options, "objective"))
+        BEL_TRY(
+            set_default(params, "objective", several ? "multi_label" : "regression", remembering));
+    if (several) {
+        set_number(params, "label_count", bel_columns_label_count(columns));
+        return NULL;
+    }
+    set_number(params, "label_mean", bel_columns_label_mean(columns));
+    set_number(params, "label_deviation", bel_columns_label_deviation(columns));
+    return check_rate(params, columns);
+}
+
+int64_t bel_table_batch_size(const bel_columns *columns)
+{
+    int64_t rows = bel_columns_rows(columns);
+    return rows < 5000 ? 32 : rows < 100000 ? 128 : 512;
+}
+
+// So many passes that a small table is seen by some thousand steps.
+int64_t bel_table_epochs(const bel_columns *columns)
+{
+    enum { EXAMPLES = 100000, MOST = 300 };
+    int64_t rows = bel_columns_rows(columns), epochs = EXAMPLES / (rows + 1);
+    int64_t least = rows < EXAMPLES ? 10 : 3;
+    return epochs < least ? least : epochs > MOST ? MOST : epochs;
+}
