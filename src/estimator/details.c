@@ -19,7 +19,7 @@ void bel_details_deinit(bel_details *details)
     *details = (bel_details){.classes = 0};
 }
 
-// A curve has two rows: of what is no, of what is yes.
+// A curve has three rows: of what is no, of what is yes, and precision.
 void bel_details_write(const bel_details *details, bel_event_file *events)
 {
     double now = bel_clock_wall();
@@ -29,13 +29,14 @@ void bel_details_write(const bel_details *details, bel_event_file *events)
     }
     for (int i = 0; i < details->roc_count; i++) {
         const bel_roc *roc = &details->rocs[i];
-        double rows[2 * BEL_ROC_POINTS];
+        double rows[3 * BEL_ROC_POINTS];
         char tag[sizeof ROC + sizeof roc->name];
         size_t count = (size_t)roc->count;
         memcpy(rows, roc->no, count * sizeof *rows);
         memcpy(rows + count, roc->yes, count * sizeof *rows);
+        memcpy(rows + 2 * count, roc->precision, count * sizeof *rows);
         bel_snprintf(tag, sizeof tag, ROC "%s", roc->name);
-        bel_event_file_numbers(events, now, details->step, tag, rows, 2, roc->count);
+        bel_event_file_numbers(events, now, details->step, tag, rows, 3, roc->count);
     }
 }
 
@@ -60,7 +61,7 @@ static void take_confusion(bel_details *details, const bel_event *event)
 // A curve of a name that is there takes its place.
 static void take_roc(bel_details *details, const bel_event *event, const char *name)
 {
-    bool fits = event->rows == 2 && event->columns <= BEL_ROC_POINTS && all_within(event, 1);
+    bool fits = event->rows == 3 && event->columns <= BEL_ROC_POINTS && all_within(event, 1);
     int at = 0;
     while (at < details->roc_count && strcmp(details->rocs[at].name, name) != 0)
         at++;
@@ -72,6 +73,7 @@ static void take_roc(bel_details *details, const bel_event *event, const char *n
     bel_snprintf(roc->name, sizeof roc->name, "%s", name);
     memcpy(roc->no, event->numbers, bytes);
     memcpy(roc->yes, event->numbers + event->columns, bytes);
+    memcpy(roc->precision, event->numbers + 2 * event->columns, bytes);
 }
 
 void bel_details_take(bel_details *details, const bel_event *event)

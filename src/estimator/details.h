@@ -1,7 +1,7 @@
 // What an evaluation finds besides numbers, for the report: a confusion matrix, and the receiver
-// operating characteristic (ROC) of each area under a curve. They lie in the evaluation's event
-// file as tables of numbers, so that a report finds them whichever process has evaluated, and after
-// a resume.
+// operating characteristic (ROC) of each area under a curve, with precision. They lie in the
+// evaluation's event file as tables of numbers, so that a report finds them whichever process has
+// evaluated, and after a resume.
 #ifndef BELFRY_ESTIMATOR_DETAILS_H
 #define BELFRY_ESTIMATOR_DETAILS_H
 
@@ -12,9 +12,10 @@
 enum { BEL_ROC_POINTS = 200, BEL_MOST_ROCS = 4, BEL_MOST_CONFUSED = 50 };
 
 typedef struct bel_roc {
-    char name[64];              // of the metric
-    double no[BEL_ROC_POINTS];  // share of what is no that is said to be yes, ascending
-    double yes[BEL_ROC_POINTS]; // share of what is yes
+    char name[64];                    // of the metric
+    double no[BEL_ROC_POINTS];        // share of what is no that is said to be yes, ascending
+    double yes[BEL_ROC_POINTS];       // share of what is yes: recall
+    double precision[BEL_ROC_POINTS]; // share of what is said to be yes that is; 1 of nothing
     int count;
 } bel_roc;
 

@@ -281,11 +281,13 @@ void bel_metric_sums_roc(bel_metric_sums *sums, bel_roc *out)
     bel_snprintf(out->name, sizeof out->name, "%s", sums->metric->name);
     size_t room = BEL_ROC_POINTS - 2, every = sums->count / room + 1;
     out->count = 1; // (0, 0)
+    out->precision[0] = 1;
     for (size_t i = sums->count; i-- > 0;) {
         no += sums->scores[i].no;
         yes += sums->scores[i].yes;
         if (i % every != 0) continue;
         out->no[out->count] = no / all_no;
+        out->precision[out->count] = no + yes > 0 ? yes / (no + yes) : 1;
         out->yes[out->count++] = yes / all_yes;
     }
 }

@@ -1,7 +1,7 @@
 // Confusion matrices as tables whose cells are shaded by the share of their row, and receiver
-// operating characteristics as curves in a square. Both are of the newest evaluation in the event
-// files of its folder, whichever process has made it. Shades are mixed by opacity, so that they
-// hold in light and dark.
+// operating characteristics and precision over recall as curves in a square. Both are of the newest
+// evaluation in the event files of its folder, whichever process has made it. Shades are mixed by
+// opacity, so that they hold in light and dark.
 #include "estimator/report_chart.h"
 
 static void put_cell(bel_str *out, double count, double all, bool right)
@@ -51,19 +51,17 @@ static void put_matrix(bel_str *out, const bel_report_evaluation *evaluation)
 // A square of SIDE with room for the axes' numbers.
 enum { SIDE = 300, LEFT = 40, TOP = 10, BOTTOM = 34 };
 
-static void put_roc(bel_str *out, const char *name, int64_t step, const bel_roc *roc)
+// A curve of `count` points from 0 to 1 on both axes. `chance`: a line for what guessing would
+// give.
+typedef struct curve {
+    const char *title, *axes; // "ROC of ", "true over false positive rate"
+    const double *x, *y;
+    int count;
+    bool chance;
+} curve;
+
+static void put_grid(bel_str *out)
 {
-    bel_str_puts(out, "<figure class=\"roc\">\n<figcaption><h3>ROC of ");
-    bel_report_text(out, roc->name);
-    bel_str_puts(out, ", ");
-    bel_report_text(out, name);
-    bel_str_puts(out, "</h3><small>true over false positive rate; step ");
-    bel_report_integer(out, step);
-    bel_str_puts(out, "</small></figcaption>\n");
-    bel_str_printf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"ROC of ",
-                   LEFT + SIDE + 20, TOP + SIDE + BOTTOM);
-    bel_report_text(out, roc->name);
-    bel_str_puts(out, "\">\n");
     for (int i = 0; i <= 4; i++) {
         int x = LEFT + SIDE * i / 4, y = TOP + SIDE * i / 4;
         bel_str_printf(out, "<path class=\"grid\" d=\"M%d %dV%dM%d %dH%d\"/>", x, TOP, TOP + SIDE,
@@ -73,14 +71,41 @@ static void put_roc(bel_str *out, const char *name, int64_t step, const bel_roc 
         bel_str_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.2f</text>\n", LEFT - 6,
                        y + 4, 1 - i / 4.0);
     }
-    bel_str_printf(out, "<path class=\"half\" d=\"M%d %dL%d %d\"/>\n", LEFT, TOP + SIDE,
-                   LEFT + SIDE, TOP);
+}
+
+static void put_curve(bel_str *out, const curve *c, const char *metric, const char *evaluation,
+                      int64_t step)
+{
+    bel_str_printf(out, "<figure class=\"roc\">\n<figcaption><h3>%s", c->title);
+    bel_report_text(out, metric);
+    bel_str_puts(out, ", ");
+    bel_report_text(out, evaluation);
+    bel_str_printf(out, "</h3><small>%s; step ", c->axes);
+    bel_report_integer(out, step);
+    bel_str_puts(out, "</small></figcaption>\n");
+    bel_str_printf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s", LEFT + SIDE + 20,
+                   TOP + SIDE + BOTTOM, c->title);
+    bel_report_text(out, metric);
+    bel_str_puts(out, "\">\n");
+    put_grid(out);
+    if (c->chance)
+        bel_str_printf(out, "<path class=\"half\" d=\"M%d %dL%d %d\"/>\n", LEFT, TOP + SIDE,
+                       LEFT + SIDE, TOP);
     bel_str_puts(out, "<path class=\"line c0\" d=\"");
-    for (int i = 0; i < roc->count; i++) {
-        bel_str_printf(out, "%s%.1f %.1f", i == 0 ? "M" : "L", LEFT + SIDE * roc->no[i],
-                       TOP + SIDE * (1 - roc->yes[i]));
-    }
+    for (int i = 0; i < c->count; i++)
+        bel_str_printf(out, "%s%.1f %.1f", i == 0 ? "M" : "L", LEFT + SIDE * c->x[i],
+                       TOP + SIDE * (1 - c->y[i]));
     bel_str_puts(out, "\"/>\n</svg>\n</figure>\n");
+}
+
+static void put_curves(bel_str *out, const char *evaluation, int64_t step, const bel_roc *roc)
+{
+    const curve both[] = {
+        {"ROC of ", "true over false positive rate", roc->no, roc->yes, roc->count, true},
+        {"Precision and recall of ", "precision over recall", roc->yes, roc->precision, roc->count,
+         false}};
+    for (int i = 0; i < 2; i++)
+        put_curve(out, &both[i], roc->name, evaluation, step);
 }
 
 void bel_report_evaluations_write(bel_str *out, const bel_report *report)
@@ -95,7 +120,7 @@ void bel_report_evaluations_write(bel_str *out, const bel_report *report)
         begun = true;
         if (d->classes > 0) put_matrix(out, evaluation);
         for (int k = 0; k < d->roc_count; k++)
-            put_roc(out, evaluation->name, d->step, &d->rocs[k]);
+            put_curves(out, evaluation->name, d->step, &d->rocs[k]);
     }
     if (begun) bel_str_puts(out, "</div>\n");
 }

@@ -178,14 +178,14 @@ static void test_foreign_tables(void **state)
     BEL_ASSERT_OK(bel_event_file_open_at(dir, 1000, &file));
     bel_event_file_numbers(file, 0, 5, "belfry/confusion", numbers, 2, 3);
     bel_event_file_numbers(file, 0, 5, "belfry/confusion", numbers, 64, 64);
-    bel_event_file_numbers(file, 0, 5, "belfry/roc/auc", numbers, 3, 2);
-    bel_event_file_numbers(file, 0, 5, "belfry/roc/auc", numbers, 2, BEL_ROC_POINTS + 1);
+    bel_event_file_numbers(file, 0, 5, "belfry/roc/auc", numbers, 2, 2);
+    bel_event_file_numbers(file, 0, 5, "belfry/roc/auc", numbers, 3, BEL_ROC_POINTS + 1);
     bel_event_file_numbers(file, 0, 5, "confusion", numbers, 2, 2);
     static const double odd[] = {NAN, INFINITY, -1, 1e300};
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         numbers[3] = odd[i];
         bel_event_file_numbers(file, 0, 5, "belfry/confusion", numbers, 2, 2);
-        bel_event_file_numbers(file, 0, 5, "belfry/roc/auc", numbers, 2, 2);
+        bel_event_file_numbers(file, 0, 5, "belfry/roc/auc", numbers, 3, 2);
     }
     BEL_ASSERT_OK(bel_event_file_close(file));
     bel_free(dir);

@@ -476,6 +476,8 @@ static void test_curve(void **state)
     bel_metric_sums_roc(&sums, &roc);
     assert_true(roc.count > BEL_ROC_POINTS / 2 && roc.count <= BEL_ROC_POINTS);
     assert_true(roc.no[roc.count - 1] == 1 && roc.yes[roc.count - 1] == 1);
+    assert_true(roc.precision[0] == 1);
+    assert_true(fabs(roc.precision[roc.count - 1] - 666.0 / MANY) < 1e-12); // all are said to be
     bel_metric_sums_deinit(&sums);
     bel_free(many);
 }

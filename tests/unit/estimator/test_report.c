@@ -183,7 +183,11 @@ static void test_evaluations(void **state)
     double counts[] = {1200, 300, 0, 0}; // nothing has the second label
     bel_details details = {.step = 40, .classes = 2, .confusion = counts, .roc_count = 1};
     const bel_details none = {.step = 40};
-    details.rocs[0] = (bel_roc){.name = "auc <1>", .no = {0, 0.5, 1}, .yes = {0, 1, 1}, .count = 3};
+    details.rocs[0] = (bel_roc){.name = "auc <1>",
+                                .no = {0, 0.5, 1},
+                                .yes = {0, 1, 1},
+                                .precision = {1, 0.5, 0.25},
+                                .count = 3};
     const bel_report_evaluation evaluations[] = {{"eval", &none}, {"eval_<b>", &details}};
     const bel_report report = {.title = "t", .evaluations = evaluations, .evaluation_count = 2};
     char *text = render(&report);
@@ -197,7 +201,9 @@ static void test_evaluations(void **state)
     ASSERT_HAS(text, "<figure class=\"matrix few\">");
     assert_finite_drawings(text);
     ASSERT_HAS(text, "d=\"M40.0 310.0L190.0 10.0L340.0 10.0\"");
-    assert_int_equal(count_of(text, "<figure"), 2);
+    assert_int_equal(count_of(text, "Precision and recall of auc &lt;1&gt;"), 2);
+    ASSERT_HAS(text, "d=\"M40.0 10.0L340.0 160.0L340.0 235.0\"");
+    assert_int_equal(count_of(text, "<figure"), 3);
     assert_null(strstr(text, "nan"));
     bel_free(text);
 }
