@@ -1,285 +1,15 @@
 // What the columns of a table are, by all of its cells. Rows without a label teach nothing, so they
-// do not count. Values are counted where they may be needed: of columns that the options name, and
-// of those with a text in the first grain; where a text comes later than that, the files are gone
-// through once more.
-#include <stdatomic.h>
+// do not count. Of large files what was seen is kept for other processes (look_cache.h).
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/decimal.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "belfry/estimator.h"
-#include "columns/guess.h"
 #include "input/column_names.h"
-#include "input/csv_table.h"
 #include "input/holdout.h"
 #include "input/look_cache.h"
-
-// A slot of a wave.
-typedef struct slot {
-    bel_column_gatherer *gatherers; // of each column
-    bel_csv_field *fields;          // of the row, by column
-    double *numbers;
-    bool *is_number;
-    bel_arena *arena; // values with doubled quotes
-    bel_csv_spare spare;
-} slot;
-
-// Counts of values, of each column: for one grain at a time, one grain behind the other. Their
-// order does not matter, and tables of a grain's own would be made and put together hundreds of
-// times.
-typedef struct counter {
-    atomic_bool taken;
-    bel_value_counts *values;
-} counter;
-
-typedef struct infer {
-    const bel_columns_options *options;
-    bel_columns *description;
-    bel_arena *arena;
-    bel_csv_set set;
-    const char *source; // the first file
-    const char **names; // of the columns: those of the first file, each once
-    int count;
-    bel_index index; // of the names
-    int **places;    // of each file: the column that each of its fields is; -1: none
-    bel_guess_use *uses;
-    bool *counts; // whether a column's values are counted
-    int label;    // the first of them; -1: there is none
-    bel_holdout holdout;
-    slot *slots;
-    int slot_count;
-    counter *counters; // as many as grains are gathered at a time
-    int counter_count;
-    bel_column_statistics *totals;
-} infer;
-
-// --- Gathering -----------------------------------------------------------------------------------
-
-// Whether a number of a column is counted and looked at no further: its text may say more.
-static bool is_plain(const infer *in, int column, const char *text, size_t length)
-{
-    const bel_columns *d = in->description;
-    return !in->counts[column] && !bel_column_is_padded(text, length) &&
-           !(d->missing.has_number && bel_columns_is_missing(d, text, length));
-}
-
-// Splits a row, whose structure is known to be good; bare numbers are read on the way. A field is
-// written where it is to be: a copy of what was just written is waited for.
-static void split_row(const infer *in, slot *s, const bel_csv_file *file, const int *places,
-                      const char *at)
-{
-    bel_csv_field unused;
-    for (int i = 0; i < file->column_count; i++) {
-        double value;
-        int column = places[i];
-        bel_csv_field *field = column < 0 ? &unused : &s->fields[column];
-        const char *text = at, *stop = bel_decimal_parse(at, file->end, &value);
-        bool number = stop != NULL && stop < file->end && *stop == file->delimiter &&
-                      !bel_csv_table_may_be_other(in->description, at, stop);
-        if (number) {
-            at = stop + 1;
-        } else {
-            (void)bel_csv_next_field(at, file->end, file->delimiter, field, &at);
-        }
-        if (column < 0) continue;
-        s->is_number[column] = number && is_plain(in, column, text, (size_t)(stop - text));
-        s->numbers[column] = value;
-        if (!number || s->is_number[column]) continue;
-        field->text = text;
-        field->length = (size_t)(stop - text);
-        field->doubled = false;
-    }
-}
-
-static bel_csv_cell cell_of(slot *s, int column)
-{
-    bel_csv_cell cell = bel_csv_table_cell(&s->fields[column], &s->spare);
-    if (cell.text == s->spare.text && cell.length > 0) // the next one takes the place
-        cell.text = bel_arena_copy(s->arena, cell.text, cell.length);
-    return cell;
-}
-
-static void take_row(infer *in, slot *s, int64_t row)
-{
-    for (int c = 0; c < in->count; c++) {
-        bel_column_statistics *of = &s->gatherers[c].statistics;
-        of->cells++;
-        if (s->is_number[c]) {
-            bel_column_gatherer_take_number(&s->gatherers[c], s->numbers[c]);
-            continue;
-        }
-        bel_csv_cell cell = cell_of(s, c);
-        if (bel_columns_is_missing(in->description, cell.text, cell.length)) {
-            of->missing++;
-        } else {
-            bel_column_gatherer_take(&s->gatherers[c], cell.text, cell.length, row);
-        }
-    }
-}
-
-static bool lacks_label(const infer *in, slot *s)
-{
-    for (int c = in->label; c >= 0 && c < in->count; c++) {
-        if (in->uses[c] != BEL_GUESS_LABEL || s->is_number[c]) continue;
-        bel_csv_cell cell = bel_csv_table_cell(&s->fields[c], &s->spare);
-        if (bel_columns_is_missing(in->description, cell.text, cell.length)) return true;
-    }
-    return false;
-}
-
-// A row that cannot be split: who reads the table leaves it out.
-static bool is_bad(const bel_csv_file *file, const char *row)
-{
-    const bel_csv_label none = {.column = -1};
-    bel_status *status = bel_csv_file_check_row(file, row, &none);
-    bool bad = status != NULL;
-    bel_status_ignore(status); // told, and counted, when it is read
-    return bad;
-}
-
-// One is free, as there are as many as grains at a time.
-static counter *take_counter(infer *in)
-{
-    for (int i = 0;; i = (i + 1) % in->counter_count)
-        if (!atomic_exchange(&in->counters[i].taken, true)) return &in->counters[i];
-}
-
-static void begin_column(const infer *in, slot *s, counter *counts, int c)
-{
-    bel_value_counts_raise(&counts->values[c], in->totals[c].values.level);
-    bel_column_gatherer_begin(&s->gatherers[c], in->counts[c], in->uses[c] == BEL_GUESS_LOG,
-                              in->description->decimal);
-    s->gatherers[c].statistics.values = counts->values[c];
-}
-
-// Many values go with the grain, so that all counters soon know the level of the sample.
-static void end_column(slot *s, counter *counts, int c)
-{
-    enum { FEW_VALUES = 8192 };
-    bel_column_gatherer *g = &s->gatherers[c];
-    bool few = g->statistics.values.count <= FEW_VALUES;
-    bel_column_gatherer_end(g);
-    counts->values[c] = few ? g->statistics.values : (bel_value_counts){0};
-    if (few) g->statistics.values = (bel_value_counts){0};
-}
-
-static void gather(void *user, int number, int64_t first, int64_t count)
-{
-    infer *in = user;
-    slot *s = &in->slots[number];
-    counter *counts = take_counter(in);
-    for (int c = 0; c < in->count; c++)
-        begin_column(in, s, counts, c);
-    for (int64_t row = first; row < first + count; row++) {
-        const char *at;
-        const bel_csv_file *file = bel_csv_set_find(&in->set, row, &at);
-        if (in->options->skip_bad && is_bad(file, at)) continue;
-        split_row(in, s, file, in->places[file - in->set.files], at);
-        if (!lacks_label(in, s)) take_row(in, s, row);
-    }
-    for (int c = 0; c < in->count; c++)
-        end_column(s, counts, c);
-    atomic_store(&counts->taken, false);
-}
-
-static bool merge(void *user, int number)
-{
-    infer *in = user;
-    slot *s = &in->slots[number];
-    for (int c = 0; c < in->count; c++) {
-        bel_column_statistics_merge(&in->totals[c], &s->gatherers[c].statistics);
-        bel_column_statistics_deinit(&s->gatherers[c].statistics);
-    }
-    return true;
-}
-
-static void merge_counters(infer *in)
-{
-    for (int i = 0; i < in->counter_count; i++) {
-        for (int c = 0; c < in->count; c++) {
-            bel_value_counts *values = &in->counters[i].values[c];
-            bel_value_counts_merge(&in->totals[c].values, values);
-            bel_free(values->places);
-            *values = (bel_value_counts){0};
-        }
-    }
-}
-
-// Goes through rows [0, count) of all files. Values point into the files, or into slots' arenas.
-static bel_status *pass(infer *in, int64_t count)
-{
-    for (int c = 0; c < in->count; c++) {
-        bel_column_statistics_deinit(&in->totals[c]);
-        in->totals[c] = (bel_column_statistics){.consecutive = true};
-    }
-    bel_status *status =
-        bel_csv_grains_run(&(bel_csv_grains){.row_count = count,
-                                             .thread_count = in->options->thread_count,
-                                             .gather = gather,
-                                             .merge = merge,
-                                             .user = in});
-    merge_counters(in);
-    return status;
-}
-
-static bool wants_values(infer *in)
-{
-    bool more = false;
-    for (int c = 0; c < in->count; c++) {
-        bel_guess_column column = {in->names[c], &in->totals[c]};
-        if (in->counts[c] || !bel_guess_needs_values(&column, in->uses[c])) continue;
-        more = in->counts[c] = true;
-    }
-    return more;
-}
-
-static bel_status *gather_all(infer *in)
-{
-    int64_t rows = in->set.row_count, first = rows < BEL_GRAIN_ROWS ? rows : BEL_GRAIN_ROWS;
-    for (int c = 0; c < in->count; c++) {
-        bel_guess_column column = {in->names[c], NULL};
-        in->counts[c] = bel_guess_needs_values(&column, in->uses[c]);
-    }
-    BEL_TRY(pass(in, first));
-    bool more = wants_values(in);
-    if (more || first < rows) BEL_TRY(pass(in, rows));
-    if (wants_values(in)) BEL_TRY(pass(in, rows));
-    return NULL;
-}
-
-// Numbers have decimal commas where all cells of a column have them or are whole, and one of them
-// can be nothing else.
-static bool has_commas(const infer *in, int c)
-{
-    const bel_column_statistics *s = &in->totals[c];
-    bool read = in->uses[c] != BEL_GUESS_IGNORED && in->uses[c] != BEL_GUESS_KEY &&
-                in->uses[c] != BEL_GUESS_CATEGORY;
-    return read && s->clear_commas > 0 && s->commas + s->wholes == s->cells - s->missing;
-}
-
-// Which of point and comma stands in front of decimals: a comma when a column has them and no other
-// one has numbers that it would spoil.
-static bel_status *gather_by_decimal(infer *in)
-{
-    bel_columns *d = in->description;
-    bool comma = false, spoils = false;
-    BEL_TRY(gather_all(in));
-    for (int c = 0; c < in->count; c++)
-        comma = comma || has_commas(in, c);
-    if (!comma || d->delimiter == ',' || in->options->decimal != '\0') return NULL;
-    int64_t *numbers = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *numbers);
-    for (int c = 0; c < in->count; c++)
-        numbers[c] = in->totals[c].numbers;
-    d->decimal = ',';
-    BEL_TRY(gather_all(in));
-    for (int c = 0; c < in->count; c++)
-        spoils = spoils || in->totals[c].numbers < numbers[c];
-    if (!spoils) return NULL;
-    d->decimal = '.';
-    return gather_all(in);
-}
+#include "input/table_look.h"
 
 // --- Opening -------------------------------------------------------------------------------------
 
@@ -299,7 +29,7 @@ static char likely_delimiter(const char *text, const char *end)
     return candidates[best];
 }
 
-static int find_name(const infer *in, const char *name)
+static int find_name(const bel_table_look *in, const char *name)
 {
     size_t at = 0;
     for (int found; (found = bel_index_next_text(&in->index, name, &at)) >= 0;)
@@ -308,7 +38,7 @@ static int find_name(const infer *in, const char *name)
 }
 
 // Of two columns of one name the first counts; one line tells of all of them.
-static void take_names(infer *in, const bel_csv_file *file, const char *const *names)
+static void take_names(bel_table_look *in, const bel_csv_file *file, const char *const *names)
 {
     enum { SHOWN = 10 };
     bel_str others = {0};
@@ -332,7 +62,7 @@ static void take_names(infer *in, const bel_csv_file *file, const char *const *n
     bel_str_deinit(&others);
 }
 
-static bel_status *place_columns(infer *in, int number)
+static bel_status *place_columns(bel_table_look *in, int number)
 {
     bel_csv_file *file = &in->set.files[number];
     const char *const *names;
@@ -358,7 +88,7 @@ static bel_status *place_columns(infer *in, int number)
     return NULL;
 }
 
-static bel_status *open_files(infer *in, const bel_csv_options *csv)
+static bel_status *open_files(bel_table_look *in, const bel_csv_options *csv)
 {
     const char *const *paths;
     BEL_TRY(bel_csv_set_open(&in->set, in->arena, csv->paths, csv->path_count, ',', &paths));
@@ -375,7 +105,7 @@ static bel_status *open_files(infer *in, const bel_csv_options *csv)
 }
 
 // What is learned of columns is learned of the rows that are trained on.
-static bel_status *hold_out(infer *in)
+static bel_status *hold_out(bel_table_look *in)
 {
     int *labels = bel_arena_alloc(in->arena, (size_t)in->set.count * sizeof *labels);
     for (int i = 0; i < in->set.count; i++) {
@@ -386,44 +116,9 @@ static bel_status *hold_out(infer *in)
     return bel_holdout_apply(&in->holdout, &in->set, labels);
 }
 
-static void make_room(infer *in)
+static void clean_up(bel_table_look *in)
 {
-    size_t count = (size_t)in->count;
-    in->uses = bel_arena_alloc(in->arena, count * sizeof *in->uses);
-    in->counts = bel_arena_alloc(in->arena, count * sizeof *in->counts);
-    in->totals = bel_arena_alloc(in->arena, count * sizeof *in->totals);
-    int slots = bel_csv_grain_slots(in->options->thread_count);
-    in->slots = bel_arena_alloc(in->arena, (size_t)slots * sizeof *in->slots);
-    for (in->slot_count = 0; in->slot_count < slots; in->slot_count++) {
-        slot *s = &in->slots[in->slot_count];
-        s->gatherers = bel_xcalloc(count, sizeof *s->gatherers);
-        s->fields = bel_xcalloc(count, sizeof *s->fields);
-        s->numbers = bel_xcalloc(count, sizeof *s->numbers);
-        s->is_number = bel_xcalloc(count, sizeof *s->is_number);
-        s->arena = bel_arena_create();
-    }
-    in->counter_count = bel_csv_grain_threads(in->options->thread_count);
-    in->counters = bel_xcalloc((size_t)in->counter_count, sizeof *in->counters);
-    for (int i = 0; i < in->counter_count; i++)
-        in->counters[i].values = bel_xcalloc(count, sizeof *in->counters[i].values);
-}
-
-static void clean_up(infer *in)
-{
-    for (int i = 0; i < in->slot_count; i++) {
-        slot *s = &in->slots[i];
-        bel_free(s->gatherers);
-        bel_free(s->fields);
-        bel_free(s->numbers);
-        bel_free(s->is_number);
-        bel_free(s->spare.text);
-        bel_arena_destroy(s->arena);
-    }
-    for (int i = 0; i < in->counter_count; i++)
-        bel_free(in->counters[i].values); // empty behind each pass
-    bel_free(in->counters);
-    for (int c = 0; c < in->count && in->totals != NULL; c++)
-        bel_column_statistics_deinit(&in->totals[c]);
+    bel_table_look_free_room(in);
     bel_csv_set_close(&in->set);
     bel_index_deinit(&in->index);
     bel_arena_destroy(in->arena);
@@ -432,7 +127,7 @@ static void clean_up(infer *in)
 // --- The result ----------------------------------------------------------------------------------
 
 // Cells of a column that should hold numbers, each with its place; the error has them all.
-static bel_status *name_wrong_cells(const infer *in, int column, bel_status *status)
+static bel_status *name_wrong_cells(const bel_table_look *in, int column, bel_status *status)
 {
     const bel_column_statistics *s = &in->totals[column];
     bel_str text = {0};
@@ -476,7 +171,7 @@ static bool are_utf8(const char *const *texts, int count)
 }
 
 // YAML and messages hold UTF-8 alone.
-static bel_status *check_texts(const infer *in)
+static bel_status *check_texts(const bel_table_look *in)
 {
     const bel_columns *d = in->description;
     for (int i = 0; i < d->count; i++) {
@@ -498,7 +193,7 @@ static bel_status *check_texts(const infer *in)
 
 // Whether every row that was looked at is good to train on: rows without a label or a weight are
 // not.
-static bool all_are_good(const infer *in)
+static bool all_are_good(const bel_table_look *in)
 {
     bool good = in->label >= 0 && !in->options->skip_bad;
     for (int c = 0; c < in->count; c++) {
@@ -509,14 +204,14 @@ static bool all_are_good(const infer *in)
     return good;
 }
 
-static void note_seen(const infer *in)
+static void note_seen(const bel_table_look *in)
 {
     if (!all_are_good(in)) return;
     in->description->seen_content = in->set.content;
     in->description->seen_holdout = in->holdout;
 }
 
-static bel_status *describe(infer *in)
+static bel_status *describe(bel_table_look *in)
 {
     bel_guess_column *columns = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *columns);
     int wrong = -1;
@@ -534,7 +229,7 @@ static bel_status *describe(infer *in)
 }
 
 // Opens the files and finds what is asked for in their headers.
-static bel_status *prepare(infer *in, const bel_csv_options *csv)
+static bel_status *prepare(bel_table_look *in, const bel_csv_options *csv)
 {
     const bel_columns_options *o = in->options;
     bel_columns *d = in->description;
@@ -552,7 +247,7 @@ static bel_status *prepare(infer *in, const bel_csv_options *csv)
         bel_missing_texts_prepare(&d->missing, d->arena);
     }
     BEL_TRY(open_files(in, csv));
-    make_room(in);
+    bel_table_look_make_room(in);
     bel_guess_column *named = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *named);
     for (int c = 0; c < in->count; c++)
         named[c].name = in->names[c];
@@ -564,12 +259,12 @@ static bel_status *prepare(infer *in, const bel_csv_options *csv)
     return NULL;
 }
 
-static bel_status *look_at_all(infer *in)
+static bel_status *look_at_all(bel_table_look *in)
 {
     const bel_csv_label none = {.column = -1};
     BEL_TRY(bel_csv_set_index(&in->set, &none, in->options->skip_bad));
     BEL_TRY(hold_out(in));
-    BEL_TRY(gather_by_decimal(in));
+    BEL_TRY(bel_table_look_gather(in));
     return describe(in);
 }
 
@@ -593,7 +288,7 @@ static void hash_number(bel_hasher *hasher, int64_t number)
 }
 
 // Of all that a description follows from: the files' content, what was asked, and the rules.
-static bel_hash128 look_key(const infer *in)
+static bel_hash128 look_key(const bel_table_look *in)
 {
     const bel_columns_options *o = in->options;
     const bel_columns *d = in->description;
@@ -626,7 +321,7 @@ static bel_hash128 look_key(const infer *in)
 
 // A description that another process has made of the same files; NULL: there is none that can be
 // read.
-static bel_columns *parse_kept(const infer *in, const char *text, bool seen)
+static bel_columns *parse_kept(const bel_table_look *in, const char *text, bool seen)
 {
     bel_columns *columns = NULL;
     if (text == NULL) return NULL;
@@ -640,7 +335,7 @@ static bel_columns *parse_kept(const infer *in, const char *text, bool seen)
     return columns;
 }
 
-static bel_status *look_once(infer *in)
+static bel_status *look_once(bel_table_look *in)
 {
     char *text;
     bool seen;
@@ -661,7 +356,7 @@ static bel_status *look_once(infer *in)
     return status;
 }
 
-static bel_status *run(infer *in, const bel_csv_options *csv)
+static bel_status *run(bel_table_look *in, const bel_csv_options *csv)
 {
     enum { LARGE = 16 << 20 }; // bytes of files that take longer than the cache does
     BEL_TRY(prepare(in, csv));
@@ -671,7 +366,7 @@ static bel_status *run(infer *in, const bel_csv_options *csv)
 bel_status *bel_columns_infer(const bel_csv_options *csv, const bel_columns_options *options,
                               bel_columns **out_columns)
 {
-    infer in = {
+    bel_table_look in = {
         .options = options, .description = bel_columns_create(), .arena = bel_arena_create()};
     bel_status *status = run(&in, csv);
     clean_up(&in);
