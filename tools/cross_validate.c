@@ -1,6 +1,8 @@
 // Verb cross_validate: the data are cut into folds, and for each a model is trained on all others
 // and evaluated on it. What a training learns of the columns, it learns of the rows that it is
 // trained on, so nothing of the fold is known to it.
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -54,13 +56,42 @@ static void put_metric(bel_str *out, const bel_study *study, int folds, const ch
     bel_str_puts(out, json ? "]}" : "\n");
 }
 
+// Metrics that any fold has, in the order in which they are met: which there are follows from the
+// classes that a fold's training has seen. Free with bel_free.
+static const char **all_metrics(const bel_study *study, int folds, int *out_count)
+{
+    const char **all = NULL;
+    size_t capacity = 0;
+    *out_count = 0;
+    for (int i = 0; i < folds; i++) {
+        int count;
+        const char **names = bel_study_metrics(bel_study_at(study, i), &count);
+        for (int n = 0; n < count; n++) {
+            bool known = false;
+            for (int k = 0; k < *out_count && !known; k++)
+                known = strcmp(all[k], names[n]) == 0;
+            if (known) continue;
+            all = bel_xgrow(all, &capacity, (size_t)*out_count + 1, sizeof *all);
+            all[(*out_count)++] = names[n];
+        }
+        bel_free(names);
+    }
+    return all;
+}
+
 static bel_status *print(const bel_study *study, int folds, bool json)
 {
     int count;
-    const char **names = bel_study_metrics(bel_study_at(study, 0), &count);
+    const char **names = all_metrics(study, folds, &count);
     bel_str out = {0};
     bel_str_printf(&out, json ? "{\"folds\":%d,\"metrics\":{" : "folds %d\n", folds);
     for (int i = 0; i < count; i++) {
+        int have = bel_study_spread_of(study, 0, folds, names[i]).count;
+        if (have < folds)
+            bel_log_write(BEL_LOG_WARN,
+                          "%s: %d of %d folds have none, and are left out of its mean: their rows, "
+                          "or those that they are trained on, lack a class",
+                          names[i], folds - have, folds);
         if (json && i > 0) bel_str_puts(&out, ",");
         put_metric(&out, study, folds, names[i], json);
     }

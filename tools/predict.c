@@ -19,6 +19,7 @@
 typedef struct writer {
     bel_str line; // reused
     bool json;
+    double threshold;           // of two classes
     const char *const *outputs; // to be shown, in this order
     size_t output_count;        // 0: all
     bool checked;               // that they have keys of their own
@@ -58,9 +59,11 @@ static void append_number(writer *w, const bel_tensor *row, int64_t i)
     }
 }
 
-static int64_t largest(const bel_tensor *row, int64_t count)
+// The class with the largest value; of two the second one where it is above the threshold.
+static int64_t class_of(const writer *w, const bel_tensor *row, int64_t count)
 {
     int64_t best = 0;
+    if (count == 2 && w->threshold != 0.5) return element(row, 1) > w->threshold;
     for (int64_t i = 1; i < count; i++)
         if (element(row, i) > element(row, best)) best = i;
     return best;
@@ -89,7 +92,7 @@ static void append(writer *w, const bel_row *row, bool more)
     int64_t count = bel_shape_elements(&row->value.shape);
     if (main && count > 1) {
         bel_str_printf(&w->line, "%s%s%lld", more ? "," : "", w->json ? "\"class\":" : "",
-                       (long long)largest(&row->value, count));
+                       (long long)class_of(w, &row->value, count));
         more = true;
     }
     append_row(w, &row->value, main ? "values" : row->name, more);
@@ -155,7 +158,7 @@ bel_status *bel_verb_predict(const bel_options *options, int *out_exit_code)
     (void)out_exit_code; // 0
     bel_setup *setup;
     BEL_TRY(bel_setup_for_reading(options, &setup));
-    writer w = {.json = bel_options_bool(options, "json")};
+    writer w = {.json = bel_options_bool(options, "json"), .threshold = setup->threshold};
     w.outputs = bel_options_list(options, "outputs", &w.output_count);
     const char *part = bel_options_string(options, "part");
     bool among_ranks = part != NULL && strcmp(part, BEL_PART_OF_RANKS) == 0;

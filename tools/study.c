@@ -5,10 +5,12 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/linux_lock.h"
 #include "base/linux_process.h"
 #include "base/number.h"
 #include "base/str.h"
@@ -18,14 +20,16 @@
 typedef struct run {
     bel_study_run told;
     const char *output, *log;
-    char **words; // room for one more is behind them
-    int word_count;
+    char **words;           // room for one more is behind them
+    int word_count, own_at; // its own flags begin there
+    int64_t log_bytes;      // of earlier runs
 } run;
 
 struct bel_study {
     const bel_options *options;
     bel_arena *arena;
     const char *folder, *settings;
+    int lock; // on the folder's study.lock
     char *program;
     run *runs;
     size_t capacity;
@@ -55,11 +59,26 @@ static bel_status *check_flags(const bel_options *options)
     return BEL_ERR(BEL_INVALID_ARGUMENT, "--train_files is needed: the files to train on");
 }
 
+// Trainings that have not begun read their settings from the folder: another study would change
+// them.
+static bel_status *lock_folder(const char *folder, int *out_lock)
+{
+    char *path = bel_path_join(folder, "study.lock");
+    bel_status *status = bel_linux_lock(path, 0, out_lock);
+    bel_free(path);
+    if (bel_status_code(status) != BEL_FAILED_PRECONDITION) return status;
+    bel_status_ignore(status); // said in other words
+    return BEL_ERR(BEL_FAILED_PRECONDITION,
+                   "another cross_validate or tune runs in %s; hint: another --model_dir", folder);
+}
+
 bel_status *bel_study_create(const bel_options *options, bel_study **out_study)
 {
     BEL_TRY(check_flags(options));
     const char *folder = bel_options_string(options, "model_dir");
     BEL_TRY(bel_dir_create(folder));
+    int lock;
+    BEL_TRY(lock_folder(folder, &lock));
     char *settings = bel_path_join(folder, "settings.yaml");
     bel_str text = {0};
     bel_options_dump(options, &text);
@@ -71,8 +90,11 @@ bel_status *bel_study_create(const bel_options *options, bel_study **out_study)
         study->arena = bel_arena_create();
         study->folder = folder;
         study->settings = bel_arena_strdup(study->arena, settings);
+        study->lock = lock;
         study->program = bel_linux_program();
         *out_study = study;
+    } else {
+        bel_linux_unlock(lock);
     }
     bel_free(settings);
     return status;
@@ -85,6 +107,7 @@ void bel_study_destroy(bel_study *study)
         bel_json_destroy(study->runs[i].told.result);
         bel_free(study->runs[i].told.failure);
     }
+    bel_linux_unlock(study->lock);
     bel_free(study->runs);
     bel_free(study->program);
     bel_arena_destroy(study->arena);
@@ -126,6 +149,7 @@ void bel_study_add(bel_study *study, const char *name, const char *const *flags,
     add_word(study, r, "--config_file=", study->settings);
     add_word(study, r, "--model_dir=", r->told.folder);
     add_word(study, r, "--json", "");
+    r->own_at = r->word_count;
     for (int i = 0; i < count; i++)
         add_word(study, r, flags[i], "");
 }
@@ -146,8 +170,14 @@ static void share_cores(const bel_study *study)
     bool told = bel_options_is_given(study->options, "num_threads") ||
                 bel_options_string(study->options, "config") != NULL;
     bel_snprintf(text, sizeof text, "%d", threads > 1 ? threads : 1);
-    for (int i = 0; i < study->count && !told; i++)
-        add_word(study, &study->runs[i], "--num_threads=", text);
+    for (int i = 0; i < study->count && !told; i++) { // in front of its own flags, which win
+        run *r = &study->runs[i];
+        add_word(study, r, "--num_threads=", text);
+        char *word = r->words[r->word_count - 1];
+        size_t own = (size_t)(r->word_count - 1 - r->own_at);
+        memmove(r->words + r->own_at + 1, r->words + r->own_at, own * sizeof *r->words);
+        r->words[r->own_at] = word;
+    }
 }
 
 // --- Running -------------------------------------------------------------------------------------
@@ -171,7 +201,8 @@ static void note_failure(run *r, bel_linux_end end)
     char *text = NULL, *line = NULL;
     size_t size;
     bel_status_ignore(bel_file_read(r->log, &text, &size)); // then the code is all there is
-    if (text != NULL && end.signal == 0) line = last_line(text);
+    bool said = text != NULL && (int64_t)size > r->log_bytes;
+    if (said && end.signal == 0) line = last_line(text + r->log_bytes);
     if (line != NULL && line[0] != '\0') {
         r->told.failure = bel_strf("%s: %s", r->told.folder, line);
     } else if (end.signal != 0) {
@@ -218,6 +249,8 @@ bel_status *bel_study_execute(bel_study *study, bool (*ended)(void *context, int
     for (int i = 0; i < study->count && status == NULL; i++) {
         const run *r = &study->runs[i];
         study->trials[i] = (bel_trial){.arguments = r->words, .output = r->output, .log = r->log};
+        struct stat info;
+        study->runs[i].log_bytes = stat(r->log, &info) == 0 ? (int64_t)info.st_size : 0;
         status = bel_dir_create(r->told.folder);
     }
     bel_trials_config config = {.program = study->program,
@@ -283,13 +316,20 @@ bel_study_spread bel_study_spread_of(const bel_study *study, int first, int coun
                                      const char *metric)
 {
     double sum = 0, squares = 0;
-    for (int i = first; i < first + count; i++)
-        sum += bel_study_metric(bel_study_at(study, i), metric);
-    bel_study_spread spread = {.mean = sum / count};
+    bel_study_spread spread = {.count = 0};
+    for (int i = first; i < first + count; i++) {
+        double value = bel_study_metric(bel_study_at(study, i), metric);
+        if (!isfinite(value)) continue;
+        sum += value;
+        spread.count++;
+    }
+    spread.mean = spread.count > 0 ? sum / spread.count : NAN;
     for (int i = first; i < first + count; i++) {
         double off = bel_study_metric(bel_study_at(study, i), metric) - spread.mean;
-        squares += off * off;
+        if (isfinite(off)) squares += off * off;
     }
-    spread.deviation = count > 1 ? sqrt(squares / (count - 1)) : 0;
+    spread.deviation = spread.count > 1    ? sqrt(squares / (spread.count - 1))
+                       : spread.count == 1 ? 0
+                                           : NAN;
     return spread;
 }

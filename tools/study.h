@@ -19,7 +19,8 @@ typedef struct bel_study_run {
 } bel_study_run;
 
 // Takes all flags that are given, for every training. INVALID_ARGUMENT: flags that are for one
-// training alone, or none to train on; errors of files. Free with bel_study_destroy.
+// training alone, or none to train on; FAILED_PRECONDITION: another study runs in the folder;
+// errors of files. Free with bel_study_destroy.
 bel_status *bel_study_create(const bel_options *options, bel_study **out_study) BEL_MUST_USE;
 void bel_study_destroy(bel_study *study); // accepts NULL
 
@@ -41,9 +42,11 @@ double bel_study_metric(const bel_study_run *run, const char *name);
 // belong to the result.
 const char **bel_study_metrics(const bel_study_run *run, int *out_count);
 
-// Mean and standard deviation (with n - 1) of a metric over runs [first, first + count).
+// Mean and standard deviation (with n - 1) of a metric over those of runs [first, first + count) that
+// have it as a number; NaN where none has.
 typedef struct bel_study_spread {
     double mean, deviation;
+    int count;
 } bel_study_spread;
 bel_study_spread bel_study_spread_of(const bel_study *study, int first, int count,
                                      const char *metric);

@@ -29,6 +29,7 @@ typedef struct tuning {
     int *left;     // of each trial: trainings that have not ended
     double *score; // of each trial; NaN while there is none
     int best;      // -1: there is none yet
+    bool unknown;  // evaluations have no such metric
 } tuning;
 
 // --- Trials --------------------------------------------------------------------------------------
@@ -77,6 +78,33 @@ static const bel_study_run *first_failure(const tuning *t, int trial)
     return NULL;
 }
 
+// Whether an evaluation of trial 0 has the metric, as a number or not.
+static bool has_metric(const tuning *t)
+{
+    int count;
+    const char **names = bel_study_metrics(bel_study_at(t->study, 0), &count);
+    bool has = false;
+    for (int i = 0; i < count; i++)
+        has = has || strcmp(names[i], t->metric) == 0;
+    bel_free(names);
+    return has;
+}
+
+static bel_status *no_such_metric(const tuning *t)
+{
+    int count;
+    bel_str list = {0};
+    const char **names = bel_study_metrics(bel_study_at(t->study, 0), &count);
+    for (int i = 0; i < count; i++)
+        bel_str_printf(&list, "%s%s", i > 0 ? ", " : "", names[i]);
+    bel_status *status =
+        BEL_ERR(BEL_INVALID_ARGUMENT, "--best_metric %s: evaluations have no such metric, but %s",
+                t->metric, list.text);
+    bel_str_deinit(&list);
+    bel_free(names);
+    return status;
+}
+
 // A trial that fails is a bad one; only where the flags as they are fail, all would.
 static bool take_training(void *context, int number)
 {
@@ -91,6 +119,8 @@ static bool take_training(void *context, int number)
     }
     double score = bel_study_spread_of(t->study, trial * t->folds, t->folds, t->metric).mean;
     t->score[trial] = score;
+    t->unknown = trial == 0 && !has_metric(t);
+    if (t->unknown) return false; // nor would others have it
     double best = t->best >= 0 ? t->score[t->best] : NAN;
     if (bel_goal_is_better(t->goal, score, best)) t->best = trial;
     char *text = flags_text(t, trial);
@@ -142,7 +172,9 @@ static void put_text(const tuning *t, int trial, bel_str *out)
     if (isfinite(t->score[trial])) {
         bel_str_printf(out, "trial %d %s %.6g %s\n", trial, t->metric, t->score[trial], text);
     } else {
-        bel_str_printf(out, "trial %d failed %s\n", trial, text);
+        bool failed = first_failure(t, trial) != NULL;
+        bel_str_printf(out, "trial %d %s %s %s\n", trial, t->metric, failed ? "failed" : "nan",
+                       text);
     }
     bel_free(text);
 }
@@ -230,10 +262,8 @@ static bel_status *search(tuning *t, const bel_options *options, int *out_exit_c
         *out_exit_code = failed->exit_code;
         return BEL_ERR(BEL_ABORTED, "%s", failed->failure);
     }
-    if (t->best >= 0) return print(t, bel_options_bool(options, "json"));
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "--best_metric %s: no evaluation has such a metric, or all were no numbers",
-                   t->metric);
+    if (t->unknown) return no_such_metric(t);
+    return print(t, bel_options_bool(options, "json"));
 }
 
 bel_status *bel_verb_tune(const bel_options *options, int *out_exit_code)

@@ -108,7 +108,7 @@ typedef struct bel_csv_column {
 
 /// Rows that are held out of a training, to evaluate on. Which they are follows from the rows,
 /// their labels and the seed alone: of each class (each value of the label) the same share as far
-/// as whole rows go, in a random order.
+/// as whole rows go, in a random order. Where no column is named as the label, all rows are alike.
 typedef struct bel_holdout {
     double share;   ///< of the rows, in (0, 1); 0 with fold_count, or where all rows are read
     int fold;       ///< in place of a share: part `fold` of `fold_count` ≥ 2, from 0 on

@@ -249,8 +249,8 @@ BEL_API void bel_metric_root_mean_squared_error(bel_model_context *context,
                                                 bel_value *weights);
 
 /// Area under the receiver operating characteristic: how often an example that is yes has a higher
-/// probability (F32 [batch]) than one that is no; labels [batch] as above. 0 where all are the
-/// same, NaN where a probability is NaN. Exact for up to 2^18 different probabilities, which are
+/// probability (F32 [batch]) than one that is no; labels [batch] as above. NaN where all are the
+/// same, or a probability is NaN. Exact for up to 2^18 different probabilities, which are
 /// kept until the end of the evaluation; of more, neighbours count as equal.
 BEL_API void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                             bel_value *labels, bel_value *probabilities, bel_value *weights);

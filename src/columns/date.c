@@ -104,6 +104,7 @@ static bool take_time(scan *s, int64_t *out_seconds, int64_t *out_offset)
                 s->at++;
         }
     }
+    if (second == 60) second = 59; // a leap second is in its own minute
     *out_seconds = ((int64_t)hour * 60 + minute) * 60 + second;
     if (s->end - s->at > 1 && *s->at == ' ') s->at++; // 12:30 +0100
     return take_offset(s, out_offset);

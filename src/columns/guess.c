@@ -3,6 +3,7 @@
 // flags, or in the description, which is a text.
 #include "columns/guess.h"
 
+#include <float.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
@@ -455,7 +456,7 @@ static int compare_numbers(const void *left, const void *right)
 }
 
 // Classes are numbered by their values, or by their bytes, so that they have the same numbers
-// whatever order the rows are in.
+// whatever order the rows are in. Numbers are one class however they are written, as 1 and 1.0.
 static void fill_classes(guess *g)
 {
     size_t count = g->s->values.count;
@@ -464,10 +465,18 @@ static void fill_classes(guess *g)
     qsort(values, count, sizeof *values, numbers ? compare_numbers : compare_texts);
     const char **texts = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *texts);
     double *rows = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *rows);
+    size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        texts[i] = copy_value(g, &values[i]);
-        rows[i] = (double)values[i].count;
+        bool same = numbers && i > 0 && number_of(&values[i]) == number_of(&values[i - 1]);
+        if (!same) {
+            texts[kept] = copy_value(g, &values[i]);
+            rows[kept++] = 0;
+        } else if (values[i].length < strlen(texts[kept - 1])) {
+            texts[kept - 1] = copy_value(g, &values[i]);
+        }
+        rows[kept - 1] += (double)values[i].count;
     }
+    count = kept;
     bel_free(values);
     g->column->rows = rows;
     g->column->row_count = (int)count;
@@ -537,11 +546,11 @@ static bel_status *guess_weight(guess *g, const char *name, bool *out_wrong)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the weights \"%s\" are to be numbers", g->source,
                        name);
     }
-    if (g->rest == 0 || s->low < 0 || !(s->values_of_numbers.mean > 0)) {
+    if (g->rest == 0 || s->low < 0 || s->high > FLT_MAX || !(s->values_of_numbers.mean > 0)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s: the weights \"%s\" are to be 0 or more, and some above it; the least "
-                       "is %.6g",
-                       g->source, name, g->rest > 0 ? s->low : 0);
+                       "%s: the weights \"%s\" are to be 0 or more, some above it, and to fit f32; "
+                       "they are from %.6g to %.6g",
+                       g->source, name, g->rest > 0 ? s->low : 0, g->rest > 0 ? s->high : 0);
     }
     g->column->mean = s->values_of_numbers.mean;
     return NULL;

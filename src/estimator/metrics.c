@@ -262,7 +262,7 @@ static double area(bel_metric_sums *sums)
         below += s->no;
         all += s->yes;
     }
-    return below * all > 0 ? pairs / (below * all) : 0;
+    return below * all > 0 ? pairs / (below * all) : NAN;
 }
 
 // From the highest score down: whoever is above it is said to be yes. Of many points as many are

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/decimal.h"
 #include "base/hash.h"
 #include "input/csv_table.h"
 
@@ -54,6 +55,10 @@ static uint64_t label_hash(const bel_csv_file *file, const char *at, int label,
     }
     if (label < 0) return 0;
     bel_csv_cell cell = bel_csv_table_cell(&field, spare);
+    const char *end = cell.text + cell.length;
+    double number; // 1 and 1.0 are one class
+    if (cell.length > 0 && bel_decimal_parse(cell.text, end, &number) == end)
+        return bel_hash64(&number, sizeof number);
     return bel_hash64(cell.text, cell.length);
 }
 

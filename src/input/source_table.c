@@ -136,10 +136,12 @@ static bel_status *place_columns(bel_table_source *source, int number)
     int *places = source->places[number] = bel_arena_alloc(source->arena, bytes);
     bool *found = bel_arena_alloc(source->arena, (size_t)columns->count * sizeof *found);
     bel_str others = {0};
+    source->label_fields[number] = -1;
     for (int i = 0; i < file->column_count; i++) {
         int c = bel_columns_find(columns, names[i]);
         bool reads = c >= 0 && !found[c] && is_read(source, &columns->items[c]);
         places[i] = reads ? c : -1;
+        if (c >= 0 && !found[c] && c == columns->label) source->label_fields[number] = i;
         if (c >= 0) found[c] = true;
         if (c < 0) bel_str_printf(&others, "%s\"%s\"", others.length > 0 ? ", " : "", names[i]);
     }
@@ -184,18 +186,6 @@ static void make_fields(bel_table_source *source)
 }
 // --- Opening -------------------------------------------------------------------------------------
 
-static bel_status *hold_out(bel_table_source *source)
-{
-    int *labels = bel_arena_alloc(source->arena, (size_t)source->set.count * sizeof *labels);
-    for (int i = 0; i < source->set.count; i++) {
-        labels[i] = -1;
-        for (int f = 0; f < source->set.files[i].column_count; f++)
-            if (source->places[i][f] >= 0 && source->places[i][f] == source->columns->label)
-                labels[i] = f;
-    }
-    return bel_holdout_apply(&source->holdout, &source->set, labels);
-}
-
 // Whether the description was made of these very rows.
 static bool was_seen(const bel_table_source *source)
 {
@@ -211,12 +201,14 @@ static bel_status *open_files(bel_table_source *source, const bel_csv_options *o
     bel_csv_set *set = &source->set;
     BEL_TRY(bel_csv_set_open(set, source->arena, options->paths, options->path_count,
                              source->columns->delimiter, &paths));
+    source->label_fields =
+        bel_arena_alloc(source->arena, (size_t)set->count * sizeof *source->label_fields);
     source->places = bel_arena_alloc(source->arena, (size_t)set->count * sizeof *source->places);
     for (int i = 0; i < set->count; i++)
         BEL_TRY(place_columns(source, i));
     make_fields(source);
     BEL_TRY(bel_csv_set_index(set, &none, source->bad != NULL));
-    BEL_TRY(hold_out(source));
+    BEL_TRY(bel_holdout_apply(&source->holdout, set, source->label_fields));
     source->base.size_bytes = set->size_bytes;
     source->base.content = set->content;
     bool lazy = source->bad != NULL || source->unchecked;

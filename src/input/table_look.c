@@ -210,6 +210,11 @@ static bool has_commas(const bel_table_look *in, int c)
     return read && s->clear_commas > 0 && s->commas + s->wholes == s->cells - s->missing;
 }
 
+static bool are_numbers(const bel_table_look *in, int c)
+{
+    return in->totals[c].numbers == in->totals[c].cells - in->totals[c].missing;
+}
+
 // Which of point and comma stands in front of decimals: a comma when a column has them and no other
 // one has numbers that it would spoil.
 bel_status *bel_table_look_gather(bel_table_look *in)
@@ -221,12 +226,15 @@ bel_status *bel_table_look_gather(bel_table_look *in)
         comma = comma || has_commas(in, c);
     if (!comma || d->delimiter == ',' || in->options->decimal != '\0') return NULL;
     int64_t *numbers = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *numbers);
-    for (int c = 0; c < in->count; c++)
+    bool *votes = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *votes);
+    for (int c = 0; c < in->count; c++) {
         numbers[c] = in->totals[c].numbers;
+        votes[c] = has_commas(in, c);
+    }
     d->decimal = ',';
     BEL_TRY(gather_all(in));
     for (int c = 0; c < in->count; c++)
-        spoils = spoils || in->totals[c].numbers < numbers[c];
+        spoils = spoils || in->totals[c].numbers < numbers[c] || (votes[c] && !are_numbers(in, c));
     if (!spoils) return NULL;
     d->decimal = '.';
     return gather_all(in);

@@ -11,7 +11,8 @@ typedef struct bel_table_source {
     bel_arena *arena;
     const bel_columns *columns;
     bel_csv_set set;
-    int **places; // of each file: the column that each of its fields is; -1: none
+    int **places;      // of each file: the column that each of its fields is; -1: none
+    int *label_fields; // of each file: the field of the (first) label, read or not; -1: none
     bel_holdout holdout;
     bool unchecked; // cells are read and not looked at before
     bool labelled;  // rows have a label

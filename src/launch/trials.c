@@ -14,14 +14,18 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "launch/stop_signals.h"
 
+enum { BEAT_MS = 5000 }; // how often processes are looked at, besides
+
 typedef struct trials {
     const bel_trials_config *config;
     bel_linux_process *processes; // of each trial
-    bool *runs;
+    bool *runs, *told;
+    int64_t *still_since;
     int started, running;
     int signals;      // descriptor
     bool stopping;    // nothing more is started
@@ -76,7 +80,7 @@ static void signal_all(const trials *t, int number)
 static void stop(trials *t, int number)
 {
     enum { GRACE_SECS = 30 };
-    signal_all(t, t->stopping ? SIGKILL : number);
+    signal_all(t, number);
     t->stopping = true;
     t->deadline = bel_clock_ns() + (int64_t)GRACE_SECS * 1000000000;
 }
@@ -95,8 +99,8 @@ static void take_ends(trials *t)
 static void take_signals(trials *t)
 {
     for (int number; (number = bel_stop_signals_read(t->signals)) != 0;) {
+        stop(t, t->signal != 0 ? SIGKILL : number);
         if (t->signal == 0) t->signal = number;
-        stop(t, number);
     }
 }
 
@@ -107,9 +111,23 @@ static void wait_for_some(const trials *t, struct pollfd *waiting)
     for (int i = 0; i < t->started; i++)
         if (t->runs[i])
             waiting[count++] = (struct pollfd){.fd = t->processes[i].descriptor, .events = POLLIN};
-    int64_t left = t->deadline - bel_clock_ns();
-    int timeout_ms = t->deadline == 0 ? -1 : left > 0 ? (int)(left / 1000000) + 1 : 0;
-    (void)poll(waiting, (nfds_t)count, timeout_ms);
+    int64_t left_ms = (t->deadline - bel_clock_ns()) / 1000000 + 1;
+    if (t->deadline == 0 || left_ms > BEAT_MS) left_ms = BEAT_MS;
+    (void)poll(waiting, (nfds_t)count, left_ms > 0 ? (int)left_ms : 0);
+}
+
+// Trials end by themselves, but for those that somebody has stopped: that is said, once each.
+static void tell_stopped(trials *t)
+{
+    enum { SECS = 20 };
+    for (int i = 0; i < t->started; i++) {
+        bool stands = t->runs[i] &&
+                      bel_linux_process_stands_still(&t->processes[i], SECS, &t->still_since[i]);
+        if (stands && !t->told[i])
+            bel_log_write(BEL_LOG_WARN, "process %lld stands still (SIGSTOP), and is waited for",
+                          (long long)t->processes[i].pid);
+        t->told[i] = stands;
+    }
 }
 
 static bel_status *run(trials *t)
@@ -121,6 +139,7 @@ static bel_status *run(trials *t)
         wait_for_some(t, waiting);
         take_signals(t); // before ends, which signals bring about
         take_ends(t);
+        tell_stopped(t);
         if (t->deadline != 0 && bel_clock_ns() >= t->deadline) stop(t, SIGKILL);
         if (status != NULL) continue;
         status = start_some(t);
@@ -139,11 +158,16 @@ bel_status *bel_trials_run(const bel_trials_config *config, int *out_signal)
     setenv(BEL_TRIALS_STARTER, pid, 1);
     t.processes = bel_xcalloc((size_t)config->count, sizeof *t.processes);
     t.runs = bel_xcalloc((size_t)config->count, sizeof *t.runs);
+    t.told = bel_xcalloc((size_t)config->count, sizeof *t.told);
+    t.still_since = bel_xcalloc((size_t)config->count, sizeof *t.still_since);
+    bel_linux_raise_file_limit(); // one for each that runs
     bel_status *status = run(&t);
     unsetenv(BEL_TRIALS_STARTER);
     bel_stop_signals_close(t.signals);
     bel_free(t.processes);
     bel_free(t.runs);
+    bel_free(t.told);
+    bel_free(t.still_since);
     *out_signal = t.signal;
     return status;
 }

@@ -90,7 +90,7 @@ static bel_value *training_weights(bel_model_context *context, bel_value *of_cla
 }
 
 // Of the examples' losses [n]: in training their mean, by weights; in evaluation their weighted
-// mean, and what it is the mean over. `of_classes`: weights [n] of the examples' classes, or NULL.
+// mean, and what it is the mean over; the penalty is of training alone. `of_classes`: weights [n] of the examples' classes, or NULL.
 static void set_loss(bel_model_context *context, bel_estimator_spec *spec, bel_value *losses,
                      bel_value *of_classes, bel_value *penalty)
 {
@@ -101,7 +101,7 @@ static void set_loss(bel_model_context *context, bel_estimator_spec *spec, bel_v
     spec->loss = bel_reduce_loss(g, losses, weights, mean);
     if (!training && weights != NULL)
         spec->loss_weight = bel_reduce_sum(g, weights, NULL, 0, false);
-    if (penalty != NULL) spec->loss = bel_add(g, spec->loss, penalty);
+    if (training && penalty != NULL) spec->loss = bel_add(g, spec->loss, penalty);
 }
 
 static bool lacks_labels(bel_model_context *context, bel_dtype dtype)
@@ -356,8 +356,40 @@ static bel_value *losses_of_rate(bel_model_context *context, objective o, bel_va
 }
 
 // Of sums over the examples, each by its weight, with s and r for label and error in deviations: 1,
-// s, s², r² and |r|; and the deviation itself, once for each example.
-typedef enum sum { ONES, LABELS, LABEL_SQUARES, SQUARES, SIZES, DEVIATIONS, SUMS } sum;
+// s, s², r², |r| and r; and label_deviation and label_mean, once for each example, the latter in two
+// parts that hold all of its digits.
+typedef enum sum {
+    ONES,
+    LABELS,
+    LABEL_SQUARES,
+    SQUARES,
+    SIZES,
+    ERRORS,
+    DEVIATIONS,
+    MEANS,
+    MEAN_RESTS,
+    SUMS,
+} sum;
+
+// What is so many deviations in all from the mean label, in the label's units.
+static double mean_of(const double *sums, double off)
+{
+    double n = sums[ONES];
+    if (!(n > 0)) return 0;
+    return off / n * (sums[DEVIATIONS] / n) + (sums[MEANS] + sums[MEAN_RESTS]) / n;
+}
+
+static double mean_label(void *user, const double *sums, int64_t count)
+{
+    (void)user, (void)count;
+    return mean_of(sums, sums[LABELS]);
+}
+
+static double mean_prediction(void *user, const double *sums, int64_t count)
+{
+    (void)user, (void)count;
+    return mean_of(sums, sums[LABELS] + sums[ERRORS]);
+}
 
 static double r_squared(void *user, const double *sums, int64_t count)
 {
@@ -387,20 +419,23 @@ static bel_value *weighted_sum(bel_graph *g, bel_value *values, bel_value *weigh
     return bel_reshape(g, bel_reduce_sum(g, each, NULL, 0, false), &one);
 }
 
-// `scaled` and `rest`: labels, and predictions less labels, in deviations; `predicted` and `labels`
-// are F64.
+// `scaled` and `rest`: labels, and predictions less labels, in deviations.
 static void measure(bel_model_context *context, bel_estimator_spec *spec, bel_value *scaled,
-                    bel_value *rest, bel_value *predicted, bel_value *labels)
+                    bel_value *rest)
 {
     bel_graph *g = bel_context_graph(context);
     bel_value *weights = weights_of(context);
     double deviation = bel_context_param_number(context, "label_deviation", 1);
+    double mean = bel_context_param_number(context, "label_mean", 0), high = (double)(float)mean;
     bel_value *zeros = bel_mul(g, scaled, number(g, 0));
     bel_value *each[SUMS] = {[ONES] = bel_add(g, zeros, number(g, 1)),
                              [LABELS] = scaled,
                              [LABEL_SQUARES] = bel_mul(g, scaled, scaled),
                              [SQUARES] = bel_mul(g, rest, rest),
                              [SIZES] = bel_abs(g, rest),
+                             [ERRORS] = rest,
+                             [MEANS] = bel_add(g, zeros, number(g, high)),
+                             [MEAN_RESTS] = bel_add(g, zeros, number(g, mean - high)),
                              [DEVIATIONS] = bel_add(g, zeros, number(g, deviation))};
     bel_value *sums[SUMS];
     for (int s = 0; s < SUMS; s++)
@@ -409,9 +444,8 @@ static void measure(bel_model_context *context, bel_estimator_spec *spec, bel_va
     bel_metric_own(context, spec, "root_mean_squared_error", all, root_mean_square, NULL);
     bel_metric_own(context, spec, "mean_absolute_error", all, mean_size, NULL);
     bel_metric_own(context, spec, "r2", all, r_squared, NULL);
-    bel_metric_mean(context, spec, "label_mean", bel_cast(g, labels, BEL_DTYPE_F32), weights);
-    bel_metric_mean(context, spec, "prediction_mean", bel_cast(g, predicted, BEL_DTYPE_F32),
-                    weights);
+    bel_metric_own(context, spec, "label_mean", all, mean_label, NULL);
+    bel_metric_own(context, spec, "prediction_mean", all, mean_prediction, NULL);
 }
 
 static bel_value *number64(bel_graph *g, double value)
@@ -450,7 +484,7 @@ static void regress(bel_model_context *context, bel_estimator_spec *spec, object
         losses = losses_of_rest(context, o, rest);
     }
     set_loss(context, spec, losses, NULL, penalty);
-    measure(context, spec, scaled, rest, predicted, labels);
+    measure(context, spec, scaled, rest);
 }
 
 void bel_part_finish(bel_model_context *context, bel_estimator_spec *spec, bel_value *outputs,

@@ -108,6 +108,29 @@ check "choices that are all tried end the search" grep -q 'there are only 3 tria
 equal "a score is the mean over the folds" "$(json 'rows[0]["loss"] > 0')" True
 check "each fold has its folder" test -d folds/trial-002/fold-1
 
+run_fails 2 '--best_metric auc: evaluations have no such metric, but loss, root_mean_squared_error' belfry tune --train_files all.csv \
+    --label_column size --num_epochs 2 --no_report --eval_share 0.2 --model_dir nometric --best_metric auc \
+    --try dropout=0:0.5 --trials 5 --parallel 1
+check "which is found at once" test ! -e nometric/trial-002/result.json
+run_ok belfry tune "${base[@]}" --eval_share 0.25 --trials 3 --model_dir threads --try 'num_threads=3|4' --parallel 1
+check "a trial's own flags win" grep -hq '[34] threads each' threads/trial-001/log.txt
+
+# Folds of which some lack a class.
+awk -F, 'NR == 1 { print $0; next } { print $1 "," $2 "," (NR < 5 ? "fraud" : "fine") }' all.csv >rare.csv
+run_ok belfry cross_validate --train_files rare.csv --label_column grade --num_epochs 2 --no_report --folds 5 \
+    --model_dir rare --json
+check "the mean is that of the folds that have it" test "$(json 'rows[0]["metrics"]["auc"]["folds"].count(None) == 2 and rows[0]["metrics"]["auc"]["mean"] is not None')" = True
+check "and that is said" grep -q 'auc: 2 of 5 folds have none' err.txt
+
+# Two at once would change each other's settings.
+BELFRY_FAULT=slow:tower_step#20 "$BUILD/tools/belfry" cross_validate "${base[@]}" --folds 2 --model_dir busy \
+    --parallel 1 >first.txt 2>first.err </dev/null &
+first=$!
+until [ -d busy/fold-0 ]; do sleep 0.02; done
+run_fails 2 'another cross_validate or tune runs in busy' belfry cross_validate "${base[@]}" --folds 2 --model_dir busy
+kill "$first"
+wait "$first" 2>/dev/null || true
+
 # A trial that fails is a bad one; only where the flags as they are fail, so does the search.
 run_ok belfry tune "${base[@]}" --eval_share 0.25 --trials 3 --model_dir poor --try 'optimizer=sgd|nosuch' --json
 equal "the failed one is the last" "$(json 'rows[-1]["loss"]')" None

@@ -58,6 +58,8 @@ static void reads_dates(void **state)
     bel_date date;
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
         assert_false(bel_date_parse(none[i], strlen(none[i]), false, &date));
+    assert_true(bel_date_parse("2016-12-31T23:59:60", 19, false, &date)); // a leap second
+    assert_int_equal(date.hour, 23);
     assert_true(bel_date_parse("2024-07-01", 10, false, &date));
     assert_int_equal(date.weekday, 0); // a Monday
     assert_int_equal(date.month, 6);

@@ -1,5 +1,6 @@
 // Rows held out of a training: each row is in one part, each class gives its share, and the order
 // of the file does not matter.
+#include "belfry/columns.h"
 #include "unit/input/test_fixture.h"
 
 enum { ROWS = 1000, CLASSES = 4 };
@@ -139,6 +140,44 @@ static void seeds_choose_others(void **state)
     table_deinit(&t);
 }
 
+// Rows to predict are those that an evaluation had, though nobody reads their labels.
+static void same_rows_without_labels(void **state)
+{
+    (void)state;
+    table t;
+    table_init(&t, ROWS);
+    bel_columns *columns;
+    BEL_ASSERT_OK(bel_columns_parse("columns:\n  - {name: number, kind: number, scale: none}\n"
+                                    "  - {name: label, kind: label, classes: [\"0\", \"1\", \"2\", "
+                                    "\"3\"]}\n",
+                                    "test", &columns));
+    float rows[2][ROWS];
+    int64_t counts[2];
+    for (int unlabelled = 0; unlabelled < 2; unlabelled++) {
+        bel_dataset *dataset = bel_dataset_from_csv(
+            &(bel_csv_options){.paths = t.paths,
+                               .path_count = 1,
+                               .table = columns,
+                               .unlabelled = unlabelled,
+                               .holdout = {.share = 0.2, .seed = 3, .held = true}});
+        bel_dataset_batch(dataset, ROWS);
+        bel_input *input;
+        BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+        bel_batch *batch = bel_batch_create(input);
+        BEL_ASSERT_OK(bel_input_read(input, 0, batch));
+        counts[unlabelled] = batch->example_count;
+        memcpy(rows[unlabelled], batch_field(input, batch, "x")->data,
+               (size_t)batch->example_count * sizeof(float));
+        bel_batch_destroy(batch);
+        bel_input_destroy(input);
+    }
+    assert_int_equal(counts[0], ROWS / 5);
+    assert_int_equal(counts[1], counts[0]);
+    assert_memory_equal(rows[0], rows[1], (size_t)counts[0] * sizeof(float));
+    bel_columns_destroy(columns);
+    table_deinit(&t);
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -164,6 +203,7 @@ int main(void)
         cmocka_unit_test(share_of_each_class),
         cmocka_unit_test(folds_hold_each_row_once),
         cmocka_unit_test(seeds_choose_others),
+        cmocka_unit_test(same_rows_without_labels),
         cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
