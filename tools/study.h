@@ -42,8 +42,8 @@ double bel_study_metric(const bel_study_run *run, const char *name);
 // belong to the result.
 const char **bel_study_metrics(const bel_study_run *run, int *out_count);
 
-// Mean and standard deviation (with n - 1) of a metric over those of runs [first, first + count) that
-// have it as a number; NaN where none has.
+// Mean and standard deviation (with n - 1) of a metric over those of runs [first, first + count)
+// that have it as a number; NaN where none has.
 typedef struct bel_study_spread {
     double mean, deviation;
     int count;

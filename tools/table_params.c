@@ -1,5 +1,5 @@
-// What a model is to learn of a table where no flag says it: the defaults of tables, and what follows
-// from the label. A training that goes on has what its checkpoint remembers.
+// What a model is to learn of a table where no flag says it: the defaults of tables, and what
+// follows from the label. A training that goes on has what its checkpoint remembers.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -240,7 +240,7 @@ bel_status *bel_table_look_gather(bel_table_look *in)
     return gather_all(in);
 }
 
-// --- Memory ---------------------------------------------------------------------------------------
+// --- Memory --------------------------------------------------------------------------------------
 
 void bel_table_look_make_room(bel_table_look *in)
 {

@@ -90,7 +90,8 @@ static bel_value *training_weights(bel_model_context *context, bel_value *of_cla
 }
 
 // Of the examples' losses [n]: in training their mean, by weights; in evaluation their weighted
-// mean, and what it is the mean over; the penalty is of training alone. `of_classes`: weights [n] of the examples' classes, or NULL.
+// mean, and what it is the mean over; the penalty is of training alone. `of_classes`: weights [n]
+// of the examples' classes, or NULL.
 static void set_loss(bel_model_context *context, bel_estimator_spec *spec, bel_value *losses,
                      bel_value *of_classes, bel_value *penalty)
 {
@@ -356,8 +357,8 @@ static bel_value *losses_of_rate(bel_model_context *context, objective o, bel_va
 }
 
 // Of sums over the examples, each by its weight, with s and r for label and error in deviations: 1,
-// s, s², r², |r| and r; and label_deviation and label_mean, once for each example, the latter in two
-// parts that hold all of its digits.
+// s, s², r², |r| and r; and label_deviation and label_mean, once for each example, the latter in
+// two parts that hold all of its digits.
 typedef enum sum {
     ONES,
     LABELS,
