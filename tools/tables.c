@@ -14,7 +14,7 @@
 #include "checkpoint/checkpoint.h"
 #include "columns/description.h"
 #include "estimator/settings.h"
-#include "input/csv_table.h"
+#include "input/table_look.h"
 #include "inputs.h"
 
 // The first flag of a list, with NULL behind the last, that is given; NULL: none is.

@@ -10,10 +10,8 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
-#include "columns/description.h"
 #include "columns/statistics.h"
 #include "input/column_names.h"
-#include "input/holdout.h"
 
 // --- Names and cells -----------------------------------------------------------------------------
 
@@ -116,33 +114,6 @@ bel_csv_cell bel_csv_table_cell(const bel_csv_field *field, bel_csv_spare *spare
     }
     bel_csv_copy_value(&trimmed, spare->text);
     return (bel_csv_cell){spare->text, length};
-}
-
-// --- Rows ---------------------------------------------------------------------------------------
-
-static bel_status *count_rows(const bel_columns *columns, const char *const *paths, int path_count,
-                              bel_arena *arena, bel_csv_set *set)
-{
-    const char *const *found;
-    const bel_csv_label none = {.column = -1};
-    BEL_TRY(bel_csv_set_open(set, arena, paths, path_count, columns->delimiter, &found));
-    for (int i = 0; i < set->count; i++) {
-        const char *const *names;
-        BEL_TRY(bel_csv_table_names(&set->files[i], columns->header, arena, &names));
-    }
-    return bel_csv_set_index(set, &none, true);
-}
-
-bel_status *bel_csv_table_count(const bel_columns *columns, const char *const *paths,
-                                int path_count, const bel_holdout *holdout, int64_t *out_rows)
-{
-    bel_csv_set set = {0};
-    bel_arena *arena = bel_arena_create();
-    bel_status *status = count_rows(columns, paths, path_count, arena, &set);
-    *out_rows = bel_holdout_rows(holdout, set.row_count);
-    bel_csv_set_close(&set);
-    bel_arena_destroy(arena);
-    return status;
 }
 
 // --- Grains --------------------------------------------------------------------------------------

@@ -41,12 +41,6 @@ static inline bool bel_csv_table_may_be_other(const bel_columns *columns, const 
     return columns->decimal == ',' && memchr(from, '.', (size_t)(to - from)) != NULL;
 }
 
-// How many rows the files have, less those of the holdout that are not wanted; nothing in them is
-// looked at, so some may lack a label. Errors: those of opening and indexing.
-bel_status *bel_csv_table_count(const bel_columns *columns, const char *const *paths,
-                                int path_count, const bel_holdout *holdout,
-                                int64_t *out_rows) BEL_MUST_USE;
-
 // Rows in grains of BEL_GRAIN_ROWS, on several threads: `gather` is called once for each grain, in
 // any order and on any thread, with a slot that no other call has at that time; then `merge`, in
 // the order of the grains, on the calling thread, with the same slot. It returns false to stop.

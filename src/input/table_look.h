@@ -54,4 +54,10 @@ void bel_table_look_free_room(bel_table_look *in);
 // values are to be counted, and what stands in front of decimals. RESOURCE_EXHAUSTED: threads.
 bel_status *bel_table_look_gather(bel_table_look *in) BEL_MUST_USE;
 
+// How many rows the files have, less those of the holdout that are not wanted; nothing in them is
+// looked at, so some may lack a label. Errors: those of opening and indexing.
+bel_status *bel_csv_table_count(const bel_columns *columns, const char *const *paths,
+                                int path_count, const bel_holdout *holdout,
+                                int64_t *out_rows) BEL_MUST_USE;
+
 #endif
