@@ -6,6 +6,7 @@
 #include "predict_table.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -236,6 +237,10 @@ static bel_status *read_stream(stream *s)
         text = bel_xgrow(text, &capacity, length + PIECE, 1);
         ssize_t got = read(STDIN_FILENO, text + length, PIECE);
         if (got < 0 && errno == EINTR) continue;
+        if (got < 0 && errno == EAGAIN) { // somebody has made it one that does not wait
+            (void)poll(&(struct pollfd){.fd = STDIN_FILENO, .events = POLLIN}, 1, -1);
+            continue;
+        }
         if (got < 0) {
             status = bel_file_error(errno, "read", "standard input");
             break;

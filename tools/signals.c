@@ -1,4 +1,4 @@
-// The one handler that the command installs in every verb; those of training are bel_run_job's.
+// What the command does about signals in every verb; those of training are bel_run_job's.
 #include "signals.h"
 
 #include <signal.h>
@@ -25,4 +25,5 @@ void bel_signals_explain(void)
     struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); // a file beyond the limit is an error of its write
 }

@@ -31,6 +31,8 @@ static char *read_kept(const char *path, bool *out_seen)
 {
     char *data;
     size_t size;
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return NULL;
     bel_status *status = bel_file_read(path, &data, &size);
     if (status != NULL) {
         bel_status_ignore(status); // then it is not there

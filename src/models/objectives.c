@@ -396,7 +396,8 @@ static double r_squared(void *user, const double *sums, int64_t count)
 {
     (void)user, (void)count;
     double spread = sums[LABEL_SQUARES] - sums[LABELS] * sums[LABELS] / sums[ONES];
-    return spread > 0 ? 1 - sums[SQUARES] / spread : 0;
+    const double rounding = 4e-7; // of sums of F32: labels that are all the same
+    return spread > rounding * sums[LABEL_SQUARES] ? 1 - sums[SQUARES] / spread : 0;
 }
 
 static double root_mean_square(void *user, const double *sums, int64_t count)

@@ -81,6 +81,10 @@ run_ok belfry train_and_evaluate --train_files counts.csv --eval_files counts.cs
 check "rates have the labels' mean" awk -v a="$(metric label_mean)" -v b="$(metric prediction_mean)" \
     'BEGIN { exit !((a - b) ^ 2 < 0.01) }'
 
+{ head -n 1 far.csv && sed -n 7p far.csv; } >one.csv
+run_ok belfry evaluate --model_dir far --eval_files one.csv
+equal "one label has no spread" "$(metric r2)" 0
+
 # One example in a hundred counts a hundred times, in whatever batch it is: the mean of predictions is that by weights.
 awk 'BEGIN { print "x,w,y"; srand(4); for (i = 0; i < 2000; i++) {
     heavy = i % 100 == 0; printf "%.3f,%d,%.2f\n", rand(), heavy ? 100 : 1, heavy ? 1.5 : 0.25 } }' >heavy.csv
@@ -235,6 +239,11 @@ echo >cache
 run_ok "${BELFRY_LOOK[@]}"
 check "without a place everybody looks" cmp out.txt first.yaml
 rm cache
+mkdir -p cache/belfry/columns
+mkfifo "cache/belfry/columns/$kept"
+run_ok "${BELFRY_LOOK[@]}"
+check "nor where something else is in its place" cmp out.txt first.yaml
+rm -r cache
 large=(--train_files large.csv --label_column grade --train_steps 20 --no_report)
 run_ok belfry local train --distributed --worker_count 2 --job_dir large -- "${large[@]}"
 run_ok belfry train "${large[@]}" --num_workers 2 --model_dir alone --columns first.yaml
