@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "tensor/half.h"
 
 static void put_field(bel_str *out, const char *text)
 {
@@ -24,13 +25,13 @@ static void put_field(bel_str *out, const char *text)
     bel_str_puts(out, "\"");
 }
 
-static void put_number(bel_str *out, float value, bool json)
+static void put_number(bel_str *out, double value, bool json)
 {
     char text[BEL_F32_TEXT];
     if (json && !isfinite(value)) {
         bel_str_puts(out, "null");
     } else {
-        bel_str_append(out, text, bel_format_f32(value, text));
+        bel_str_append(out, text, bel_format_f32((float)value, text));
     }
 }
 
@@ -49,13 +50,34 @@ static void put_prediction(const bel_answers *answers, double value, bel_str *ou
     bel_str_puts(out, text);
 }
 
-// The class of an example with these probabilities.
-static int class_of(const bel_answers *answers, const float *values, int classes)
+double bel_answer_element(const bel_tensor *row, int64_t i)
 {
-    int best = 0;
-    if (classes == 2 && answers->threshold != 0.5) return values[1] > (float)answers->threshold;
-    for (int i = 1; i < classes; i++)
-        if (values[i] > values[best]) best = i;
+    switch (row->dtype) {
+    case BEL_DTYPE_F32: return ((const float *)row->data)[i];
+    case BEL_DTYPE_F64: return ((const double *)row->data)[i];
+    case BEL_DTYPE_I32: return ((const int32_t *)row->data)[i];
+    case BEL_DTYPE_I64: return (double)((const int64_t *)row->data)[i];
+    case BEL_DTYPE_U8:
+    case BEL_DTYPE_BOOL: return ((const uint8_t *)row->data)[i];
+    case BEL_DTYPE_F16: return bel_half_get(((const uint16_t *)row->data)[i]);
+    case BEL_DTYPE_BF16: return bel_bfloat_get(((const uint16_t *)row->data)[i]);
+    case BEL_DTYPE_STRING: break;
+    }
+    return 0;
+}
+
+// As an evaluation compares them, in F32.
+static bool is_above(const bel_tensor *row, int64_t i, double threshold)
+{
+    return bel_answer_element(row, i) > (double)(float)threshold;
+}
+
+int64_t bel_answer_class(const bel_tensor *row, double threshold)
+{
+    int64_t count = bel_shape_elements(&row->shape), best = 0;
+    if (count == 2 && threshold != 0.5) return is_above(row, 1, threshold);
+    for (int64_t i = 1; i < count; i++)
+        if (bel_answer_element(row, i) > bel_answer_element(row, best)) best = i;
     return best;
 }
 
@@ -77,12 +99,13 @@ static const char *probability_name(const bel_columns *columns, int i)
 }
 
 // The names of the labels that are predicted, a bar between them, or as a list of JSON.
-static void put_chosen(const bel_answers *answers, const float *values, int count, bel_str *out)
+static void put_chosen(const bel_answers *answers, const bel_tensor *values, int count,
+                       bel_str *out)
 {
     bel_str names = {0};
     bel_str_puts(&names, "");
     for (int i = 0; i < count; i++) {
-        if (!(values[i] > (float)answers->threshold)) continue;
+        if (!is_above(values, i, answers->threshold)) continue;
         const char *name = bel_columns_label_at(answers->columns, i);
         if (names.length > 0) bel_str_puts(&names, answers->json ? "," : "|");
         if (answers->json) {
@@ -116,31 +139,35 @@ void bel_answers_header(const bel_answers *answers, bel_str *out)
     bel_str_puts(out, "\n");
 }
 
-static void put_csv(const bel_answers *answers, const bel_str *cells, const void *prediction,
+static const char *class_name(const bel_answers *answers, const bel_tensor *prediction)
+{
+    int class_number = (int)bel_answer_class(prediction, answers->threshold);
+    return bel_columns_class(answers->columns, class_number);
+}
+
+static void put_csv(const bel_answers *answers, const bel_str *cells, const bel_tensor *prediction,
                     int classes, bel_str *out)
 {
-    const float *values = prediction; // of classes
     for (int i = 0; i < answers->name_count; i++) {
         put_field(out, cells[i].text != NULL ? cells[i].text : "");
         bel_str_puts(out, ",");
     }
     if (classes == 0) {
-        put_prediction(answers, *(const double *)prediction, out);
+        put_prediction(answers, bel_answer_element(prediction, 0), out);
     } else if (has_several(answers->columns)) {
-        put_chosen(answers, values, classes, out);
+        put_chosen(answers, prediction, classes, out);
     } else {
-        put_field(out, bel_columns_class(answers->columns, class_of(answers, values, classes)));
+        put_field(out, class_name(answers, prediction));
     }
     for (int i = 0; i < classes; i++) {
         bel_str_puts(out, ",");
-        put_number(out, values[i], false);
+        put_number(out, bel_answer_element(prediction, i), false);
     }
 }
 
 static void put_json(const bel_answers *answers, int64_t example, const bel_str *cells,
                      const void *prediction, int classes, bel_str *out)
 {
-    const float *values = prediction; // of classes
     bel_str_printf(out, "{\"example\":%lld", (long long)example);
     for (int i = 0; i < answers->name_count; i++) {
         bel_str_puts(out, ",");
@@ -150,36 +177,43 @@ static void put_json(const bel_answers *answers, int64_t example, const bel_str 
     }
     if (classes == 0) {
         bel_str_puts(out, ",\"prediction\":");
-        put_prediction(answers, *(const double *)prediction, out);
+        put_prediction(answers, bel_answer_element(prediction, 0), out);
         bel_str_puts(out, "}");
         return;
     }
     if (has_several(answers->columns)) {
         bel_str_puts(out, ",\"labels\":");
-        put_chosen(answers, values, classes, out);
+        put_chosen(answers, prediction, classes, out);
     } else {
         bel_str_puts(out, ",\"class\":");
-        bel_json_write_string(
-            out, bel_columns_class(answers->columns, class_of(answers, values, classes)));
+        bel_json_write_string(out, class_name(answers, prediction));
     }
     bel_str_puts(out, ",\"probabilities\":{");
     for (int i = 0; i < classes; i++) {
         if (i > 0) bel_str_puts(out, ",");
         bel_json_write_string(out, probability_name(answers->columns, i));
         bel_str_puts(out, ":");
-        put_number(out, values[i], true);
+        put_number(out, bel_answer_element(prediction, i), true);
     }
     bel_str_puts(out, "}}");
 }
 
-void bel_answers_line(const bel_answers *answers, int64_t example, const bel_str *cells,
-                      const bel_tensor *prediction, bel_str *out)
+bel_status *bel_answers_line(const bel_answers *answers, int64_t example, const bel_str *cells,
+                             const bel_tensor *prediction, bel_str *out)
 {
     int classes = probability_count(answers->columns);
+    int64_t wanted = classes > 0 ? classes : 1, got = bel_shape_elements(&prediction->shape);
+    if (got != wanted) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "the model predicts %lld numbers for an example, and the label \"%s\" asks "
+                       "for %lld",
+                       (long long)got, bel_columns_label(answers->columns), (long long)wanted);
+    }
     if (answers->json) {
-        put_json(answers, example, cells, prediction->data, classes, out);
+        put_json(answers, example, cells, prediction, classes, out);
     } else {
-        put_csv(answers, cells, prediction->data, classes, out);
+        put_csv(answers, cells, prediction, classes, out);
     }
     bel_str_puts(out, "\n");
+    return NULL;
 }

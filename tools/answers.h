@@ -25,7 +25,15 @@ void bel_answers_header(const bel_answers *answers, bel_str *out);
 //   {"example":0,"id":"17","class":"setosa","probabilities":{"setosa":0.98,…}}
 //   {"example":0,"id":"17","labels":["spam"],"probabilities":{"spam":0.98,…}}
 //   {"example":0,"id":"17","prediction":23.5}
-void bel_answers_line(const bel_answers *answers, int64_t example, const bel_str *cells,
-                      const bel_tensor *prediction, bel_str *out);
+// INVALID_ARGUMENT: the model predicts other than the label asks for.
+bel_status *bel_answers_line(const bel_answers *answers, int64_t example, const bel_str *cells,
+                             const bel_tensor *prediction, bel_str *out) BEL_MUST_USE;
+
+// Element i of a prediction; 0 for texts.
+double bel_answer_element(const bel_tensor *row, int64_t i);
+
+// The class with the largest value; of two the second one where it is above the threshold, unless
+// that is 0.5.
+int64_t bel_answer_class(const bel_tensor *row, double threshold);
 
 #endif

@@ -98,6 +98,11 @@ bel_status *bel_flag_inputs_paths(const bel_options *options, bel_mode mode, bel
     return NULL;
 }
 
+bool bel_flag_inputs_hold_out(const bel_options *options)
+{
+    return share_of(options) != NULL;
+}
+
 bool bel_flag_inputs_evaluates(const bel_options *options)
 {
     size_t count;
@@ -290,6 +295,7 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
                                                     .holdout = holdout,
                                                     .table = input->columns,
                                                     .unchecked = unchecked,
+                                                    .unchanged = mode != BEL_MODE_PREDICT,
                                                     .unlabelled = mode == BEL_MODE_PREDICT});
         return NULL;
     }

@@ -35,6 +35,9 @@ bel_status *bel_flag_inputs_paths(const bel_options *options, bel_mode mode, bel
 // Whether there are examples to evaluate on: --eval_files, or --eval_share of those to train on.
 bool bel_flag_inputs_evaluates(const bel_options *options);
 
+// Whether --eval_share is given; false where the command has no such flag.
+bool bel_flag_inputs_hold_out(const bel_options *options);
+
 // The rows that are held out as --eval_share says (`held`), or the others; zeros without the flag,
 // where all are read. INVALID_ARGUMENT: it is no share, stands beside --eval_files, or a file to
 // train on can be read once only.

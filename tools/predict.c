@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "answers.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/str.h"
@@ -13,7 +14,6 @@
 #include "rank_lines.h"
 #include "results.h"
 #include "setup.h"
-#include "tensor/half.h"
 #include "verbs.h"
 
 typedef struct writer {
@@ -26,28 +26,11 @@ typedef struct writer {
     bel_rank_lines *ranks;      // to which lines go; NULL: to stdout
 } writer;
 
-// Element i of a prediction; NaN for types without numbers.
-static double element(const bel_tensor *row, int64_t i)
-{
-    switch (row->dtype) {
-    case BEL_DTYPE_F32: return ((const float *)row->data)[i];
-    case BEL_DTYPE_F64: return ((const double *)row->data)[i];
-    case BEL_DTYPE_I32: return ((const int32_t *)row->data)[i];
-    case BEL_DTYPE_I64: return (double)((const int64_t *)row->data)[i];
-    case BEL_DTYPE_U8:
-    case BEL_DTYPE_BOOL: return ((const uint8_t *)row->data)[i];
-    case BEL_DTYPE_F16: return bel_half_get(((const uint16_t *)row->data)[i]);
-    case BEL_DTYPE_BF16: return bel_bfloat_get(((const uint16_t *)row->data)[i]);
-    case BEL_DTYPE_STRING: break;
-    }
-    return 0;
-}
-
 // Nine digits hold every F32, seventeen every F64; JSON has no NaN.
 static void append_number(writer *w, const bel_tensor *row, int64_t i)
 {
     char text[BEL_F32_TEXT];
-    double value = element(row, i);
+    double value = bel_answer_element(row, i);
     if (row->dtype == BEL_DTYPE_I64) {
         bel_str_printf(&w->line, "%lld", (long long)((const int64_t *)row->data)[i]);
     } else if (w->json && !isfinite(value)) {
@@ -57,16 +40,6 @@ static void append_number(writer *w, const bel_tensor *row, int64_t i)
     } else {
         bel_str_printf(&w->line, "%.17g", value); // integers of 32 bits are whole in it
     }
-}
-
-// The class with the largest value; of two the second one where it is above the threshold.
-static int64_t class_of(const writer *w, const bel_tensor *row, int64_t count)
-{
-    int64_t best = 0;
-    if (count == 2 && w->threshold != 0.5) return element(row, 1) > w->threshold;
-    for (int64_t i = 1; i < count; i++)
-        if (element(row, i) > element(row, best)) best = i;
-    return best;
 }
 
 // `key`: of a list in an object.
@@ -92,7 +65,7 @@ static void append(writer *w, const bel_row *row, bool more)
     int64_t count = bel_shape_elements(&row->value.shape);
     if (main && count > 1) {
         bel_str_printf(&w->line, "%s%s%lld", more ? "," : "", w->json ? "\"class\":" : "",
-                       (long long)class_of(w, &row->value, count));
+                       (long long)bel_answer_class(&row->value, w->threshold));
         more = true;
     }
     append_row(w, &row->value, main ? "values" : row->name, more);

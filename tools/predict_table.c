@@ -76,7 +76,7 @@ static bel_status *write_row(void *user, int64_t example, const bel_row *rows, i
     for (int i = 0; i < f->answers.name_count; i++)
         bel_table_cells_get(f->cells, example, i, &f->texts[i]);
     f->line.length = 0;
-    bel_answers_line(&f->answers, example, f->texts, &rows[0].value, &f->line);
+    BEL_TRY(bel_answers_line(&f->answers, example, f->texts, &rows[0].value, &f->line));
     return write_text(f);
 }
 
@@ -164,11 +164,12 @@ static bel_status *answer(stream *s)
     BEL_TRY(bel_predictor_run(s->predictor, s->features, &rows, &count));
     bel_tensor one = rows[0].value;
     size_t bytes = (size_t)bel_shape_elements(&one.shape) / BATCH * bel_dtype_size(one.dtype);
+    one.shape.dims[0] = 1;
     s->out.length = 0;
     for (int i = 0; i < s->waiting; i++) {
         one.data = (char *)rows[0].value.data + (size_t)i * bytes;
-        bel_answers_line(&s->answers, s->example++, s->cells + (ptrdiff_t)i * s->answers.name_count,
-                         &one, &s->out);
+        BEL_TRY(bel_answers_line(&s->answers, s->example++,
+                                 s->cells + (ptrdiff_t)i * s->answers.name_count, &one, &s->out));
     }
     s->waiting = 0;
     BEL_TRY(bel_results_write(s->out.text));

@@ -55,8 +55,7 @@ static bel_status *check_flags(const bel_options *options, bool is_package, cons
 {
     bool stored = setup->checkpoint != NULL && !bel_options_is_given(options, "model");
     const char *model = is_package || stored ? NULL : setup->model->name;
-    bool holds =
-        bel_options_has(options, "eval_share") && bel_options_string(options, "eval_share") != NULL;
+    bool holds = bel_flag_inputs_hold_out(options);
     const char *files =
         bel_options_has(options, "eval_files") ? bel_options_text(options, "eval_files") : "";
     if (holds && setup->model->input_fn != NULL) {

@@ -4,6 +4,7 @@
 #include "study.h"
 
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -72,6 +73,103 @@ static bel_status *lock_folder(const char *folder, int *out_lock)
                    "another cross_validate or tune runs in %s; hint: another --model_dir", folder);
 }
 
+// --- Its settings, which trainings read one by one -----------------------------------------------
+
+// Flags that change no model. Those that tell how many trials there are may grow.
+static bool is_neutral(const char *line)
+{
+    static const char names[] = "trials|parallel|num_threads|json|log_format|log_level|log_time|"
+                                "quiet|enable_faults|model_dir|report|input_threads|prefetch";
+    char *name = bel_xstrndup(line, strcspn(line, ":"));
+    bool neutral = bel_list_find(names, "|", name) >= 0;
+    bel_free(name);
+    return neutral;
+}
+
+// A line of a dump without where its value came from, from *at on; false behind the last. Defaults
+// are comments.
+static bool next_given(const char **at, bel_str *line)
+{
+    while (**at != '\0') {
+        size_t length = strcspn(*at, "\n");
+        const char *text = *at;
+        *at += length + (text[length] == '\n');
+        line->length = 0;
+        bel_str_append(line, text, length);
+        for (char *found = strstr(line->text, " # "); found != NULL;) {
+            char *next = strstr(found + 1, " # ");
+            if (next == NULL) *found = '\0'; // the last one
+            found = next;
+        }
+        if (line->text[0] != '#' && !is_neutral(line->text)) return true;
+    }
+    return false;
+}
+
+// The first line of a dump that another one has not got, in *out_line; false: it has all.
+static bool lacks_line(const char *dump, const char *other, bel_str *out_line)
+{
+    bel_str line = {0};
+    bool found = true;
+    while (found && next_given(&dump, out_line)) {
+        found = false;
+        for (const char *at = other; !found && next_given(&at, &line);)
+            found = strcmp(line.text, out_line->text) == 0;
+    }
+    bel_str_deinit(&line);
+    return !found;
+}
+
+static bel_status *compare(const char *folder, const char *before, const char *now)
+{
+    bel_str line = {0};
+    bool lost = lacks_line(before, now, &line), added = !lost && lacks_line(now, before, &line);
+    bel_status *status =
+        lost || added
+            ? BEL_ERR(BEL_INVALID_ARGUMENT,
+                      "%s: its trainings began %s \"%s\", and that is not so now: models of both "
+                      "would be mixed; hint: the flags of before, or another --model_dir",
+                      folder, lost ? "with" : "without", line.text)
+            : NULL;
+    bel_str_deinit(&line);
+    return status;
+}
+
+// Whether a training has begun below the folder: trial-003/ckpt-00000000, or a level deeper.
+static bool has_begun(const char *folder, int depth)
+{
+    char **names = NULL;
+    size_t count = 0;
+    bool begun = false;
+    bel_status_ignore(bel_dir_list(folder, &names, &count)); // then there is none
+    for (size_t i = 0; i < count && !begun; i++) {
+        char *path = bel_path_join(folder, names[i]);
+        begun = strncmp(names[i], "ckpt-", 5) == 0 ||
+                (depth > 0 && bel_dir_exists(path) && has_begun(path, depth - 1));
+        bel_free(path);
+    }
+    bel_dir_names_free(names, count);
+    return begun;
+}
+
+static bel_status *write_settings(const bel_options *options, const char *folder, const char *path)
+{
+    enum { DEPTH = 2 };
+    bel_str text = {0};
+    char *before = NULL;
+    size_t size;
+    bel_options_dump(options, &text);
+    bel_status *status = NULL;
+    if (bel_file_exists(path) && has_begun(folder, DEPTH)) {
+        status = bel_file_read(path, &before, &size);
+        if (status == NULL) status = compare(folder, before, text.text);
+    }
+    if (status == NULL) status = bel_file_write_atomic(path, text.text, text.length);
+    bel_free(before);
+    bel_str_deinit(&text);
+    return status;
+}
+
 bel_status *bel_study_create(const bel_options *options, bel_study **out_study)
 {
     BEL_TRY(check_flags(options));
@@ -80,10 +178,7 @@ bel_status *bel_study_create(const bel_options *options, bel_study **out_study)
     int lock;
     BEL_TRY(lock_folder(folder, &lock));
     char *settings = bel_path_join(folder, "settings.yaml");
-    bel_str text = {0};
-    bel_options_dump(options, &text);
-    bel_status *status = bel_file_write_atomic(settings, text.text, text.length);
-    bel_str_deinit(&text);
+    bel_status *status = write_settings(options, folder, settings);
     if (status == NULL) {
         bel_study *study = bel_xcalloc(1, sizeof *study);
         study->options = options;
@@ -99,6 +194,8 @@ bel_status *bel_study_create(const bel_options *options, bel_study **out_study)
     bel_free(settings);
     return status;
 }
+
+// --- Adding trainings ----------------------------------------------------------------------------
 
 void bel_study_destroy(bel_study *study)
 {
@@ -225,6 +322,7 @@ static bool take_end(void *context, int number)
     bel_status *status = NULL;
     const bel_linux_end end = study->trials[number].end;
     r->told.exit_code = end.code;
+    r->told.killed = end.signal != 0 || end.code == 128 + SIGINT || end.code == 128 + SIGTERM;
     if (end.code != 0) {
         note_failure(r, end);
     } else {

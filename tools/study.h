@@ -16,11 +16,13 @@ typedef struct bel_study_run {
     bel_json *result;   // as train_and_evaluate --json prints it; NULL: it failed, or never ran
     char *failure;      // why, in one line; NULL: it did not fail
     int exit_code;      // of its process
+    bool killed;        // by somebody: the same flags would train another time
 } bel_study_run;
 
 // Takes all flags that are given, for every training. INVALID_ARGUMENT: flags that are for one
-// training alone, or none to train on; FAILED_PRECONDITION: another study runs in the folder;
-// errors of files. Free with bel_study_destroy.
+// training alone, or none to train on, or others than those with which trainings in the folder
+// began; FAILED_PRECONDITION: another study runs in it; errors of files. Free with
+// bel_study_destroy.
 bel_status *bel_study_create(const bel_options *options, bel_study **out_study) BEL_MUST_USE;
 void bel_study_destroy(bel_study *study); // accepts NULL
 

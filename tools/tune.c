@@ -25,11 +25,12 @@ typedef struct tuning {
     bel_search_space *space;
     char **values; // [trial - 1][flag], of trials from 1 on
     int trials, flags;
-    int folds;     // trainings of a trial
-    int *left;     // of each trial: trainings that have not ended
-    double *score; // of each trial; NaN while there is none
-    int best;      // -1: there is none yet
-    bool unknown;  // evaluations have no such metric
+    int folds;                   // trainings of a trial
+    int *left;                   // of each trial: trainings that have not ended
+    double *score;               // of each trial; NaN while there is none
+    int best;                    // -1: there is none yet
+    bool unknown;                // evaluations have no such metric
+    const bel_study_run *broken; // a failure that ends the search
 } tuning;
 
 // --- Trials --------------------------------------------------------------------------------------
@@ -105,13 +106,15 @@ static bel_status *no_such_metric(const tuning *t)
     return status;
 }
 
-// A trial that fails is a bad one; only where the flags as they are fail, all would.
+// A trial that fails is a bad one. Not so where the flags as they are fail, as all would, and where
+// somebody has killed it: the same command goes on then.
 static bool take_training(void *context, int number)
 {
     tuning *t = context;
     int trial = number / t->folds;
     const bel_study_run *failed = first_failure(t, trial);
-    if (failed != NULL && trial == 0) return false;
+    t->broken = failed != NULL && (trial == 0 || failed->killed) ? failed : NULL;
+    if (t->broken != NULL) return false;
     if (--t->left[trial] > 0) return true;
     if (failed != NULL) {
         bel_log_write(BEL_LOG_WARN, "trial %d failed: %s", trial, failed->failure);
@@ -257,10 +260,9 @@ static bel_status *prepare(tuning *t, const bel_options *options)
 static bel_status *search(tuning *t, const bel_options *options, int *out_exit_code)
 {
     BEL_TRY(bel_study_execute(t->study, take_training, t, out_exit_code));
-    const bel_study_run *failed = first_failure(t, 0);
-    if (failed != NULL) {
-        *out_exit_code = failed->exit_code;
-        return BEL_ERR(BEL_ABORTED, "%s", failed->failure);
+    if (t->broken != NULL) {
+        *out_exit_code = t->broken->exit_code;
+        return BEL_ERR(BEL_ABORTED, "%s", t->broken->failure);
     }
     if (t->unknown) return no_such_metric(t);
     return print(t, bel_options_bool(options, "json"));

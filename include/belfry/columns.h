@@ -80,7 +80,8 @@ typedef struct bel_columns_options {
 
 /// Looks at every cell of the files, and decides what each column is: see docs/columns.md for the
 /// rules. The result depends on the rows, in their order, and on nothing else. Of `csv` the paths,
-/// delimiter (0: the one that the first line has most of) and no_header are read. Free *out_columns
+/// delimiter (0: the one that the first line has most of), no_header and holdout are read: what is
+/// held out is not looked at. Free *out_columns
 /// with bel_columns_destroy. Errors: those of opening the files; DATA_LOSS, with the first ten
 /// cells that are wrong, each with file, line and column; INVALID_ARGUMENT, a column that is named
 /// is not there, or the label is none to learn.

@@ -145,10 +145,13 @@ typedef struct bel_csv_options {
     bool last_is_label;       ///< Without label_column: the last column is it, whatever its name.
     bel_holdout holdout;      ///< Zeros: all rows. Not of pipes, which can be read once.
     /// A description of the columns (columns.h), which must stay; then of the rest of these options
-    /// paths, holdout and the two below alone are read. With `unlabelled` rows need no label, as
+    /// paths, holdout and what is below alone are read. With `unlabelled` rows need no label, as
     /// for prediction.
     const bel_columns *table;
     bool unlabelled;
+    bool
+        unchanged; ///< With `table`: files that bel_columns_infer has made it of in this process are
+                   ///< as they were then, or DATA_LOSS.
     bool unchecked; ///< With `table`: cells are not looked at when it is opened; a wrong one is an
                     ///< error when its row is read.
 } bel_csv_options;

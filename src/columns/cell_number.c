@@ -1,5 +1,7 @@
 // A comma is brought to a point and the rest left to base/decimal.h, so that a number has the same
-// bits however it is written.
+// bits however it is written. Looking at columns and reading them both come here, so a cell that is
+// a number for the one is one for the other. Nothing is read as a number that may be another one:
+// "1,125" has no clear comma, and what has a sign or a percent sign is only said to look like one.
 #include "columns/cell_number.h"
 
 #include <string.h>

@@ -131,7 +131,9 @@ struct bel_columns {
     // second look. 0: there are none.
     uint64_t seen_content;    // hash of them
     bel_holdout seen_holdout; // the rows of them
-    char *text;               // as bel_columns_text gives it
+    // The files that this process has looked at, and what was in them: hashes; 0: it has not.
+    uint64_t looked_names, looked_content;
+    char *text; // as bel_columns_text gives it
     uint64_t fingerprint;
 };
 

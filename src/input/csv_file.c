@@ -125,9 +125,8 @@ static bel_csv_field plain_field(const char *row, const char *end, char delimite
 }
 
 // The row at `row` where it is like nearly all: a line of text without quotes that has all its
-// fields. One
-// loop without branches looks at its bytes, several at a time. *out_next stays where it is when the
-// row is another one.
+// fields. One loop without branches looks at its bytes, several at a time. *out_next stays where it
+// is when the row is another one.
 static bel_status *pass_plain_row(const bel_csv_file *file, const char *row,
                                   const bel_csv_label *label, const char **out_next)
 {

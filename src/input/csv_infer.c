@@ -1,5 +1,9 @@
-// What the columns of a table are, by all of its cells. Rows without a label teach nothing, so they
-// do not count. Of large files what was seen is kept for other processes (look_cache.h).
+// What the columns of a table are, by all of its cells: files are opened and their names taken, all
+// rows are gathered (table_look.c), rules make a description of it (columns/guess.h), and what
+// cannot be written, or read back, is refused before anything is trained. Rows without a label
+// teach nothing, so they do not count. Of large files what was seen is kept for other processes
+// (look_cache.h), found by their content; it is hashed again behind the look, so that nothing is
+// kept of a file that was changed meanwhile.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -376,6 +380,7 @@ static bel_status *look_once(bel_table_look *in)
         in->description = kept;
     } else {
         status = look_at_all(in);
+        if (status == NULL) status = bel_csv_set_check_content(&in->set);
     }
     bool keeps = kept == NULL && status == NULL;
     bel_look_end(&look, keeps ? bel_columns_text(in->description) : NULL,
@@ -387,7 +392,10 @@ static bel_status *run(bel_table_look *in, const bel_csv_options *csv)
 {
     enum { LARGE = 16 << 20 }; // bytes of files that take longer than the cache does
     BEL_TRY(prepare(in, csv));
-    return in->set.size_bytes < LARGE ? look_at_all(in) : look_once(in);
+    BEL_TRY(in->set.size_bytes < LARGE ? look_at_all(in) : look_once(in));
+    in->description->looked_names = in->set.names;
+    in->description->looked_content = in->set.content;
+    return NULL;
 }
 
 bel_status *bel_columns_infer(const bel_csv_options *csv, const bel_columns_options *options,

@@ -20,10 +20,23 @@ bel_status *bel_csv_set_open(bel_csv_set *set, bel_arena *arena, const char *con
     for (int i = 0; i < found; i++) {
         bel_csv_file *file = &set->files[i];
         BEL_TRY(bel_csv_file_open(file, (*out_paths)[i], delimiter));
+        set->names = bel_hash64_more(set->names, file->path, strlen(file->path) + 1);
         set->size_bytes += file->view.size;
         set->content = bel_hash64_more(set->content, file->view.data, file->view.size);
     }
     return NULL;
+}
+
+bel_status *bel_csv_set_check_content(const bel_csv_set *set)
+{
+    uint64_t content = 0;
+    for (int i = 0; i < set->count; i++) {
+        const bel_csv_file *file = &set->files[i];
+        BEL_TRY(bel_file_view_check(&file->view, file->path));
+        content = bel_hash64_more(content, file->view.data, file->view.size);
+    }
+    if (content == set->content) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s: it was changed while it was looked at", set->files[0].path);
 }
 
 void bel_csv_set_close(bel_csv_set *set)

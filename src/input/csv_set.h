@@ -13,6 +13,7 @@ typedef struct bel_csv_set {
     int64_t row_count;
     bel_number_list kept;         // the numbers of the rows in the files; empty: all are there
     uint64_t size_bytes, content; // of all, and a hash of it
+    uint64_t names;               // a hash of the files' paths
 } bel_csv_set;
 
 // Opens the files that paths and patterns name; *out_paths are theirs. Nothing is indexed. Close it
@@ -21,6 +22,9 @@ bel_status *bel_csv_set_open(bel_csv_set *set, bel_arena *arena, const char *con
                              int path_count, char delimiter,
                              const char *const **out_paths) BEL_MUST_USE;
 void bel_csv_set_close(bel_csv_set *set);
+
+// Hashes the files anew. DATA_LOSS: they are other ones than when they were opened.
+bel_status *bel_csv_set_check_content(const bel_csv_set *set) BEL_MUST_USE;
 
 // Indexes each file (bel_csv_file_index), and numbers the rows. DATA_LOSS: there is none.
 bel_status *bel_csv_set_index(bel_csv_set *set, const bel_csv_label *label,

@@ -56,7 +56,7 @@ static char *read_kept(const char *path, bool *out_seen)
 static int64_t changed_ns(const char *path)
 {
     struct stat info;
-    if (stat(path, &info) != 0) return INT64_MAX; // gone already
+    if (stat(path, &info) != 0 || S_ISDIR(info.st_mode)) return INT64_MAX; // not ours, or gone
     return (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
 }
 

@@ -186,6 +186,17 @@ static void make_fields(bel_table_source *source)
 }
 // --- Opening -------------------------------------------------------------------------------------
 
+// Another file in the place of one that was looked at has other rows to hold out, and its numbers
+// would be scaled as the other's.
+static bel_status *check_unchanged(const bel_table_source *source)
+{
+    const bel_columns *c = source->columns;
+    if (c->looked_names != source->set.names || c->looked_content == source->set.content)
+        return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s: it was changed since its columns were looked at",
+                   source->set.files[0].path);
+}
+
 // Whether the description was made of these very rows.
 static bool was_seen(const bel_table_source *source)
 {
@@ -201,6 +212,7 @@ static bel_status *open_files(bel_table_source *source, const bel_csv_options *o
     bel_csv_set *set = &source->set;
     BEL_TRY(bel_csv_set_open(set, source->arena, options->paths, options->path_count,
                              source->columns->delimiter, &paths));
+    if (options->unchanged) BEL_TRY(check_unchanged(source));
     source->label_fields =
         bel_arena_alloc(source->arena, (size_t)set->count * sizeof *source->label_fields);
     source->places = bel_arena_alloc(source->arena, (size_t)set->count * sizeof *source->places);

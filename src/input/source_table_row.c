@@ -1,5 +1,6 @@
-// A row of a table: each cell goes to its elements by columns/transform.h alone. A bare number is
-// read without being split off first.
+// A row of a table: each cell goes to its elements by columns/transform.h alone, whoever asks: the
+// look at all cells, training, evaluation and prediction. A bare number is read without being split
+// off first; it must come to the same as one in quotes.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -22,7 +22,7 @@ static void split_row(const bel_table_look *in, bel_look_slot *s, const bel_csv_
 {
     bel_csv_field unused;
     for (int i = 0; i < file->column_count; i++) {
-        double value;
+        double value = 0;
         int column = places[i];
         bel_csv_field *field = column < 0 ? &unused : &s->fields[column];
         const char *text = at, *stop = bel_decimal_parse(at, file->end, &value);

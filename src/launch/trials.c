@@ -1,5 +1,8 @@
 // One loop over descriptors: those of the trials that run, readable when they have ended, and that
-// of signals. A deadline stands once all are to end; when it passes, they are killed.
+// of signals. A deadline stands once all are to end; when it passes, they are killed. Trials are
+// processes and not threads, as one that fails, or is killed, must not take the others along; each
+// ends by itself, so nothing but the user's patience bounds them, and one that somebody has stopped
+// is told of.
 #include "launch/trials.h"
 
 #include <errno.h>

@@ -7,9 +7,8 @@
 // mailbox; what the old one still held is gone, and the member says it again. Messages are taken
 // from all members in turn. The patience with a lost member counts from the moment at which the
 // loss was noticed. A member that joins after the end is told of it at once.
-#include "master/members.h"
+#include "master/members_inner.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,42 +21,7 @@
 
 enum { LINGER_MS = 500 };
 
-typedef struct seat { // a member, joined or not
-    bel_member_view member;
-    bel_mailbox *mailbox; // NULL until it has joined, and while it is lost
-    char *loss;           // what is said when it does not come back
-    int64_t lost_ns;      // when it was lost, or when the job began to wait for it
-    bool came_back;       // and the caller has not been told
-    bool let_go;          // it was; its mailbox stays until it has ended it
-    Bel__Message **kept;  // that came while others were waited for
-    size_t kept_count, kept_capacity, kept_taken;
-} seat;
-
-struct bel_members {
-    bel_members_config config;
-    char *token;
-    bel_endpoint *endpoint;
-    bel_doorbell *bell;
-    atomic_bool woken; // whoever waits for messages has something else to do
-    seat *seats;
-    int seat_count;
-    int next_seat; // whose message is taken next: everybody in turn
-    bel_join_rules rules;
-    bel_callers *callers;
-    int64_t patient_until_ns; // for members that do not see the model folder
-    int64_t step;             // of the job
-    int64_t losses, restarts;
-    bool dismissed;
-    bel_code end_code; // what everybody is told then
-    char *end_text;
-};
-
 // --- Seats ---------------------------------------------------------------------------------------
-
-static const char *name_of(const bel_member_view *member, char text[32])
-{
-    return bel_role_text(member->role, member->index, text);
-}
 
 static void tell_end(bel_mailbox *mailbox, bel_code code, const char *text, bool leaves)
 {
@@ -76,13 +40,6 @@ static void set_text(char **text, const char *value)
     *text = bel_xstrdup(value);
 }
 
-static void forget_kept(seat *s)
-{
-    for (size_t i = s->kept_taken; i < s->kept_count; i++)
-        bel_message_destroy(s->kept[i]);
-    s->kept_count = s->kept_taken = 0;
-}
-
 // Gives a caller its seat, or says why not; for callers.c, on the master's thread. *out_blind:
 // bel_join_check's.
 static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__Join *join,
@@ -93,10 +50,10 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     if (join->role >= 0 && join->role < BEL_ROLE_COUNT) {
         member = bel_members_find(members, (bel_role)join->role, join->index);
     }
-    const seat *taken = member >= 0 ? &members->seats[member] : NULL;
+    const bel_seat *taken = member >= 0 ? &members->seats[member] : NULL;
     BEL_TRY(bel_join_check(&members->rules, join, taken != NULL ? &taken->member : NULL,
                            taken != NULL && taken->mailbox != NULL, out_blind));
-    seat *s = &members->seats[member];
+    bel_seat *s = &members->seats[member];
     bool planned = s->member.vacant || s->let_go;      // here again, as it is wanted again
     members->losses += s->mailbox != NULL && !planned; // back before anybody noticed
     bel_mailbox_close(s->mailbox, 0); // of its last connection, or of its predecessor
@@ -105,12 +62,12 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     s->member.here = true;
     s->member.ended = s->member.vacant = s->let_go = false;
     s->member.leave_ns = join->leaves ? -1 : 0;
-    forget_kept(s);
+    bel_seat_forget_kept(s);
     s->member.blind = *out_blind;
     if (s->member.blind) {
         char text[32];
         bel_log_write(BEL_LOG_INFO, "%s on %s does not see the model folder%s",
-                      name_of(&s->member, text), join->host,
+                      bel_seat_name(&s->member, text), join->host,
                       s->member.role == BEL_ROLE_PS || members->config.counts[BEL_ROLE_PS] == 0
                           ? ": its checkpoints come and go by this process"
                           : "");
@@ -201,7 +158,7 @@ void bel_members_destroy(bel_members *members)
         bel_free(members->seats[i].member.doing);
         bel_free(members->seats[i].member.numbers);
         bel_free(members->seats[i].loss);
-        forget_kept(&members->seats[i]);
+        bel_seat_forget_kept(&members->seats[i]);
         bel_free(members->seats[i].kept);
     }
     bel_endpoint_destroy(members->endpoint);
@@ -245,7 +202,7 @@ int bel_members_find(const bel_members *members, bel_role role, int index)
 // --- What is noted here -------------------------------------------------------------------------
 
 // The list becomes the seat's.
-static void take_numbers(seat *s, double **numbers, size_t *count)
+static void take_numbers(bel_seat *s, double **numbers, size_t *count)
 {
     if (*count == 0) return;
     bel_free(s->member.numbers);
@@ -257,7 +214,7 @@ static void take_numbers(seat *s, double **numbers, size_t *count)
 }
 
 // True when a message is only noted here; false: it is for the caller as well.
-static bool note(const bel_members *members, seat *s, Bel__Message *message)
+static bool note(const bel_members *members, bel_seat *s, Bel__Message *message)
 {
     if (message->kind_case == BEL__MESSAGE__KIND_STATUS) {
         Bel__Status *status = message->status;
@@ -287,7 +244,7 @@ static bool note(const bel_members *members, seat *s, Bel__Message *message)
 static void note_all(bel_members *members)
 {
     for (int i = 0; i < members->seat_count; i++) {
-        seat *s = &members->seats[i];
+        bel_seat *s = &members->seats[i];
         Bel__Message *message;
         while (s->mailbox != NULL && (message = bel_mailbox_take(s->mailbox)) != NULL) {
             if (note(members, s, message)) {
@@ -313,10 +270,10 @@ static bool is_missing(const bel_members *members, bel_str *out_names)
 {
     char text[32];
     for (int i = 0; i < members->seat_count; i++) {
-        const seat *s = &members->seats[i];
+        const bel_seat *s = &members->seats[i];
         if ((s->mailbox != NULL && !s->let_go) || s->member.vacant) continue;
         bel_str_printf(out_names, "%s%s", out_names->length > 0 ? ", " : "",
-                       name_of(&s->member, text));
+                       bel_seat_name(&s->member, text));
     }
     return out_names->length > 0;
 }
@@ -334,38 +291,14 @@ static bel_status *late(const bel_members *members, const char *names)
 
 // --- Workers that the job goes on without --------------------------------------------------------
 
-// A worker beyond those that are wanted now.
-static bool is_unwanted(const bel_members *members, const seat *s)
-{
-    return s->member.role == BEL_ROLE_WORKER && s->member.index >= members->config.wanted_workers;
-}
-
-// A worker that is away is not waited for any longer, if the job may go on without it.
-static bool give_up(bel_members *members, seat *s)
-{
-    char text[32];
-    int others = 0;
-    for (int i = 0; i < members->seat_count; i++) {
-        const bel_member_view *other = &members->seats[i].member;
-        others += other->role == BEL_ROLE_WORKER && !other->vacant && other != &s->member &&
-                  other->index < members->config.wanted_workers;
-    }
-    int least = is_unwanted(members, s) ? 1 : members->config.min_workers;
-    if (s->member.role != BEL_ROLE_WORKER || least == 0 || others < least) return false;
-    s->member.vacant = true;
-    bel_log_write(BEL_LOG_WARN, "%s is not waited for: the job goes on with %d worker%s",
-                  name_of(&s->member, text), others, others == 1 ? "" : "s");
-    return true;
-}
-
 // Gives up all that are away, if the job may; false: one is missing that the job needs.
 static bool give_up_missing(bel_members *members)
 {
     bool all = true;
     for (int i = 0; i < members->seat_count; i++) {
-        seat *s = &members->seats[i];
+        bel_seat *s = &members->seats[i];
         bool away = (s->mailbox == NULL || s->let_go) && !s->member.vacant;
-        if (away && !give_up(members, s)) all = false;
+        if (away && !bel_seat_give_up(members, s)) all = false;
     }
     return all;
 }
@@ -380,7 +313,7 @@ void bel_members_set_vacant(bel_members *members, int member, bool vacant)
     members->seats[member].member.vacant = vacant;
 }
 
-static void send_away(seat *s, bool leaves)
+static void send_away(bel_seat *s, bool leaves)
 {
     tell_end(s->mailbox, BEL_OK, "", leaves);
     s->came_back = s->member.here = false;
@@ -455,7 +388,7 @@ void bel_members_send(bel_members *members, int member, uint32_t generation,
 }
 
 // News of one seat: that it was taken anew comes before any message of its new mailbox.
-static bool take_from(const bel_members *members, seat *s, Bel__Message **out_message)
+static bool take_from(const bel_members *members, bel_seat *s, Bel__Message **out_message)
 {
     *out_message = NULL;
     if (s->came_back) {
@@ -499,95 +432,15 @@ void bel_members_wake(bel_members *members)
     bel_doorbell_ring(members->bell);
 }
 
-// --- Clocks --------------------------------------------------------------------------------------
-
-int64_t bel_members_losses(const bel_members *members)
-{
-    return members->losses;
-}
-
-int64_t bel_members_restarts(const bel_members *members)
-{
-    return members->restarts;
-}
-
-void bel_members_note_step(bel_members *members, int64_t step)
-{
-    members->step = step;
-}
-
-// The member's place is empty from now on; its process may still live, and come back.
-static void lose(bel_members *members, seat *s, const char *why, bool planned)
-{
-    char text[32];
-    bel_member_view *member = &s->member;
-    int64_t step = member->step > members->step ? member->step : members->step;
-    bel_mailbox_close(s->mailbox, 0);
-    s->mailbox = NULL;
-    forget_kept(s);
-    member->here = false;
-    s->lost_ns = bel_clock_ns();
-    bel_free(s->loss);
-    s->loss = bel_strf("lost %s on %s (pid %lld) after step %lld: %s", name_of(member, text),
-                       member->host, (long long)member->pid, (long long)step, why);
-    if (planned) return; // no loss as long as the next one comes
-    members->losses++;
-    if (members->config.recovers || members->config.min_workers > 0) {
-        bel_log_event(BEL_LOG_WARN, "lost", (long long)member->pid, "%s", s->loss);
-    }
-}
-
-// Whether one member is still here: its stream, then its silence.
-static void look_after(bel_members *members, seat *s)
-{
-    if (s->mailbox == NULL) return;
-    if (s->member.vacant) { // retired, or left out
-        if (!bel_mailbox_is_over(s->mailbox)) return;
-        bel_mailbox_close(s->mailbox, 0);
-        s->mailbox = NULL;
-        return;
-    }
-    if (bel_mailbox_is_over(s->mailbox)) {
-        lose(members, s, s->let_go ? "it was told to go" : "its connection has ended", s->let_go);
-        return;
-    }
-    double silence = (double)bel_mailbox_silence_ns(s->mailbox) * 1e-9;
-    if (silence < members->config.silence_timeout_secs) return;
-    char why[96];
-    bel_snprintf(why, sizeof why, "nothing heard of it for %.1f s", silence);
-    lose(members, s, why, false);
-}
-
-void bel_members_give_up_recovery(bel_members *members)
-{
-    members->config.recovers = false;
-}
-
-// A lost member has `patience` to come back; then the job does without it, or ends.
-bel_status *bel_members_check(bel_members *members)
-{
-    double patience = members->config.recovers ? members->config.join_timeout_secs : 0;
-    for (int i = 0; i < members->seat_count && !members->dismissed; i++) {
-        seat *s = &members->seats[i];
-        look_after(members, s);
-        if (s->loss == NULL || s->mailbox != NULL || s->member.vacant) continue;
-        double away = (double)(bel_clock_ns() - s->lost_ns) * 1e-9;
-        if (away < patience && !is_unwanted(members, s)) continue;
-        if (give_up(members, s)) continue;
-        if (!members->config.recovers) return BEL_ERR(BEL_UNAVAILABLE, "%s", s->loss);
-        return BEL_ERR(BEL_UNAVAILABLE, "%s; it did not come back within %g s", s->loss, patience);
-    }
-    return NULL;
-}
-
 void bel_members_describe(const bel_members *members, bel_str *out)
 {
     char text[32];
     for (int i = 0; i < members->seat_count; i++) {
         const bel_member_view *m = &members->seats[i].member;
         if (m->vacant) continue;
-        bel_str_printf(out, "%s%s %s (step %lld)", out->length > 0 ? "; " : "", name_of(m, text),
-                       m->doing != NULL ? m->doing : "has not joined", (long long)m->step);
+        bel_str_printf(out, "%s%s %s (step %lld)", out->length > 0 ? "; " : "",
+                       bel_seat_name(m, text), m->doing != NULL ? m->doing : "has not joined",
+                       (long long)m->step);
     }
 }
 

@@ -268,6 +268,9 @@ bel_status *bel_job_resume(bel_job *job)
     if (reader == NULL) {
         BEL_TRY(save_first(job));
         BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));
+        if (reader == NULL)
+            return BEL_ERR(BEL_DATA_LOSS, "%s: the checkpoint that was just saved is gone",
+                           model_dir);
     } else {
         bool begins = job->spec->warm_start.checkpoint != NULL || job->spec->init_fn != NULL;
         bel_log_write(BEL_LOG_INFO, "resuming from %s%s", bel_ckpt_folder(reader),

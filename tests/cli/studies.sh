@@ -25,6 +25,15 @@ one() { # MODEL_DIR [flags]
     belfry train_and_evaluate "${base[@]}" --model_dir "$dir" --json "$@"
 }
 
+trainings() { # of this test: processes of belfry in its folder that are no studies
+    local pid
+    for pid in $(pgrep -x belfry || true); do
+        [ "$(readlink "/proc/$pid/cwd" || true)" = "$work" ] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null |
+            grep -q train_and_evaluate && echo "$pid"
+    done
+    true
+}
+
 # --- A share of the rows
 run_ok one share --eval_share 0.25
 equal "examples held out" "$(json 'rows[0]["examples"]')" 100
@@ -82,7 +91,10 @@ run_fails 2 'flag --eval_files belongs to another command' belfry cross_validate
 run_fails 2 '--model_dir is needed' belfry cross_validate "${base[@]}"
 run_fails 2 '--train_files is needed' belfry cross_validate --model_dir bad
 run_fails 2 '--trace is for one training' belfry cross_validate "${base[@]}" --model_dir bad --trace t.json
-run_fails 2 'cv/fold-|was trained with other settings' belfry cross_validate "${base[@]}" --folds 5 --model_dir cv
+run_fails 2 'cv: its trainings began with "folds: 4", and that is not so now' \
+    belfry cross_validate "${base[@]}" --folds 5 --model_dir cv
+run_fails 2 'cv: its trainings began without "dropout: 0.5"' belfry cross_validate "${base[@]}" --folds 4 --dropout 0.5 --model_dir cv
+run_ok belfry cross_validate "${base[@]}" --folds 4 --model_dir cv --num_threads 2 --quiet
 check "what was there is left" test "$(digest cv/fold-2)" = "$(digest byhand)"
 
 # --- A search
@@ -122,6 +134,33 @@ run_ok belfry cross_validate --train_files rare.csv --label_column grade --num_e
 check "the mean is that of the folds that have it" test "$(json 'rows[0]["metrics"]["auc"]["folds"].count(None) == 2 and rows[0]["metrics"]["auc"]["mean"] is not None')" = True
 check "and that is said" grep -q 'auc: 2 of 5 folds have none' err.txt
 
+# What is left out of the flags would be taken from checkpoints, and be another model where there is none yet.
+run_ok belfry cross_validate "${base[@]}" --folds 2 --hidden_units 2 --dropout 0.4 --model_dir other
+rm -r other/fold-1
+run_fails 2 'other: its trainings began with "hidden_units: [2]"' \
+    belfry cross_validate "${base[@]}" --folds 2 --model_dir other
+check "and nothing was trained" test ! -e other/fold-1
+run_fails 2 'no column "nosuch"' belfry cross_validate "${base[@]:0:2}" --label_column nosuch --model_dir corrected
+run_ok belfry cross_validate "${base[@]}" --folds 2 --model_dir corrected
+run_fails 2 'tuned: its trainings began with "try: [|dropout=0:0.5' belfry tune "${base[@]}" --eval_share 0.25 \
+    --best_metric accuracy --try learning_rate=log:1e-4:1e-1 --model_dir tuned
+
+# A trial that somebody kills is none that failed: the same command goes on.
+lone=(belfry tune "${base[@]}" --eval_share 0.25 --trials 3 --parallel 1 --try dropout=0:0.5 --model_dir lone --json)
+run_ok "${lone[@]}"
+cp out.txt lone.txt
+rm -r lone
+BELFRY_FAULT=slow:tower_step#20 "$BUILD/tools/belfry" "${lone[@]:1}" >out.txt 2>err.txt </dev/null &
+study=$!
+until [ -f lone/trial-001/ckpt-00000000/manifest.json ]; do sleep 0.02; done
+for pid in $(trainings); do kill -KILL "$pid"; done
+code=0
+wait "$study" || code=$?
+equal "exit code of a search of which a trial was killed" "$code" 137
+check "which is said" grep -q 'lone/trial-001: it was killed by signal 9' err.txt
+run_ok "${lone[@]}"
+check "it goes on" cmp out.txt lone.txt
+
 # Two at once would change each other's settings.
 BELFRY_FAULT=slow:tower_step#20 "$BUILD/tools/belfry" cross_validate "${base[@]}" --folds 2 --model_dir busy \
     --parallel 1 >first.txt 2>first.err </dev/null &
@@ -153,14 +192,6 @@ run_fails 2 '--try is needed' belfry tune "${base[@]}" --model_dir bad --eval_sh
 
 # --- Stopped and killed
 slow=(belfry cross_validate "${base[@]}" --folds 3 --parallel 2 --model_dir stopped --save_checkpoints_steps 5)
-trainings() { # of this test: processes of belfry in its folder that are no studies
-    local pid
-    for pid in $(pgrep -x belfry || true); do
-        [ "$(readlink "/proc/$pid/cwd" || true)" = "$work" ] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null |
-            grep -q train_and_evaluate && echo "$pid"
-    done
-    true
-}
 run_ok belfry cross_validate "${base[@]}" --folds 3 --model_dir whole --save_checkpoints_steps 5 --json
 cp out.txt whole.txt
 for signal in INT TERM KILL; do

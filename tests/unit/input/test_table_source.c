@@ -1,9 +1,11 @@
 // Tables as datasets: which rows are left out, which cells are missing, and rows that come one by
 // one.
+#include <stdio.h>
 #include <string.h>
 
 #include "belfry/columns.h"
 #include "columns/description.h"
+#include "input/csv_set.h"
 #include "input/table_rows.h"
 #include "unit/input/test_fixture.h"
 
@@ -244,6 +246,58 @@ static void test_wanted_cells_are_of_the_first_of_two_names(void **state)
     bel_columns_destroy(columns);
 }
 
+// --- Files that change --------------------------------------------------------------------------
+
+static bel_dataset *unchanged(const char *path, const bel_columns *columns)
+{
+    bel_dataset *dataset =
+        bel_dataset_from_csv(&(bel_csv_options){.paths = (const char *const[]){path},
+                                                .path_count = 1,
+                                                .table = columns,
+                                                .unchanged = true});
+    bel_dataset_batch(dataset, 64);
+    return dataset;
+}
+
+// What was seen of one file is not said of another in its place, and another file is another.
+static void test_a_file_that_was_replaced(void **state)
+{
+    (void)state;
+    char *path = file_of("a,y\n1,0\n2,1\n3,0\n4,1\n");
+    char *other = bel_test_file(bel_test_own_folder(), "o.csv", "a,y\n9,0\n8,1\n", 12);
+    bel_columns *columns = infer(path, &(bel_columns_options){.label = "y"});
+    assert_int_equal(read_all(unchanged(path, columns), NULL), 4);
+    assert_int_equal(read_all(unchanged(other, columns), NULL), 2);
+    bel_free(file_of("a,y\n1,0\n2,1\n3,0\n5,1\n"));
+    BEL_ASSERT_FAILS(open_failing(unchanged(path, columns)), BEL_DATA_LOSS,
+                     "t.csv: it was changed since its columns were looked at");
+    assert_int_equal(read_all(dataset_of(path, columns), NULL), 4); // nobody minds
+    bel_columns_destroy(columns);
+    bel_free(other);
+    bel_free(path);
+}
+
+static void test_a_file_that_is_written_while_it_is_read(void **state)
+{
+    (void)state;
+    char *path = file_of("a,y\n1,0\n2,1\n");
+    bel_csv_set set = {0};
+    bel_arena *arena = bel_arena_create();
+    const char *const *found;
+    BEL_ASSERT_OK(bel_csv_set_open(&set, arena, (const char *const[]){path}, 1, ',', &found));
+    BEL_ASSERT_OK(bel_csv_set_check_content(&set));
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 4, SEEK_SET), 0);
+    fputc('7', file);
+    assert_int_equal(fclose(file), 0);
+    BEL_ASSERT_FAILS(bel_csv_set_check_content(&set), BEL_DATA_LOSS,
+                     "t.csv: it was changed while it was looked at");
+    bel_csv_set_close(&set);
+    bel_arena_destroy(arena);
+    bel_free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +310,8 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_first_of_two_names_counts),
         cmocka_unit_test(test_rows_come_in_pieces),
         cmocka_unit_test(test_wanted_cells_are_of_the_first_of_two_names),
+        BEL_TEST_IN_FOLDER(test_a_file_that_was_replaced),
+        BEL_TEST_IN_FOLDER(test_a_file_that_is_written_while_it_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,91 @@
+// What options say of columns, which goes before all rules. A name is that of one column even where
+// it would be a pattern of others; a column that two lists name is an error, as nobody knows which
+// of them is meant. The label comes last: without a name it is one that nothing else has taken.
+#include <fnmatch.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "columns/guess.h"
+
+static bel_status *no_such(const bel_guess_column *columns, int count, const char *source,
+                           const char *name)
+{
+    const char **names = bel_xcalloc((size_t)count + 1, sizeof *names);
+    for (int i = 0; i < count; i++)
+        names[i] = columns[i].name;
+    int nearest = bel_nearest_name(name, names, (size_t)count);
+    const char *hint = nearest < 0 ? NULL : names[nearest];
+    bel_free(names);
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\"%s%s%s", source, name,
+                   hint == NULL ? "" : "; did you mean \"", hint == NULL ? "" : hint,
+                   hint == NULL ? "" : "\"?");
+}
+
+// A name is first looked for as it is: it may have a star in it.
+static bel_status *set_use(const bel_guess_column *columns, int count, const char *pattern,
+                           bel_guess_use use, const char *source, bel_guess_use *uses)
+{
+    bool exact = false, found = false;
+    for (int i = 0; i < count; i++)
+        exact = exact || strcmp(columns[i].name, pattern) == 0;
+    for (int i = 0; i < count; i++) {
+        bool fits = exact ? strcmp(columns[i].name, pattern) == 0
+                          : fnmatch(pattern, columns[i].name, 0) == 0;
+        if (!fits) continue;
+        found = true;
+        if (uses[i] != BEL_GUESS_FREE && uses[i] != use) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" is asked for twice", source,
+                           columns[i].name);
+        }
+        uses[i] = use;
+    }
+    return found ? NULL : no_such(columns, count, source, pattern);
+}
+
+static bel_status *set_uses(const bel_guess_column *columns, int count, const char *const *patterns,
+                            int pattern_count, bel_guess_use use, const char *source,
+                            bel_guess_use *uses)
+{
+    for (int i = 0; i < pattern_count; i++)
+        BEL_TRY(set_use(columns, count, patterns[i], use, source, uses));
+    return NULL;
+}
+
+// A name that says so, else the last column that nothing else has taken.
+static int likely_label(const bel_guess_column *columns, int count, const bel_guess_use *uses)
+{
+    static const char *const names[] = {"label", "target", "class", "y"};
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
+        for (int i = 0; i < count; i++)
+            if (uses[i] == BEL_GUESS_FREE && strcasecmp(columns[i].name, names[n]) == 0) return i;
+    for (int i = count - 1; i >= 0; i--)
+        if (uses[i] == BEL_GUESS_FREE) return i;
+    return -1;
+}
+
+bel_status *bel_guess_uses(const bel_guess_column *columns, int count,
+                           const bel_columns_options *options, const char *source,
+                           bel_guess_use *out_uses)
+{
+    memset(out_uses, 0, (size_t)count * sizeof *out_uses);
+    const bel_columns_options *o = options;
+    if (o->label != NULL)
+        BEL_TRY(set_use(columns, count, o->label, BEL_GUESS_LABEL, source, out_uses));
+    BEL_TRY(set_uses(columns, count, o->labels, o->label_count, BEL_GUESS_LABEL, source, out_uses));
+    if (o->weight != NULL)
+        BEL_TRY(set_use(columns, count, o->weight, BEL_GUESS_WEIGHT, source, out_uses));
+    BEL_TRY(set_uses(columns, count, o->ignored, o->ignored_count, BEL_GUESS_IGNORED, source,
+                     out_uses));
+    BEL_TRY(set_uses(columns, count, o->categories, o->category_count, BEL_GUESS_CATEGORY, source,
+                     out_uses));
+    BEL_TRY(
+        set_uses(columns, count, o->numbers, o->number_count, BEL_GUESS_NUMBER, source, out_uses));
+    BEL_TRY(set_uses(columns, count, o->logs, o->log_count, BEL_GUESS_LOG, source, out_uses));
+    BEL_TRY(set_uses(columns, count, o->keys, o->key_count, BEL_GUESS_KEY, source, out_uses));
+    if (o->label != NULL || o->label_count > 0 || o->no_label) return NULL;
+    int label = likely_label(columns, count, out_uses);
+    if (label >= 0) out_uses[label] = BEL_GUESS_LABEL;
+    return NULL;
+}
