@@ -12,7 +12,9 @@ static bel_status *look(const bel_options *options, const char *const *paths, in
                         bel_columns **out_columns)
 {
     bel_status *status = bel_table_infer(options, paths, count, true, out_columns);
-    bool guessed = bel_options_string(options, "label_column") == NULL;
+    size_t named;
+    bel_options_list(options, "label_columns", &named);
+    bool guessed = bel_options_string(options, "label_column") == NULL && named == 0;
     if (status == NULL || !guessed || bel_status_code(status) != BEL_INVALID_ARGUMENT)
         return status;
     bel_status *again = bel_table_infer(options, paths, count, false, out_columns);

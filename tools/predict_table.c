@@ -287,7 +287,7 @@ static bel_status *predict_stream(const bel_setup *setup, const bel_answers *ans
 // In an object every name stands once.
 static bel_status *check_names(const bel_answers *answers)
 {
-    static const char *const own[] = {"example", "class", "probabilities", "prediction"};
+    static const char *const own[] = {"example", "class", "labels", "probabilities", "prediction"};
     for (int i = 0; i < answers->name_count && answers->json; i++)
         for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
             if (strcmp(answers->names[i], own[k]) != 0) continue;
