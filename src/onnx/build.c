@@ -188,6 +188,8 @@ static bel_status *same(bel_onnx_call *call)
             if (bel_onnx_find_attr(call, rule->name) == NULL) continue;
             BEL_TRY(bel_onnx_ints(call, rule->name, &attr->ints));
         } else {
+            if (rule->kind == BEL_ONNX_TENSOR && bel_onnx_find_attr(call, rule->name) == NULL)
+                continue;
             attr->number = bel_onnx_number(call, rule->name);
         }
         attrs.count++;

@@ -29,7 +29,15 @@ typedef struct bel_onnx_rule {
     bel_onnx_make_fn *make; // NULL: `op` under the same attributes
     bel_op op;
     bel_onnx_attr_rule attrs[BEL_ONNX_ATTRS]; // up to the first without a name
+    bool own;                                 // of domain BEL_ONNX_OWN_DOMAIN, else of ONNX's
 } bel_onnx_rule;
+
+// The domain of operations that ONNX lacks (write.h).
+#define BEL_ONNX_OWN_DOMAIN "belfry"
+
+// The row that holds for an operator of a domain ("": ONNX's) in a version of its opset; NULL:
+// there is none.
+const bel_onnx_rule *bel_onnx_rule_of(const char *domain, const char *op, int version);
 
 // The rule for a node, its inputs and attributes checked against it. UNIMPLEMENTED: no such
 // operator, version or attribute; DATA_LOSS: an attribute of the wrong type, too many inputs.

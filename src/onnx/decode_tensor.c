@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/budget.h"
 #include "onnx/decode.h"
+#include "onnx/emit.h"
 
 static const struct {
     const char *name;
@@ -45,6 +46,14 @@ bel_status *bel_onnx_dtype(int64_t number, bel_dtype *out_dtype)
     }
     *out_dtype = (bel_dtype)types[number].dtype;
     return NULL;
+}
+
+int32_t bel_onnx_type_number(bel_dtype dtype)
+{
+    int32_t number = 0;
+    while (types[number].dtype != (int)dtype)
+        number++; // STRING is no type of a value
+    return number;
 }
 
 static bel_status *decode_shape(const Onnx__TensorProto *from, bel_shape *out_shape)

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
+#include "base/str.h"
 #include "onnx/make.h"
 #include "ops/kernels/elements.h"
 
@@ -23,22 +25,53 @@
 
 // Operations have their numbers of inputs in ops.def; -1 stands for that.
 static const bel_onnx_rule rules[] = {
-#define SAME(name, since, id, ...) {name, since, -1, -1, NULL, BEL_OP_##id, {__VA_ARGS__, NONE}},
+#define SAME(name, since, id, ...)                                                                 \
+    {name, since, -1, -1, NULL, BEL_OP_##id, {__VA_ARGS__, NONE}, false},
 #define MADE(name, since, min_inputs, max_inputs, function, ...)                                   \
-    {name, since, min_inputs, max_inputs, bel_onnx_##function, BEL_OP_COUNT, {__VA_ARGS__, NONE}},
+    {name, since, min_inputs, max_inputs, bel_onnx_##function, BEL_OP_COUNT, {__VA_ARGS__, NONE},  \
+     false},
+#define OWN(name, id, ...) {name, 1, -1, -1, NULL, BEL_OP_##id, {__VA_ARGS__, NONE}, true},
 #include "onnx/operators.def"
 };
 
 // --- Finding -------------------------------------------------------------------------------------
 
-static bel_status *find(const bel_onnx_node *node, const bel_onnx_rule **out_rule)
+// Functions of an own operation have a number behind its name.
+static bool has_name(const bel_onnx_rule *rule, const char *op)
+{
+    size_t length = strlen(rule->name);
+    if (strncmp(rule->name, op, length) != 0) return false;
+    if (op[length] == '\0') return true;
+    const char *digits = op + length + 1;
+    return rule->own && op[length] == '_' && digits[0] != '\0' &&
+           strspn(digits, "0123456789") == strlen(digits);
+}
+
+// The row that holds, and the oldest one; NULL: there is none.
+static const bel_onnx_rule *look_up(const char *domain, const char *op, int version,
+                                    const bel_onnx_rule **out_oldest)
 {
     const bel_onnx_rule *found = NULL, *oldest = NULL;
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0] && node->domain[0] == '\0'; i++) {
-        if (strcmp(rules[i].name, node->op) != 0) continue;
+    bool own = strcmp(domain, BEL_ONNX_OWN_DOMAIN) == 0;
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0] && (own || domain[0] == '\0'); i++) {
+        if (rules[i].own != own || !has_name(&rules[i], op)) continue;
         if (oldest == NULL) oldest = &rules[i];
-        if (rules[i].since <= node->version) found = &rules[i];
+        if (rules[i].since <= version) found = &rules[i];
     }
+    *out_oldest = oldest;
+    return found;
+}
+
+const bel_onnx_rule *bel_onnx_rule_of(const char *domain, const char *op, int version)
+{
+    const bel_onnx_rule *oldest;
+    return look_up(domain, op, version, &oldest);
+}
+
+static bel_status *find(const bel_onnx_node *node, const bel_onnx_rule **out_rule)
+{
+    const bel_onnx_rule *oldest;
+    const bel_onnx_rule *found = look_up(node->domain, node->op, node->version, &oldest);
     if (oldest == NULL) return BEL_ERR(BEL_UNIMPLEMENTED, "Belfry has no such operator");
     if (found == NULL) {
         return BEL_ERR(BEL_UNIMPLEMENTED, "it is of opset %d, and Belfry reads it from %d on",
@@ -81,6 +114,8 @@ static bel_status *check_attr(const bel_onnx_attr *attr, const bel_onnx_rule *ru
         return BEL_ERR(BEL_DATA_LOSS, "it has type %d, expected %d", (int)attr->kind,
                        (int)expected->kind);
     }
+    bool one = attr->kind != BEL_ONNX_TENSOR || bel_shape_elements(&attr->tensor.shape) == 1;
+    if (rule->own && !one) return BEL_ERR(BEL_DATA_LOSS, "expected a tensor of one element");
     if (attr->kind == BEL_ONNX_INT && (attr->integer > limit || attr->integer < -limit)) {
         return BEL_ERR(BEL_UNIMPLEMENTED, "%lld is beyond 2^53", (long long)attr->integer);
     }
@@ -107,6 +142,17 @@ const bel_onnx_attr *bel_onnx_find_attr(const bel_onnx_call *call, const char *n
     return NULL;
 }
 
+// Attributes are floats there and doubles here. Somebody wrote 1e-5, and means that: so it is the
+// shortest decimal number of which the float is the nearest one.
+static double exact(float number)
+{
+    char text[BEL_F32_TEXT];
+    double value = (double)number;
+    return isfinite(number) && bel_parse_f64(text, bel_format_f32(number, text), &value)
+               ? value
+               : (double)number;
+}
+
 double bel_onnx_number(const bel_onnx_call *call, const char *name)
 {
     const bel_onnx_attr *attr = bel_onnx_find_attr(call, name);
@@ -114,7 +160,11 @@ double bel_onnx_number(const bel_onnx_call *call, const char *name)
         const bel_onnx_attr_rule *rule = find_attr_rule(call->rule, name);
         return rule == NULL ? 0 : rule->otherwise;
     }
-    return attr->kind == BEL_ONNX_INT ? (double)attr->integer : (double)attr->number;
+    switch (attr->kind) {
+    case BEL_ONNX_INT: return (double)attr->integer;
+    case BEL_ONNX_TENSOR: return bel_element_get(&attr->tensor, 0);
+    default: return exact(attr->number);
+    }
 }
 
 int64_t bel_onnx_int(const bel_onnx_call *call, const char *name)

@@ -1,0 +1,400 @@
+// A graph as a model: what results need, in the order of the graph, each node by what ONNX has for
+// it (write_ops.c) or as a function (write_own.c). The message is built of pointers to the caller's
+// elements and packed piece by piece into the sink, so that a large model is not copied.
+//
+// Values are named once, before nodes are written: inputs, results and variables by their own
+// names, all others by that of the node that makes them.
+#include "onnx/write.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/number.h"
+#include "onnx/build.h"
+#include "onnx/write_inner.h"
+
+enum { IR_VERSION = 8 }; // the first one with functions
+
+typedef struct writer {
+    const bel_onnx_source *source;
+    bel_arena *arena;
+    bel_onnx_emitter emitter;
+    bel_onnx_functions functions;
+    bool *needed;       // by node
+    bool *read;         // by value
+    const char **names; // by value; NULL: not named yet
+    Onnx__GraphProto graph;
+    Onnx__ModelProto model;
+} writer;
+
+// --- What is needed ------------------------------------------------------------------------------
+
+// Ids stand behind the rows that are looked up by them.
+static void find_needed(writer *w)
+{
+    const bel_graph *graph = w->source->graph;
+    int count = w->source->result_count;
+    bel_value **values = bel_xcalloc((size_t)count + 1, sizeof *values);
+    for (int r = 0; r < count; r++) {
+        const bel_value *value = w->source->results[r].value;
+        values[r] = graph->values[value->id];
+        w->read[value->id] = true;
+    }
+    bel_graph_mark(graph, values, count, w->needed);
+    bel_free(values);
+    for (size_t l = 0; l < graph->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &graph->lookups[l];
+        if (!w->needed[graph->inputs[lookup->rows].value->node->index]) continue;
+        w->needed[graph->inputs[lookup->ids].value->node->index] = true;
+    }
+    for (size_t n = 0; n < graph->node_count; n++)
+        for (int i = 0; w->needed[n] && i < graph->nodes[n]->input_count; i++)
+            w->read[graph->nodes[n]->inputs[i]->id] = true;
+}
+
+// --- Names ---------------------------------------------------------------------------------------
+
+static bool is_leaf(const bel_value *value)
+{
+    return (bel_op_get(value->node->op)->flags & BEL_OP_LEAF) != 0;
+}
+
+static bel_status *name_results(writer *w)
+{
+    for (int r = 0; r < w->source->result_count; r++) {
+        const bel_onnx_result *result = &w->source->results[r];
+        if (bel_names_find(w->emitter.names, result->name) >= 0) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "two inputs or outputs are called \"%s\"; an exported model needs a "
+                           "name for each",
+                           result->name);
+        }
+        const char *name = bel_onnx_new_name(&w->emitter, result->name);
+        bool taken = is_leaf(result->value) || w->names[result->value->id] != NULL;
+        if (!taken) w->names[result->value->id] = name; // else it gets an Identity
+    }
+    return NULL;
+}
+
+// Rows of tables are made by a node: they are named with all others.
+static bel_status *name_values(writer *w)
+{
+    const bel_graph *graph = w->source->graph;
+    for (size_t i = 0; i < graph->input_count; i++) {
+        const bel_graph_input *input = &graph->inputs[i];
+        if (input->lookup > 0 || !w->needed[input->value->node->index]) continue;
+        w->names[input->value->id] = bel_onnx_new_name(&w->emitter, input->name);
+    }
+    BEL_TRY(name_results(w));
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        const bel_value *value = graph->variables[v].value;
+        if (w->needed[value->node->index])
+            w->names[value->id] = bel_onnx_new_name(&w->emitter, graph->variables[v].name);
+    }
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const bel_node *node = graph->nodes[n];
+        for (int o = 0; w->needed[n] && o < node->output_count; o++) {
+            const bel_value *value = node->outputs[o];
+            if (w->names[value->id] == NULL && w->read[value->id])
+                w->names[value->id] = bel_onnx_new_name(&w->emitter, node->name);
+        }
+    }
+    return NULL;
+}
+
+// --- Ports and elements --------------------------------------------------------------------------
+
+static Onnx__TensorShapeProto *shape_message(writer *w, const bel_shape *shape)
+{
+    Onnx__TensorShapeProto *message = bel_arena_alloc(w->arena, sizeof *message);
+    onnx__tensor_shape_proto__init(message);
+    message->n_dim = (size_t)shape->rank;
+    message->dim = bel_arena_alloc(w->arena, (message->n_dim + 1) * sizeof *message->dim);
+    for (int32_t d = 0; d < shape->rank; d++) {
+        Onnx__TensorShapeProto__Dimension *dim = bel_arena_alloc(w->arena, sizeof *dim);
+        onnx__tensor_shape_proto__dimension__init(dim);
+        char symbol[32];
+        bel_snprintf(symbol, sizeof symbol, "d%lld", -(long long)shape->dims[d]);
+        dim->has_dim_value = shape->dims[d] >= 0;
+        dim->dim_value = shape->dims[d];
+        if (shape->dims[d] < 0)
+            dim->dim_param =
+                bel_arena_strdup(w->arena, shape->dims[d] == BEL_DIM_BATCH ? "N" : symbol);
+        message->dim[d] = dim;
+    }
+    return message;
+}
+
+static Onnx__ValueInfoProto *port_message(writer *w, const char *name, const bel_spec *spec)
+{
+    Onnx__ValueInfoProto *port = bel_arena_alloc(w->arena, sizeof *port);
+    Onnx__TypeProto *type = bel_arena_alloc(w->arena, sizeof *type);
+    Onnx__TypeProto__Tensor *tensor = bel_arena_alloc(w->arena, sizeof *tensor);
+    onnx__value_info_proto__init(port);
+    onnx__type_proto__init(type);
+    onnx__type_proto__tensor__init(tensor);
+    port->name = bel_arena_strdup(w->arena, name);
+    port->type = type;
+    type->tensor_type = tensor;
+    tensor->has_elem_type = true;
+    tensor->elem_type = bel_onnx_type_number(spec->dtype);
+    tensor->shape = shape_message(w, &spec->shape);
+    return port;
+}
+
+static Onnx__StringStringEntryProto *entry(writer *w, const char *key, const char *value)
+{
+    Onnx__StringStringEntryProto *message = bel_arena_alloc(w->arena, sizeof *message);
+    onnx__string_string_entry_proto__init(message);
+    message->key = bel_arena_strdup(w->arena, key);
+    message->value = bel_arena_strdup(w->arena, value);
+    return message;
+}
+
+static void add_initializer(writer *w, const char *name, const bel_tensor *tensor,
+                            const int64_t *offset)
+{
+    bel_tensor shown = *tensor;
+    if (offset != NULL) shown.data = NULL;
+    Onnx__TensorProto *message = bel_onnx_tensor_message(w->arena, name, &shown);
+    w->graph.initializer[w->graph.n_initializer++] = message;
+    if (offset == NULL) return;
+    char at[24], length[24];
+    bel_snprintf(at, sizeof at, "%lld", (long long)*offset);
+    bel_snprintf(length, sizeof length, "%zu", bel_tensor_bytes(tensor));
+    message->has_data_location = true;
+    message->data_location = 1; // EXTERNAL
+    message->external_data = bel_arena_alloc(w->arena, 3 * sizeof(Onnx__StringStringEntryProto *));
+    message->external_data[message->n_external_data++] =
+        entry(w, "location", w->source->beside->file);
+    message->external_data[message->n_external_data++] = entry(w, "offset", at);
+    message->external_data[message->n_external_data++] = entry(w, "length", length);
+}
+
+static void add_variable(writer *w, int v)
+{
+    const bel_value *value = w->source->graph->variables[v].value;
+    const bel_onnx_beside *beside = w->source->beside;
+    bel_tensor tensor = {.dtype = value->spec.dtype,
+                         .shape = value->spec.shape,
+                         .data = (void *)(uintptr_t)w->source->variables[v]}; // packing only reads
+    add_initializer(w, w->names[value->id], &tensor, beside == NULL ? NULL : &beside->variables[v]);
+}
+
+// Rows of tables that are looked up; returns their names by table in the arena.
+static const char **add_tables(writer *w)
+{
+    const bel_graph *graph = w->source->graph;
+    const bel_onnx_beside *beside = w->source->beside;
+    const char **names = bel_arena_alloc(w->arena, (graph->table_count + 1) * sizeof *names);
+    memset(names, 0, (graph->table_count + 1) * sizeof *names);
+    for (size_t l = 0; l < graph->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &graph->lookups[l];
+        const bel_graph_table *table = &graph->tables[lookup->table];
+        const bel_onnx_rows *rows = &w->source->tables[lookup->table];
+        bool needed = w->needed[graph->inputs[lookup->rows].value->node->index];
+        if (!needed || names[lookup->table] != NULL) continue;
+        names[lookup->table] = bel_onnx_new_name(&w->emitter, table->name);
+        bel_tensor tensor = {.dtype = BEL_DTYPE_F32,
+                             .shape = BEL_SHAPE(rows->count + 1, table->width),
+                             .data = (void *)(uintptr_t)rows->rows}; // packing only reads
+        add_initializer(w, names[lookup->table], &tensor,
+                        beside == NULL ? NULL : &beside->tables[lookup->table]);
+    }
+    return names;
+}
+
+// --- Nodes ---------------------------------------------------------------------------------------
+
+static bel_status *refuse(const writer *w, const bel_node *node)
+{
+    const bel_op_def *op = bel_op_get(node->op);
+    if ((op->flags & BEL_OP_COLLECTIVE) != 0) {
+        char text[BEL_COLLECTIVE_TEXT];
+        int index = bel_collective_read(node->op, &node->attrs).index;
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "%s: %s: what replicas exchange cannot be exported; hint: leave it out of "
+                       "the model function's graph of predictions",
+                       node->name, bel_graph_collective_text(w->source->graph, index, text));
+    }
+    if ((op->flags & BEL_OP_RANDOM) != 0) {
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "%s (%s): random numbers cannot be exported; hint: leave them out of the "
+                       "model function's graph of predictions",
+                       node->name, op->name);
+    }
+    bool later = op->domain[0] == '\0' &&
+                 bel_onnx_rule_of("", op->name, w->source->opset) == NULL &&
+                 bel_onnx_rule_of("", op->name, BEL_ONNX_OPSET_HIGHEST) != NULL;
+    if (later) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "%s (%s): opset %d lacks it; hint: opset %d has it",
+                       node->name, op->name, w->source->opset, BEL_ONNX_OPSET_HIGHEST);
+    }
+    return BEL_ERR(BEL_UNIMPLEMENTED,
+                   "%s (%s): there is no form of it in ONNX, as it is made for training",
+                   node->name, op->name);
+}
+
+static bel_status *write_node(writer *w, const bel_node *node)
+{
+    bool done;
+    bel_onnx_writing writing = {.emitter = &w->emitter, .source = w->source, .node = node};
+    for (int i = 0; i < node->input_count; i++)
+        writing.inputs[i] = w->names[node->inputs[i]->id];
+    for (int o = 0; o < node->output_count; o++) {
+        writing.outputs[o] = w->names[node->outputs[o]->id];
+        if (writing.outputs[o] != NULL) writing.output_count = o + 1;
+    }
+    BEL_TRY(bel_onnx_write_plain(&writing, &done));
+    if (!done) BEL_TRY(bel_onnx_write_own(&writing, &w->functions, &done));
+    return done ? NULL : refuse(w, node);
+}
+
+// Rows by the places of keys. A place of BEL_NO_ID is the last row, of zeros.
+static void write_lookup(writer *w, const bel_graph_lookup *lookup, const char *table)
+{
+    const bel_graph *graph = w->source->graph;
+    const char *const inputs[] = {table, w->names[graph->inputs[lookup->ids].value->id]};
+    const char *rows = w->names[graph->inputs[lookup->rows].value->id];
+    bel_onnx_emit(&w->emitter, "Gather", inputs, 2, &rows, 1);
+    bel_onnx_put_int(&w->emitter, "axis", 0);
+}
+
+static bel_status *write_nodes(writer *w)
+{
+    const bel_graph *graph = w->source->graph;
+    const char **tables = add_tables(w);
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const bel_node *node = graph->nodes[n];
+        if (!w->needed[n]) continue;
+        if (node->op == BEL_OP_INPUT) {
+            const bel_graph_lookup *lookup = bel_graph_lookup_of(graph, node->leaf);
+            if (lookup != NULL) {
+                write_lookup(w, lookup, tables[lookup->table]);
+                continue;
+            }
+            const bel_value *value = node->outputs[0];
+            w->graph.input[w->graph.n_input++] = port_message(w, w->names[value->id], &value->spec);
+        } else if (node->op == BEL_OP_VARIABLE) {
+            add_variable(w, node->leaf);
+        } else if (node->op == BEL_OP_CONSTANT) {
+            add_initializer(w, w->names[node->outputs[0]->id], &node->constant, NULL);
+        } else {
+            BEL_TRY(write_node(w, node));
+        }
+    }
+    return NULL;
+}
+
+static void write_results(writer *w)
+{
+    for (int r = 0; r < w->source->result_count; r++) {
+        const bel_onnx_result *result = &w->source->results[r];
+        const char *name = w->names[result->value->id];
+        if (strcmp(name, result->name) != 0)
+            bel_onnx_emit(&w->emitter, "Identity", &name, 1, &result->name, 1);
+        w->graph.output[w->graph.n_output++] = port_message(w, result->name, &result->value->spec);
+    }
+}
+
+// --- Models --------------------------------------------------------------------------------------
+
+static Onnx__OperatorSetIdProto *opset(writer *w, const char *domain, int64_t version)
+{
+    Onnx__OperatorSetIdProto *message = bel_arena_alloc(w->arena, sizeof *message);
+    onnx__operator_set_id_proto__init(message);
+    message->domain = bel_arena_strdup(w->arena, domain);
+    message->has_version = true;
+    message->version = version;
+    return message;
+}
+
+static void begin(writer *w)
+{
+    const bel_graph *graph = w->source->graph;
+    size_t ports = graph->input_count + 1, results = (size_t)w->source->result_count + 1;
+    onnx__graph_proto__init(&w->graph);
+    onnx__model_proto__init(&w->model);
+    w->graph.name = bel_arena_strdup(w->arena, "belfry");
+    w->graph.input = bel_arena_alloc(w->arena, ports * sizeof *w->graph.input);
+    w->graph.output = bel_arena_alloc(w->arena, results * sizeof *w->graph.output);
+    w->graph.initializer = bel_arena_alloc(w->arena, (graph->node_count + graph->table_count + 1) *
+                                                         sizeof *w->graph.initializer);
+}
+
+static void finish(writer *w)
+{
+    const bel_onnx_source *source = w->source;
+    Onnx__ModelProto *model = &w->model;
+    w->graph.node = w->emitter.nodes;
+    w->graph.n_node = w->emitter.node_count;
+    model->has_ir_version = true;
+    model->ir_version = IR_VERSION;
+    model->producer_name = bel_arena_strdup(w->arena, "belfry");
+    model->producer_version = bel_arena_strdup(w->arena, BEL_VERSION);
+    model->graph = &w->graph;
+    model->functions = w->functions.items;
+    model->n_functions = w->functions.count;
+    model->opset_import = bel_arena_alloc(w->arena, 2 * sizeof *model->opset_import);
+    model->opset_import[model->n_opset_import++] = opset(w, "", source->opset);
+    if (w->functions.count > 0)
+        model->opset_import[model->n_opset_import++] = opset(w, BEL_ONNX_OWN_DOMAIN, 1);
+    model->metadata_props =
+        bel_arena_alloc(w->arena, ((size_t)source->note_count + 1) * sizeof *model->metadata_props);
+    for (int i = 0; i < source->note_count; i++) {
+        model->metadata_props[model->n_metadata_props++] =
+            entry(w, source->notes[i].key, source->notes[i].value);
+    }
+}
+
+// A protobuf-c buffer that hands on what is packed.
+typedef struct sink_buffer {
+    ProtobufCBuffer base;
+    bel_onnx_sink *sink;
+    void *context;
+} sink_buffer;
+
+static void append(ProtobufCBuffer *buffer, size_t count, const uint8_t *bytes)
+{
+    const sink_buffer *to = (const sink_buffer *)(const void *)buffer;
+    if (count > 0) to->sink(to->context, bytes, count);
+}
+
+static bel_status *write(writer *w, bel_onnx_sink *sink, void *context)
+{
+    begin(w);
+    find_needed(w);
+    BEL_TRY(name_values(w));
+    BEL_TRY(write_nodes(w));
+    write_results(w);
+    finish(w);
+    size_t size = onnx__model_proto__get_packed_size(&w->model);
+    if (size > INT32_MAX) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                       "the model takes %zu bytes, and an ONNX file has at most 2 GiB; hint: keep "
+                       "the elements beside it",
+                       size);
+    }
+    sink_buffer buffer = {.base = {.append = append}, .sink = sink, .context = context};
+    onnx__model_proto__pack_to_buffer(&w->model, &buffer.base);
+    return NULL;
+}
+
+bel_status *bel_onnx_write(const bel_onnx_source *source, bel_onnx_sink *sink, void *context)
+{
+    BEL_TRY(bel_graph_check(source->graph));
+    writer w = {.source = source,
+                .arena = bel_arena_create(),
+                .needed = bel_xcalloc(source->graph->node_count + 1, sizeof(bool)),
+                .read = bel_xcalloc(source->graph->value_count + 1, sizeof(bool)),
+                .names = bel_xcalloc(source->graph->value_count + 1, sizeof(char *))};
+    bel_onnx_emitter_init(&w.emitter, w.arena, source->opset);
+    bel_status *status = write(&w, sink, context);
+    bel_onnx_emitter_deinit(&w.emitter);
+    bel_onnx_functions_deinit(&w.functions);
+    bel_arena_destroy(w.arena);
+    bel_free(w.needed);
+    bel_free(w.read);
+    bel_free(w.names);
+    return status;
+}

@@ -1,0 +1,41 @@
+// How a node of the graph becomes nodes of a model.
+#ifndef BELFRY_ONNX_WRITE_INNER_H
+#define BELFRY_ONNX_WRITE_INNER_H
+
+#include "graph/graph.h"
+#include "onnx/emit.h"
+#include "onnx/write.h"
+
+// One node on its way out.
+typedef struct bel_onnx_writing {
+    bel_onnx_emitter *emitter;
+    const bel_onnx_source *source;
+    const bel_node *node;
+    const char *inputs[BEL_OP_MAX_INPUTS];
+    const char *outputs[BEL_OP_MAX_OUTPUTS]; // names; NULL: nobody reads it
+    int output_count;                        // up to the last one that is read
+} bel_onnx_writing;
+
+// As ONNX's operators of the graph's own level. *out_done is false where ONNX has none of that
+// meaning.
+bel_status *bel_onnx_write_plain(const bel_onnx_writing *w, bool *out_done) BEL_MUST_USE;
+
+// The functions of domain "belfry" that a model calls, each once. Zero: none.
+typedef struct bel_onnx_functions {
+    Onnx__FunctionProto **items; // free with bel_free
+    char **keys;                 // of items, each and all: bel_free
+    size_t count, capacity, key_capacity;
+} bel_onnx_functions;
+
+// As a call of such a function. *out_done is false where there is none for the operation.
+bel_status *bel_onnx_write_own(const bel_onnx_writing *w, bel_onnx_functions *functions,
+                               bool *out_done) BEL_MUST_USE;
+void bel_onnx_functions_deinit(bel_onnx_functions *functions);
+
+// The attribute's number, `otherwise` where the node has none.
+static inline double bel_onnx_attr_of(const bel_node *node, const char *name, double otherwise)
+{
+    return bel_attr_number(&node->attrs, name, otherwise);
+}
+
+#endif
