@@ -323,8 +323,8 @@ static write_fn *function_of(bel_op op)
     }
 }
 
-// Operations of ONNX's name that do more than ONNX's operator, that draw random numbers, or of which
-// an output is read that is there for gradients.
+// Operations of ONNX's name that do more than ONNX's operator, draw random numbers, or of which an
+// output is read that is there for gradients.
 static bool is_other(const bel_onnx_writing *w)
 {
     const bel_node *node = w->node;

@@ -78,7 +78,8 @@ static const char *gelu_tanh(bel_onnx_emitter *e, const bel_node *node, const ch
     const char *cube = BEL_ONNX_NEW(e, "Mul", square, in[0]);
     const char *part = BEL_ONNX_NEW(e, "Mul", cube, number(e, node, 0.044715));
     const char *sum = BEL_ONNX_NEW(e, "Add", in[0], part);
-    const char *inner = BEL_ONNX_NEW(e, "Mul", sum, number(e, node, sqrt(2 / acos(-1))));
+    // sqrt(2 / pi)
+    const char *inner = BEL_ONNX_NEW(e, "Mul", sum, number(e, node, 0.79788456080286536));
     const char *factor = BEL_ONNX_NEW(e, "Add", BEL_ONNX_NEW(e, "Tanh", inner), number(e, node, 1));
     const char *half = BEL_ONNX_NEW(e, "Mul", in[0], number(e, node, 0.5));
     return BEL_ONNX_NEW(e, "Mul", half, factor);
