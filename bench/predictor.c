@@ -58,12 +58,11 @@ static double bare_us(void)
 
 static bel_status *predictor_us(bel_predictor *predictor, double *out_us)
 {
-    const bel_row *rows;
-    int count;
     int64_t begun = bel_clock_ns();
     for (int i = 0; i < CALLS; i++) {
         const bel_tensor x = {BEL_DTYPE_F32, BEL_SHAPE(1, IN), images[i % RECORDS]};
-        BEL_TRY(bel_predictor_run(predictor, &x, &rows, &count));
+        BEL_TRY(bel_predictor_bind(predictor, 0, &x));
+        BEL_TRY(bel_predictor_run(predictor));
     }
     *out_us = (double)(bel_clock_ns() - begun) * 1e-3 / CALLS;
     return NULL;
@@ -89,7 +88,7 @@ static bel_status *run(bel_estimator *estimator, int rounds)
     const bel_feature feature = {"x", BEL_DTYPE_F32, BEL_SHAPE(IN)};
     bel_predictor *predictor;
     BEL_TRY(bel_train(estimator, &train, NULL));
-    BEL_TRY(bel_predictor_create(estimator, &feature, 1, NULL, &predictor));
+    BEL_TRY(bel_estimator_predictor(estimator, &feature, 1, NULL, &predictor));
     bel_status *status = measure(predictor, rounds);
     bel_predictor_destroy(predictor);
     return status;

@@ -151,23 +151,25 @@ static bel_status *make_predictor(stream *s, const bel_setup *setup)
     if (c->list_count > 0)
         add_feature(s, features, BEL_ID_LIST_FIELD, BEL_DTYPE_I64,
                     BEL_SHAPE(c->list_count, c->list_most), s->row.lists);
-    return bel_predictor_create(setup->estimator, features, s->feature_count, setup->checkpoint,
-                                &s->predictor);
+    BEL_TRY(bel_estimator_predictor(setup->estimator, features, s->feature_count, setup->checkpoint,
+                                    &s->predictor));
+    for (int i = 0; i < s->feature_count; i++)
+        BEL_TRY(bel_predictor_bind(s->predictor, i, &s->features[i]));
+    return NULL;
 }
 
 // Answers the examples that wait.
 static bel_status *answer(stream *s)
 {
-    const bel_row *rows;
-    int count;
     if (s->waiting == 0) return NULL;
-    BEL_TRY(bel_predictor_run(s->predictor, s->features, &rows, &count));
-    bel_tensor one = rows[0].value;
+    BEL_TRY(bel_predictor_run(s->predictor));
+    const bel_tensor all = bel_predictor_output(s->predictor, 0);
+    bel_tensor one = all;
     size_t bytes = (size_t)bel_shape_elements(&one.shape) / BATCH * bel_dtype_size(one.dtype);
     one.shape.dims[0] = 1;
     s->out.length = 0;
     for (int i = 0; i < s->waiting; i++) {
-        one.data = (char *)rows[0].value.data + (size_t)i * bytes;
+        one.data = (char *)all.data + (size_t)i * bytes;
         BEL_TRY(bel_answers_line(&s->answers, s->example++,
                                  s->cells + (ptrdiff_t)i * s->answers.name_count, &one, &s->out));
     }

@@ -1,5 +1,5 @@
 /// Everything: include this one header. Reading order: estimator.h, model.h, dataset.h,
-/// columns.h, features.h, ops.h, graph.h, package.h, checkpoint.h.
+/// columns.h, features.h, ops.h, graph.h, package.h, checkpoint.h, predictor.h.
 #ifndef BELFRY_BELFRY_H
 #define BELFRY_BELFRY_H
 
@@ -15,6 +15,7 @@
 #include "belfry/ops.h"
 #include "belfry/optimizer.h"
 #include "belfry/package.h"
+#include "belfry/predictor.h"
 #include "belfry/replica.h"
 #include "belfry/run.h"
 #include "belfry/status.h"

@@ -36,6 +36,7 @@
 #include "belfry/dataset.h"
 #include "belfry/hook.h"
 #include "belfry/model.h"
+#include "belfry/predictor.h"
 #include "belfry/run.h"
 
 #ifdef __cplusplus
@@ -371,11 +372,7 @@ BEL_API bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn
                                 const char *checkpoint, bel_predict_fn *each,
                                 void *user) BEL_MUST_USE;
 
-/// --- A predictor: a model that is kept ready ----------------------------------------------------
-
-/// A model with its values, its programs and their threads, for requests that come one by one;
-/// opaque. Used by one thread at a time.
-typedef struct bel_predictor bel_predictor;
+/// --- A predictor of a model and a checkpoint ----------------------------------------------------
 
 /// A feature as the model function gets it, of one example: shape without the batch. A dimension
 /// below 0 is open: features whose open dimensions have one number agree in it.
@@ -386,23 +383,15 @@ typedef struct bel_feature {
 } bel_feature;
 
 /// Builds the model in PREDICT for these features, loads a checkpoint as bel_predict does, and
-/// keeps both. The estimator must outlive it; a checkpoint that is saved later is seen by a new
-/// predictor only. Errors: those of bel_predict; INVALID_ARGUMENT, a feature that cannot be.
-BEL_API bel_status *bel_predictor_create(bel_estimator *estimator, const bel_feature *features,
-                                         int feature_count, const char *checkpoint,
-                                         bel_predictor **out_predictor) BEL_MUST_USE;
-BEL_API void bel_predictor_destroy(bel_predictor *predictor); ///< accepts NULL
-
-/// Predicts n examples: `features` in the order of the predictor's, each [n, …], n from 1 on.
-/// *out_rows are the predictions, the same as of bel_predict but with the batch in front, [n, …];
-/// they and their elements live until the next call. Batches of a shape that was seen before run at
-/// once; another compiles a program first, of which the 64 used last are kept. INVALID_ARGUMENT: a
-/// type or a shape is not the feature's, or n differs (named).
-BEL_API bel_status *bel_predictor_run(bel_predictor *predictor, const bel_tensor *features,
-                                      const bel_row **out_rows, int *out_count) BEL_MUST_USE;
-
-/// The step of the checkpoint that it has loaded.
-BEL_API int64_t bel_predictor_step(const bel_predictor *predictor);
+/// keeps both as a predictor (predictor.h), which the caller owns. Its inputs are the features, in
+/// their order, each with the batch in front, of one example at least; its outputs are those of
+/// bel_predict, in their order, with the batch in front: `predictions` first where there are any.
+/// Batches of the same shape have the same bits, those of bel_predict. The estimator must outlive
+/// it; a checkpoint that is saved later is seen by a new predictor only. Errors: those of
+/// bel_predict; INVALID_ARGUMENT, a feature that cannot be.
+BEL_API bel_status *bel_estimator_predictor(bel_estimator *estimator, const bel_feature *features,
+                                            int feature_count, const char *checkpoint,
+                                            bel_predictor **out_predictor) BEL_MUST_USE;
 
 /// Asks the training of this process to save and end at the next step border (in a cluster: the
 /// whole job); before training it ends the next one at once. The request is forgotten when the

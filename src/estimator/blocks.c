@@ -28,15 +28,35 @@ struct bel_blocks {
     int64_t count;
 };
 
+// INVALID_ARGUMENT: an output of PREDICT does not have a row for each of so many examples, whatever
+// the symbols of the graph's shapes have promised.
+static bel_status *check_rows(const bel_estimator_spec *spec, const bel_instance *instance,
+                              int64_t examples)
+{
+    bel_output outputs[BEL_MAX_OUTPUTS + 1];
+    int count = bel_spec_outputs(spec, outputs);
+    for (int i = 0; i < count; i++) {
+        bel_shape shape = bel_instance_output(instance, i).shape;
+        if (shape.rank > 0 && shape.dims[0] == examples) continue;
+        char text[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s must be [batch, …], a row for each of %lld examples, got %s",
+                       outputs[i].name, (long long)examples, bel_shape_text(&shape, text));
+    }
+    return NULL;
+}
+
 // One batch on one tower.
 static bel_status *run_block(block_tower *tower)
 {
     const bel_evaluation_config *config = tower->config;
     BEL_TRY(bel_input_read(config->input, tower->block, tower->batch));
     if (tower->batch->example_count == 0) return NULL;
-    BEL_TRY(bel_forward_run(tower->forward, tower->batch->fields, tower->block, &tower->instance));
-    if (config->forward.built->mode != BEL_MODE_PREDICT) return NULL;
-    return bel_forward_check_rows(tower->forward, tower->instance, tower->batch->example_count);
+    BEL_TRY(bel_forward_bind(tower->forward, tower->batch->fields));
+    BEL_TRY(bel_forward_run(tower->forward, tower->block));
+    tower->instance = bel_forward_instance(tower->forward);
+    if (config->built->mode != BEL_MODE_PREDICT) return NULL;
+    return check_rows(&config->built->spec, tower->instance, tower->batch->example_count);
 }
 
 // On a thread of the dispatch team.
@@ -51,10 +71,10 @@ static void run_tower(void *argument, int64_t tile)
 
 static void list_outputs(bel_blocks *b)
 {
-    const bel_estimator_spec *spec = &b->config->forward.built->spec;
+    const bel_estimator_spec *spec = &b->config->built->spec;
     enum { EVAL_OUTPUTS = 2 * BEL_MAX_METRICS + 3, PREDICT_OUTPUTS = BEL_MAX_OUTPUTS + 1 };
     b->outputs = bel_xcalloc((size_t)EVAL_OUTPUTS + PREDICT_OUTPUTS, sizeof *b->outputs);
-    if (b->config->forward.built->mode == BEL_MODE_PREDICT) {
+    if (b->config->built->mode == BEL_MODE_PREDICT) {
         bel_output outputs[BEL_MAX_OUTPUTS + 1];
         b->output_count = bel_spec_outputs(spec, outputs);
         for (int i = 0; i < b->output_count; i++)
@@ -74,7 +94,7 @@ static void list_outputs(bel_blocks *b)
 
 static bel_status *never_ends(const bel_evaluation_config *config)
 {
-    bool predicts = config->forward.built->mode == BEL_MODE_PREDICT;
+    bool predicts = config->built->mode == BEL_MODE_PREDICT;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%s would never end: the input repeats forever%s",
                    predicts ? "the prediction" : "the evaluation",
                    predicts ? "" : " and steps is not set");

@@ -219,7 +219,7 @@ static void add_ready(dealing *d, totals *t)
     for (; d->added < d->next; d->added++) {
         sums_memory *next = &d->window[d->added % WINDOW];
         if (next->memory == NULL) return;
-        add_batch(t, &next->sums, &d->config->forward.built->spec);
+        add_batch(t, &next->sums, &d->config->built->spec);
         bel_free(next->memory);
         next->memory = NULL;
     }
@@ -266,7 +266,7 @@ static void fill_result(totals *t, const bel_estimator_spec *spec, bel_result *o
 
 static void begin_details(const bel_evaluation_config *config, totals *t)
 {
-    const bel_estimator_spec *spec = &config->forward.built->spec;
+    const bel_estimator_spec *spec = &config->built->spec;
     t->details = config->details;
     if (t->details == NULL) return;
     bel_details_deinit(t->details);
@@ -291,7 +291,7 @@ static void finish_details(totals *t, const bel_estimator_spec *spec)
 static bel_status *evaluate(dealing *d, bel_result *out_result)
 {
     totals t = {0};
-    const bel_estimator_spec *spec = &d->config->forward.built->spec;
+    const bel_estimator_spec *spec = &d->config->built->spec;
     begin_details(d->config, &t);
     for (int m = 0; m < spec->metric_count; m++)
         bel_metric_sums_init(&t.metrics[m], &spec->metrics[m]);
@@ -390,7 +390,7 @@ static bel_status *predict_all(const bel_evaluation_config *config, bel_blocks *
             wanted[t] = next < end ? next++ : -1;
         BEL_TRY(bel_blocks_run(blocks, wanted, &runs));
         for (int t = 0; t < config->tower_count; t++)
-            BEL_TRY(deliver(&config->forward.built->spec, &runs[t], &example, each, user));
+            BEL_TRY(deliver(&config->built->spec, &runs[t], &example, each, user));
     }
     return NULL;
 }

@@ -6,7 +6,8 @@
 #define BELFRY_ESTIMATOR_EVALUATION_H
 
 #include "estimator/details.h"
-#include "estimator/forward.h"
+#include "estimator/model.h"
+#include "predictor/forward.h"
 
 // What a batch adds to an evaluation: the outputs (blocks.h), one behind the other.
 typedef struct bel_batch_sums {
@@ -29,7 +30,8 @@ typedef struct bel_evaluation_helpers {
 } bel_evaluation_helpers;
 
 typedef struct bel_evaluation_config {
-    bel_forward_config forward; // of each tower
+    const bel_built *built;     // EVAL or PREDICT
+    bel_forward_config forward; // of it, of each tower
     const bel_input *input;
     int64_t steps; // batches at most; 0: all
     int tower_count;

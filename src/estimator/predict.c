@@ -17,6 +17,7 @@
 #include "estimator/rows.h"
 #include "estimator/run_log.h"
 #include "estimator/settings.h"
+#include "predictor/predictor.h"
 
 typedef struct use {
     const bel_estimator *estimator;
@@ -101,7 +102,8 @@ static void end(use *u)
 
 static bel_forward_config forward_of(const use *u)
 {
-    return (bel_forward_config){.built = u->built,
+    return (bel_forward_config){.graph = u->built->graph,
+                                .fields = u->built->fields,
                                 .values = (const float *const *)u->values,
                                 .pull_rows = bel_rows_pull,
                                 .rows = &u->rows,
@@ -113,6 +115,7 @@ static bel_forward_config forward_of(const use *u)
 static bel_evaluation_config config_of(const use *u, int64_t steps)
 {
     return (bel_evaluation_config){
+        .built = u->built,
         .forward = forward_of(u),
         .input = u->input,
         .steps = steps,
@@ -242,14 +245,21 @@ bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn, void *
 
 // --- Predictors ----------------------------------------------------------------------------------
 
-struct bel_predictor {
+// What a predictor's parts point to.
+typedef struct kept {
     use use;
-    bel_forward_config config;
-    bel_program_output outputs[BEL_MAX_OUTPUTS + 1];
-    bel_row rows[BEL_MAX_OUTPUTS + 1];
-    int output_count;
-    bel_forward *forward;
-};
+    bel_port *inputs;
+    bel_port outputs[BEL_MAX_OUTPUTS + 1];
+    bel_value *values[BEL_MAX_OUTPUTS + 1];
+} kept;
+
+static void release(void *owner)
+{
+    kept *k = owner;
+    end(&k->use);
+    bel_free(k->inputs);
+    bel_free(k);
+}
 
 // A batch of one record whose fields are the features, empty where they are open: the model is
 // built for what it says of them, and nobody reads it.
@@ -295,84 +305,53 @@ static bel_status *open_features(const bel_feature *features, int count, bel_inp
     return status;
 }
 
-static bel_status *make_ready(bel_predictor *p, const bel_feature *features, int feature_count,
-                              const char *checkpoint)
+static bel_status *open_kept(kept *k, const bel_feature *features, int feature_count,
+                             const char *checkpoint)
+{
+    BEL_TRY(open_features(features, feature_count, &k->use.input));
+    BEL_TRY(begin(&k->use, BEL_MODE_PREDICT, NULL, NULL, checkpoint));
+    k->inputs = bel_xcalloc((size_t)feature_count + 1, sizeof *k->inputs);
+    for (int i = 0; i < feature_count; i++) {
+        bel_port *port = &k->inputs[i];
+        port->name = bel_input_field_name(k->use.input, i);
+        bel_input_field_spec(k->use.input, i, &port->dtype, &port->shape);
+    }
+    return NULL;
+}
+
+// A row for each example is what all outputs promise, whatever the graph says of their shapes.
+static bel_predictor_parts parts_of(kept *k, int feature_count)
 {
     bel_output outputs[BEL_MAX_OUTPUTS + 1];
-    BEL_TRY(open_features(features, feature_count, &p->use.input));
-    BEL_TRY(begin(&p->use, BEL_MODE_PREDICT, NULL, NULL, checkpoint));
-    p->output_count = bel_spec_outputs(&p->use.built->spec, outputs);
-    for (int i = 0; i < p->output_count; i++) {
-        p->outputs[i].value = outputs[i].value;
-        p->rows[i].name = outputs[i].name;
+    int count = bel_spec_outputs(&k->use.built->spec, outputs);
+    for (int i = 0; i < count; i++) {
+        const bel_value *value = outputs[i].value;
+        k->values[i] = outputs[i].value;
+        k->outputs[i] = (bel_port){outputs[i].name, value->spec.dtype, value->spec.shape};
+        if (value->spec.shape.rank > 0) k->outputs[i].shape.dims[0] = BEL_DIM_BATCH;
     }
-    p->config = forward_of(&p->use);
-    return bel_forward_create(&p->config, p->outputs, p->output_count, &p->forward);
+    return (bel_predictor_parts){.forward = forward_of(&k->use),
+                                 .inputs = k->inputs,
+                                 .outputs = k->outputs,
+                                 .values = k->values,
+                                 .input_count = feature_count,
+                                 .output_count = count,
+                                 .owner = k,
+                                 .release = release};
 }
 
-bel_status *bel_predictor_create(bel_estimator *estimator, const bel_feature *features,
-                                 int feature_count, const char *checkpoint,
-                                 bel_predictor **out_predictor)
+bel_status *bel_estimator_predictor(bel_estimator *estimator, const bel_feature *features,
+                                    int feature_count, const char *checkpoint,
+                                    bel_predictor **out_predictor)
 {
-    bel_predictor *p = bel_xcalloc(1, sizeof *p);
-    p->use.estimator = estimator;
-    p->use.averages = estimator->config.averages;
-    bel_status *status = make_ready(p, features, feature_count, checkpoint);
-    if (status != NULL) {
-        bel_predictor_destroy(p);
-        return status;
+    kept *k = bel_xcalloc(1, sizeof *k);
+    k->use.estimator = estimator;
+    k->use.averages = estimator->config.averages;
+    bel_status *status = open_kept(k, features, feature_count, checkpoint);
+    if (status == NULL) {
+        const bel_predictor_parts parts = parts_of(k, feature_count);
+        status = bel_predictor_make(&parts, out_predictor);
     }
-    *out_predictor = p;
-    return NULL;
-}
-
-void bel_predictor_destroy(bel_predictor *p)
-{
-    if (p == NULL) return;
-    bel_forward_destroy(p->forward);
-    end(&p->use);
-    bel_free(p);
-}
-
-int64_t bel_predictor_step(const bel_predictor *p)
-{
-    return p->config.step;
-}
-
-// The batch comes first, and every closed dimension is the feature's.
-static bel_status *check_feature(const bel_predictor *p, int index, const bel_tensor *have,
-                                 int64_t examples)
-{
-    bel_dtype dtype;
-    bel_shape shape;
-    bel_input_field_spec(p->use.input, index, &dtype, &shape);
-    bool fits = have->dtype == dtype && have->shape.rank == shape.rank && examples > 0 &&
-                have->shape.dims[0] == examples;
-    for (int32_t d = 1; fits && d < shape.rank; d++)
-        fits = shape.dims[d] < 0 ? have->shape.dims[d] >= 0 : have->shape.dims[d] == shape.dims[d];
-    if (fits) return NULL;
-    char want[BEL_SHAPE_TEXT], got[BEL_SHAPE_TEXT];
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "feature \"%s\": expected %s %s with as many examples as the others, at least "
-                   "one, got %s %s",
-                   bel_input_field_name(p->use.input, index), bel_dtype_name(dtype),
-                   bel_shape_text(&shape, want), bel_dtype_name(have->dtype),
-                   bel_shape_text(&have->shape, got));
-}
-
-bel_status *bel_predictor_run(bel_predictor *p, const bel_tensor *features,
-                              const bel_row **out_rows, int *out_count)
-{
-    int count = bel_input_field_count(p->use.input);
-    int64_t examples = features[0].shape.rank > 0 ? features[0].shape.dims[0] : 0;
-    bel_instance *instance;
-    for (int i = 0; i < count; i++)
-        BEL_TRY(check_feature(p, i, &features[i], examples));
-    BEL_TRY(bel_forward_run(p->forward, features, 0, &instance));
-    BEL_TRY(bel_forward_check_rows(p->forward, instance, examples));
-    for (int i = 0; i < p->output_count; i++)
-        p->rows[i].value = bel_instance_output(instance, i);
-    *out_rows = p->rows;
-    *out_count = p->output_count;
-    return NULL;
+    if (status != NULL) release(k);
+    return status;
 }

@@ -174,7 +174,9 @@ static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step
 {
     const bel_estimator *estimator = job->estimator;
     bel_evaluation_config config = {
-        .forward = {.built = eval->built,
+        .built = eval->built,
+        .forward = {.graph = eval->built->graph,
+                    .fields = eval->built->fields,
                     .values = eval->values,
                     .pull_rows = bel_rows_pull,
                     .rows = &eval->rows,

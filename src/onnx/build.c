@@ -14,7 +14,7 @@ enum { LONGEST_VARIABLE = 300 }; // of a variable's name with its scope
 struct bel_onnx_builder {
     const bel_onnx_model *model;
     bel_graph *graph;
-    bool variables;
+    bool variables, views;
     bel_value **values;                // by value id; NULL: not there yet
     bool *frozen;                      // by value id: a variable that is not trained
     const bel_onnx_binding **bindings; // by input; NULL: none
@@ -91,7 +91,9 @@ static bel_value *value_of(bel_onnx_builder *b, int id)
     if (is_variable(b, id)) {
         b->values[id] = variable_of(b, id);
     } else if (name->initializer >= 0) {
-        b->values[id] = bel_constant(b->graph, initializer_of(b, id));
+        const bel_tensor *tensor = initializer_of(b, id);
+        b->values[id] =
+            b->views ? bel_graph_add_view(b->graph, NULL, tensor) : bel_constant(b->graph, tensor);
     } else if (name->input >= 0) {
         b->values[id] = input_value(b, name->input);
     }
@@ -336,6 +338,7 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
     bel_onnx_builder b = {.model = model,
                           .graph = graph,
                           .variables = options->variables,
+                          .views = options->views,
                           .values = bel_xcalloc(names, sizeof(bel_value *)),
                           .frozen = bel_xcalloc(names, sizeof(bool)),
                           .bindings = bel_xcalloc(inputs, sizeof(bel_onnx_binding *))};

@@ -55,6 +55,8 @@ typedef struct bel_onnx_options {
     // graph's scope; their elements are bel_onnx_initializer's. They are trainable but for the
     // mean and variance of BatchNormalization, which are frozen. Else all are constants.
     bool variables;
+    // Constants of the graph lie where the model has them, which must outlive the graph then.
+    bool views;
 } bel_onnx_options;
 
 // Adds the model's nodes to the graph and sets out_outputs[bel_onnx_output_count]. What depends on

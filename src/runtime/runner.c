@@ -169,3 +169,11 @@ bel_runner_counters bel_runner_count(const bel_runner *runner)
 {
     return runner->counters;
 }
+
+size_t bel_runner_arena_bytes(const bel_runner *runner)
+{
+    size_t bytes = 0;
+    for (int s = 0; s < runner->slot_count; s++)
+        bytes += runner->slots[s].arena_bytes;
+    return bytes;
+}

@@ -24,6 +24,8 @@ void bel_runner_destroy(bel_runner *runner);
 bel_status *bel_runner_get(bel_runner *runner, int slot, const bel_shape *input_shapes,
                            bel_instance **out_instance) BEL_MUST_USE;
 
+size_t bel_runner_arena_bytes(const bel_runner *runner); // of all slots, as they are now
+
 typedef struct bel_runner_counters {
     int64_t hits, compiles;
     int64_t compile_ns;

@@ -284,39 +284,41 @@ static void test_predictor(void **state)
     const bel_train_spec train = {.input_fn = input, .max_steps = STEPS};
     bel_predictor *predictor;
     bel_estimator *estimator = create("ready", 1, 1);
-    BEL_ASSERT_FAILS(bel_predictor_create(estimator, &feature, 1, NULL, &predictor), BEL_NOT_FOUND,
-                     "there is no checkpoint");
+    BEL_ASSERT_FAILS(bel_estimator_predictor(estimator, &feature, 1, NULL, &predictor),
+                     BEL_NOT_FOUND, "there is no checkpoint");
     BEL_ASSERT_OK(bel_train(estimator, &train, NULL));
     BEL_ASSERT_OK(bel_predict(estimator, input, NULL, NULL, keep_row, k));
-    BEL_ASSERT_OK(bel_predictor_create(estimator, &feature, 1, NULL, &predictor));
+    BEL_ASSERT_OK(bel_estimator_predictor(estimator, &feature, 1, NULL, &predictor));
     assert_int_equal(bel_predictor_step(predictor), STEPS);
     static const int64_t sizes[] = {1, 3, 1, BATCH, RECORDS, 3};
-    const bel_row *rows;
-    int count;
+    assert_int_equal(bel_predictor_output_count(predictor), 3);
+    assert_int_equal(bel_predictor_find_output(predictor, "shares"), 2);
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         for (int64_t i = 0; i + sizes[s] <= RECORDS; i += sizes[s]) {
             const bel_tensor x = {BEL_DTYPE_F32, BEL_SHAPE(sizes[s], 2), xs[i]};
-            BEL_ASSERT_OK(bel_predictor_run(predictor, &x, &rows, &count));
-            assert_int_equal(count, 3);
-            assert_string_equal(rows[2].name, "shares");
-            assert_int_equal(rows[2].value.shape.rank, 2);
-            assert_int_equal(rows[2].value.shape.dims[0], sizes[s]);
-            assert_memory_equal(rows[0].value.data, k->kinds + i, (size_t)sizes[s] * 8);
+            BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &x));
+            BEL_ASSERT_OK(bel_predictor_run(predictor));
+            const bel_tensor kind = bel_predictor_output(predictor, 0);
+            const bel_tensor costs = bel_predictor_output(predictor, 1);
+            const bel_tensor shares = bel_predictor_output(predictor, 2);
+            assert_int_equal(shares.shape.rank, 2);
+            assert_int_equal(shares.shape.dims[0], sizes[s]);
+            assert_memory_equal(kind.data, k->kinds + i, (size_t)sizes[s] * 8);
             for (int64_t e = 0; e < sizes[s]; e++) {
-                float price = ((const float *)rows[1].value.data)[e];
+                float price = ((const float *)costs.data)[e];
                 assert_true(fabs((double)(price - k->prices[i + e])) < 1e-6);
             }
         }
     }
     const bel_tensor wide = {BEL_DTYPE_F32, BEL_SHAPE(1, 3), xs};
-    BEL_ASSERT_FAILS(bel_predictor_run(predictor, &wide, &rows, &count), BEL_INVALID_ARGUMENT,
-                     "feature \"x\": expected f32 [?, 2] with");
+    BEL_ASSERT_FAILS(bel_predictor_bind(predictor, 0, &wide), BEL_INVALID_ARGUMENT,
+                     "input \"x\": expected f32 [?, 2] with");
     const bel_tensor none = {BEL_DTYPE_F32, BEL_SHAPE(0, 2), xs};
-    BEL_ASSERT_FAILS(bel_predictor_run(predictor, &none, &rows, &count), BEL_INVALID_ARGUMENT,
-                     "at least one, got f32 [0, 2]");
+    BEL_ASSERT_FAILS(bel_predictor_bind(predictor, 0, &none), BEL_INVALID_ARGUMENT,
+                     "at least one example, got f32 [0, 2]");
     bel_predictor_destroy(predictor);
     const bel_feature text = {"x", BEL_DTYPE_STRING, BEL_SHAPE(2)};
-    BEL_ASSERT_FAILS(bel_predictor_create(estimator, &text, 1, NULL, &predictor),
+    BEL_ASSERT_FAILS(bel_estimator_predictor(estimator, &text, 1, NULL, &predictor),
                      BEL_INVALID_ARGUMENT, "x");
     bel_estimator_destroy(estimator);
     bel_free(k);

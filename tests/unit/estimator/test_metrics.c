@@ -180,14 +180,19 @@ static bel_status *build(bel_model_fn *model_fn, const bel_param *params, int pa
     return status;
 }
 
+static bel_forward_config forward_of(const bel_built *built)
+{
+    return (bel_forward_config){
+        .graph = built->graph, .fields = built->fields, .program = {.threads = 1}};
+}
+
 static void run(const bel_input *input, const char *weighted, int towers, bel_result *out_result)
 {
     const bel_param param = {"weighted", weighted};
     bel_built *built;
     BEL_ASSERT_OK(build(measure, &param, 1, BEL_MODE_EVAL, input, &built));
-    const bel_evaluation_config config = {.forward = {.built = built, .program = {.threads = 1}},
-                                          .input = input,
-                                          .tower_count = towers};
+    const bel_evaluation_config config = {
+        .built = built, .forward = forward_of(built), .input = input, .tower_count = towers};
     BEL_ASSERT_OK(bel_evaluation_run(&config, out_result));
     bel_built_destroy(built);
 }
@@ -216,9 +221,7 @@ static void test_weighted_losses(void **state)
         bel_result result;
         BEL_ASSERT_OK(build(weigh, NULL, 0, BEL_MODE_EVAL, input, &built));
         const bel_evaluation_config config = {
-            .forward = {.built = built, .program = {.threads = 1}},
-            .input = input,
-            .tower_count = 1};
+            .built = built, .forward = forward_of(built), .input = input, .tower_count = 1};
         BEL_ASSERT_OK(bel_evaluation_run(&config, &result));
         assert_true(fabs(result.loss - sum / all) < 1e-6);
         bel_built_destroy(built);
@@ -368,7 +371,7 @@ static void check_helped(const bel_built *built, int64_t batch, int towers, help
     fake_helper h = {.habit = habit};
     const bel_evaluation_helpers helpers = {&h, give, take};
     bel_evaluation_config config = {
-        .forward = {.built = built, .program = {.threads = 1}}, .input = input, .tower_count = 1};
+        .built = built, .forward = forward_of(built), .input = input, .tower_count = 1};
     const bel_evaluation_config own = config;
     BEL_ASSERT_OK(bel_blocks_create(&own, &h.blocks));
     bel_result result;
@@ -659,7 +662,7 @@ static void test_rows_that_are_not_there(void **state)
     bel_built *built;
     BEL_ASSERT_OK(build(answer, &param, 1, BEL_MODE_PREDICT, input, &built));
     const bel_evaluation_config config = {
-        .forward = {.built = built, .program = {.threads = 1}}, .input = input, .tower_count = 2};
+        .built = built, .forward = forward_of(built), .input = input, .tower_count = 2};
     int rows = 0;
     BEL_ASSERT_OK(bel_prediction_run(&config, count_row, &rows));
     assert_int_equal(rows, EXAMPLES);
@@ -684,9 +687,8 @@ static void test_endless_input(void **state)
         bel_built *built;
         bel_result result = {0};
         BEL_ASSERT_OK(build(answer, &param, 1, (bel_mode)mode, input, &built));
-        bel_evaluation_config config = {.forward = {.built = built, .program = {.threads = 1}},
-                                        .input = input,
-                                        .tower_count = 1};
+        bel_evaluation_config config = {
+            .built = built, .forward = forward_of(built), .input = input, .tower_count = 1};
         bel_status *status = mode == BEL_MODE_EVAL ? bel_evaluation_run(&config, &result)
                                                    : bel_prediction_run(&config, count_row, &rows);
         BEL_ASSERT_FAILS(status, BEL_INVALID_ARGUMENT, "would never end");

@@ -1,0 +1,139 @@
+// Variables do not change while a forward is used, so programs are compiled with fixed ones: what
+// follows from them alone is computed once. Programs are kept by the shapes of fields
+// (runtime/runner.h). What binding can do is not done again by a run: that is a call of the
+// instance, and the look-up of rows, whose keys are other ones each time.
+#include "predictor/forward.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "runtime/runner.h"
+
+struct bel_forward {
+    const bel_forward_config *config;
+    bel_team *team;
+    bel_runner *runner;
+    bel_instance *instance; // of what is bound; NULL: nothing is
+    bel_shape *shapes;      // by graph input
+    const int64_t **keys;   // by lookup
+    int64_t *key_counts;    // by lookup
+    float **rows;           // by lookup: its rows, by position
+    size_t *capacities;
+    bel_run_context context;
+};
+
+bel_status *bel_forward_create(const bel_forward_config *config, const bel_program_output *outputs,
+                               int output_count, bel_forward **out_forward)
+{
+    const bel_graph *graph = config->graph;
+    bel_program_options options = config->program;
+    bel_team *team;
+    options.fixed_variables = true;
+    BEL_TRY(bel_team_create(options.threads, &team));
+    bel_forward *f = bel_xcalloc(1, sizeof *f);
+    *f = (bel_forward){.config = config,
+                       .team = team,
+                       .runner = bel_runner_create(graph, outputs, output_count, &options, 1),
+                       .shapes = bel_xcalloc(graph->input_count + 1, sizeof *f->shapes),
+                       .keys = bel_xcalloc(graph->lookup_count + 1, sizeof(int64_t *)),
+                       .key_counts = bel_xcalloc(graph->lookup_count + 1, sizeof *f->key_counts),
+                       .rows = bel_xcalloc(graph->lookup_count + 1, sizeof *f->rows),
+                       .capacities = bel_xcalloc(graph->lookup_count + 1, sizeof *f->capacities),
+                       .context = {.seed = config->seed, .step = config->step}};
+    *out_forward = f;
+    return NULL;
+}
+
+void bel_forward_destroy(bel_forward *f)
+{
+    if (f == NULL) return;
+    bel_runner_destroy(f->runner);
+    bel_team_destroy(f->team);
+    for (size_t l = 0; l < f->config->graph->lookup_count; l++)
+        bel_free(f->rows[l]);
+    bel_free(f->rows);
+    bel_free(f->keys);
+    bel_free(f->key_counts);
+    bel_free(f->capacities);
+    bel_free(f->shapes);
+    bel_free(f);
+}
+
+// Shapes of rows follow from those of their keys. Room for them is there before a program is.
+static void place_rows(bel_forward *f, const bel_tensor *fields)
+{
+    const bel_graph *graph = f->config->graph;
+    for (size_t l = 0; l < graph->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &graph->lookups[l];
+        bel_shape shape = f->shapes[lookup->ids];
+        int64_t count = bel_shape_elements(&shape), width = graph->tables[lookup->table].width;
+        shape.dims[shape.rank++] = width;
+        f->shapes[lookup->rows] = shape;
+        f->keys[l] = fields[f->config->fields[lookup->ids]].data;
+        f->key_counts[l] = count;
+        f->rows[l] =
+            bel_xgrow(f->rows[l], &f->capacities[l], (size_t)(count * width) + 1, sizeof(float));
+    }
+}
+
+bel_status *bel_forward_bind(bel_forward *f, const bel_tensor *fields)
+{
+    const bel_forward_config *config = f->config;
+    const bel_graph *graph = config->graph;
+    f->instance = NULL;
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (config->fields[i] >= 0) f->shapes[i] = fields[config->fields[i]].shape;
+    place_rows(f, fields);
+    BEL_TRY(bel_runner_get(f->runner, 0, f->shapes, &f->instance));
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (config->fields[i] >= 0)
+            bel_instance_bind_input(f->instance, (int)i, fields[config->fields[i]].data);
+    for (size_t l = 0; l < graph->lookup_count; l++)
+        bel_instance_bind_input(f->instance, graph->lookups[l].rows, f->rows[l]);
+    for (size_t v = 0; v < graph->variable_count; v++)
+        bel_instance_bind_variable(f->instance, (int)v, config->values[v]);
+    return NULL;
+}
+
+void bel_forward_move(bel_forward *f, int field, void *data)
+{
+    const bel_graph *graph = f->config->graph;
+    if (f->instance == NULL) return;
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (f->config->fields[i] == field) bel_instance_bind_input(f->instance, (int)i, data);
+    for (size_t l = 0; l < graph->lookup_count; l++)
+        if (f->config->fields[graph->lookups[l].ids] == field) f->keys[l] = data;
+}
+
+// The rows of the batch's keys, by position.
+static void look_up(const bel_forward *f)
+{
+    const bel_graph *graph = f->config->graph;
+    for (size_t l = 0; l < graph->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &graph->lookups[l];
+        const int64_t *keys = f->keys[l];
+        size_t width = (size_t)graph->tables[lookup->table].width;
+        f->config->pull_rows(f->config->rows, lookup->table, keys, f->key_counts[l], f->rows[l]);
+        for (int64_t i = 0; i < f->key_counts[l]; i++)
+            if (keys[i] == BEL_NO_ID)
+                memset(f->rows[l] + (size_t)i * width, 0, width * sizeof(float));
+    }
+}
+
+bel_status *bel_forward_run(bel_forward *f, int64_t draw)
+{
+    look_up(f);
+    f->context.replica = draw;
+    return bel_instance_run(f->instance, f->team, &f->context, NULL, NULL);
+}
+
+bel_instance *bel_forward_instance(const bel_forward *f)
+{
+    return f->instance;
+}
+
+size_t bel_forward_arena_bytes(const bel_forward *f)
+{
+    return bel_runner_arena_bytes(f->runner);
+}

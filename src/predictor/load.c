@@ -1,0 +1,184 @@
+// A predictor of an ONNX model. Initializers are constants of the graph, so that passes fold what
+// depends on them, and what they leave is the prologue of a program, which runs once; they lie
+// where the model has them. A folder that was exported has the model as model.onnx, and beside it
+// what the model is of.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/isa.h"
+#include "base/json.h"
+#include "onnx/onnx.h"
+#include "predictor/predictor.h"
+
+enum { MOST_THREADS = 1024 };
+
+// What a predictor's parts point to.
+typedef struct loaded {
+    bel_onnx_model *model;
+    bel_graph *graph;
+    bel_port *inputs, *outputs;
+    bel_value **values; // by output
+    int *fields;        // by graph input: the same number
+} loaded;
+
+static void release(void *owner)
+{
+    loaded *l = owner;
+    bel_graph_destroy(l->graph);
+    bel_onnx_destroy(l->model);
+    bel_free(l->inputs);
+    bel_free(l->outputs);
+    bel_free(l->values);
+    bel_free(l->fields);
+    bel_free(l);
+}
+
+// Inputs of the graph are those of the model, in their order. What comes out is as the graph has
+// it: files have it from elsewhere, or not at all.
+static bel_status *build(loaded *l, bel_predictor_parts *parts)
+{
+    const bel_onnx_options options = {.views = true};
+    size_t inputs = (size_t)bel_onnx_input_count(l->model);
+    size_t outputs = (size_t)bel_onnx_output_count(l->model);
+    l->graph = bel_graph_create();
+    l->inputs = bel_xcalloc(inputs + 1, sizeof *l->inputs);
+    l->outputs = bel_xcalloc(outputs + 1, sizeof *l->outputs);
+    l->values = bel_xcalloc(outputs + 1, sizeof(bel_value *));
+    l->fields = bel_xcalloc(inputs + 1, sizeof *l->fields);
+    BEL_TRY(bel_onnx_build(l->model, l->graph, &options, l->values));
+    for (size_t i = 0; i < inputs; i++) {
+        const bel_onnx_port *port = bel_onnx_input(l->model, (int)i);
+        l->inputs[i] = (bel_port){port->name, port->dtype, port->shape};
+        l->fields[i] = (int)i;
+    }
+    for (size_t i = 0; i < outputs; i++) {
+        const bel_onnx_port *port = bel_onnx_output(l->model, (int)i);
+        const bel_spec *spec = &l->values[i]->spec;
+        l->outputs[i] = (bel_port){port->name, spec->dtype, spec->shape};
+    }
+    parts->forward.graph = l->graph;
+    parts->forward.fields = l->fields;
+    parts->inputs = l->inputs;
+    parts->outputs = l->outputs;
+    parts->values = l->values;
+    parts->input_count = (int)inputs;
+    parts->output_count = (int)outputs;
+    return NULL;
+}
+
+static bel_predictor_options options_of(const bel_predictor_options *given)
+{
+    bel_predictor_options options = {.size = sizeof options};
+    if (given != NULL)
+        memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    return options;
+}
+
+static bel_status *check(const bel_predictor_options *options)
+{
+    BEL_TRY(bel_isa_check_wanted());
+    BEL_TRY(bel_isa_check());
+    if (options->threads >= 0 && options->threads <= MOST_THREADS) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "threads of a predictor: expected 0 to %d, got %d",
+                   MOST_THREADS, options->threads);
+}
+
+static bel_status *load(const void *bytes, size_t size, const bel_predictor_options *given,
+                        int64_t step, bel_predictor **out_predictor)
+{
+    const bel_predictor_options options = options_of(given);
+    BEL_TRY(check(&options));
+    loaded *l = bel_xcalloc(1, sizeof *l);
+    bel_predictor_parts parts = {
+        .forward = {.seed = options.seed,
+                    .step = step,
+                    .program = {.threads = options.threads > 0 ? options.threads : 1}},
+        .owner = l,
+        .release = release};
+    bel_status *status = bel_onnx_read(bytes, size, &l->model);
+    if (status == NULL) status = build(l, &parts);
+    if (status == NULL) status = bel_predictor_make(&parts, out_predictor);
+    if (status != NULL) release(l);
+    return status;
+}
+
+bel_status *bel_predictor_load_bytes(const void *bytes, size_t size,
+                                     const bel_predictor_options *options,
+                                     bel_predictor **out_predictor)
+{
+    return load(bytes, size, options, -1, out_predictor);
+}
+
+// --- Files ---------------------------------------------------------------------------------------
+
+// Maps a file that is not empty; empty, *out_size is 0.
+static bel_status *map_file(const char *path, void **out_bytes, size_t *out_size)
+{
+    struct stat info;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return bel_file_error(errno, "open", path);
+    bel_status *status = NULL;
+    void *bytes = NULL;
+    if (fstat(descriptor, &info) != 0) {
+        status = bel_file_error(errno, "look at", path);
+    } else if (!S_ISREG(info.st_mode)) {
+        status = BEL_ERR(BEL_DATA_LOSS, "%s is no regular file", path);
+    } else if (info.st_size > 0) {
+        bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+        if (bytes == MAP_FAILED) status = bel_file_error(errno, "map", path);
+    }
+    (void)close(descriptor); // it was only read
+    if (status != NULL) return status;
+    *out_bytes = bytes;
+    *out_size = (size_t)info.st_size;
+    return NULL;
+}
+
+// The step in a folder's signature; -1 where there is no such file or member.
+static bel_status *read_step(const char *path, int64_t *out_step)
+{
+    void *text = NULL;
+    size_t size = 0;
+    bel_json *json;
+    *out_step = -1;
+    if (!bel_file_exists(path)) return NULL;
+    BEL_TRY(map_file(path, &text, &size));
+    bel_status *status = bel_json_parse(text != NULL ? text : "", size, path, &json);
+    if (text != NULL) (void)munmap(text, size);
+    if (status != NULL) return status;
+    (void)bel_json_i64(bel_json_root(json), "step", out_step); // false: there is none
+    bel_json_destroy(json);
+    return NULL;
+}
+
+static bel_status *load_file(const char *path, const bel_predictor_options *options, int64_t step,
+                             bel_predictor **out_predictor)
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    BEL_TRY(map_file(path, &bytes, &size));
+    bel_status *status = load(bytes, size, options, step, out_predictor);
+    if (bytes != NULL) (void)munmap(bytes, size);
+    BEL_TRY_CTX(status, "%s", path);
+    return NULL;
+}
+
+bel_status *bel_predictor_load(const char *path, const bel_predictor_options *options,
+                               bel_predictor **out_predictor)
+{
+    if (!bel_dir_exists(path)) return load_file(path, options, -1, out_predictor);
+    int64_t step;
+    char *signature = bel_path_join(path, "signature.json");
+    char *model = bel_path_join(path, "model.onnx");
+    bel_status *status = read_step(signature, &step);
+    if (status == NULL) status = load_file(model, options, step, out_predictor);
+    bel_free(signature);
+    bel_free(model);
+    return status;
+}

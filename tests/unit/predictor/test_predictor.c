@@ -1,0 +1,411 @@
+// Predictors of ONNX models: what loads, what is refused, shapes and outputs, and that a run
+// allocates nothing. label: threads
+#include "belfry/predictor.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "support/bel_test.h"
+#include "unit/onnx/onnx_bytes.h"
+
+// --- Models --------------------------------------------------------------------------------------
+
+enum { IN = 3, OUT = 2 };
+static const float weights[IN][OUT] = {{1, 2}, {3, 4}, {5, 6}}, bias[OUT] = {10, -100};
+
+// y = x · w + b, z = relu y for x [batch, 3].
+static bel_str linear(void)
+{
+    bel_str graph = {.text = NULL}, part = make_node("Gemm", "x w b", "y", NULL);
+    put_part(&graph, GRAPH_NODE, &part);
+    part = make_node("Relu", "y", "z", NULL);
+    put_part(&graph, GRAPH_NODE, &part);
+    part = make_tensor("w", 1, (int64_t[]){IN, OUT}, 2, weights, sizeof weights);
+    put_part(&graph, GRAPH_INITIALIZER, &part);
+    part = make_tensor("b", 1, (int64_t[]){OUT}, 1, bias, sizeof bias);
+    put_part(&graph, GRAPH_INITIALIZER, &part);
+    part = make_port("x", 1, "batch 3");
+    put_part(&graph, GRAPH_INPUT, &part);
+    part = make_port("y", 1, "batch 2");
+    put_part(&graph, GRAPH_OUTPUT, &part);
+    part = make_port("z", 1, "batch 2");
+    put_part(&graph, GRAPH_OUTPUT, &part);
+    return make_model(&graph, 17);
+}
+
+// c = a OP b for two inputs of the same open dimensions, the second of type `type`.
+static bel_str pair(const char *op, int type, const char *second)
+{
+    bel_str graph = {.text = NULL}, part = make_node(op, "a b", "c", NULL);
+    put_part(&graph, GRAPH_NODE, &part);
+    part = make_port("a", 1, "batch time");
+    put_part(&graph, GRAPH_INPUT, &part);
+    part = make_port("b", type, second);
+    put_part(&graph, GRAPH_INPUT, &part);
+    part = make_port("c", 1, "batch time");
+    put_part(&graph, GRAPH_OUTPUT, &part);
+    return make_model(&graph, 17);
+}
+
+static bel_predictor *load(bel_str model)
+{
+    bel_predictor *predictor = NULL;
+    BEL_ASSERT_OK(bel_predictor_load_bytes(model.text, model.length, NULL, &predictor));
+    bel_str_deinit(&model);
+    return predictor;
+}
+
+static bel_tensor floats(bel_shape shape, float *data)
+{
+    return (bel_tensor){.dtype = BEL_DTYPE_F32, .shape = shape, .data = data};
+}
+
+static void expect_linear(const bel_predictor *predictor, const float *x, int64_t count)
+{
+    const bel_tensor y = bel_predictor_output(predictor, 0), z = bel_predictor_output(predictor, 1);
+    assert_int_equal(y.shape.rank, 2);
+    assert_int_equal(y.shape.dims[0], count);
+    assert_int_equal(z.shape.dims[1], OUT);
+    for (int64_t i = 0; i < count * OUT; i++) {
+        const float *row = x + i / OUT * IN;
+        float sum = bias[i % OUT];
+        for (int k = 0; k < IN; k++)
+            sum += row[k] * weights[k][i % OUT];
+        assert_true(((const float *)y.data)[i] == sum); // small whole numbers: exact
+        assert_true(((const float *)z.data)[i] == (sum > 0 ? sum : 0));
+    }
+}
+
+// --- What it is ----------------------------------------------------------------------------------
+
+static void test_ports(void **state)
+{
+    (void)state;
+    bel_predictor *predictor = load(linear());
+    assert_int_equal(bel_predictor_input_count(predictor), 1);
+    assert_int_equal(bel_predictor_output_count(predictor), 2);
+    bel_port x = bel_predictor_input_port(predictor, 0),
+             z = bel_predictor_output_port(predictor, 1);
+    assert_string_equal(x.name, "x");
+    assert_int_equal(x.dtype, BEL_DTYPE_F32);
+    assert_true(bel_shape_equal(&x.shape, &BEL_SHAPE(BEL_DIM_BATCH, IN)));
+    assert_string_equal(z.name, "z");
+    assert_true(bel_shape_equal(&z.shape, &BEL_SHAPE(BEL_DIM_BATCH, OUT)));
+    assert_int_equal(bel_predictor_find_input(predictor, "x"), 0);
+    assert_int_equal(bel_predictor_find_input(predictor, "y"), -1);
+    assert_int_equal(bel_predictor_find_output(predictor, "z"), 1);
+    assert_int_equal(bel_predictor_step(predictor), -1);
+    bel_predictor_destroy(predictor);
+    bel_predictor_destroy(NULL);
+}
+
+// --- Running -------------------------------------------------------------------------------------
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    float x[8 * IN], other[IN] = {7, 8, 9};
+    for (int i = 0; i < 8 * IN; i++)
+        x[i] = (float)(i % 5 - 2);
+    bel_predictor *predictor = load(linear());
+    assert_null(bel_predictor_output(predictor, 0).data);
+    static const int64_t counts[] = {1, 3, 8, 3, 1};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        const bel_tensor in = floats(BEL_SHAPE(counts[i], IN), x);
+        BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &in));
+        BEL_ASSERT_OK(bel_predictor_run(predictor));
+        expect_linear(predictor, x, counts[i]);
+        x[1] += 1; // is read by the next run
+        BEL_ASSERT_OK(bel_predictor_run(predictor));
+        expect_linear(predictor, x, counts[i]);
+    }
+    const bel_tensor elsewhere = floats(BEL_SHAPE(1, IN), other);
+    BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &elsewhere));
+    BEL_ASSERT_OK(bel_predictor_run(predictor));
+    expect_linear(predictor, other, 1);
+    bel_predictor_destroy(predictor);
+}
+
+// More shapes than programs are kept.
+static void test_many_shapes(void **state)
+{
+    (void)state;
+    enum { SHAPES = 70 };
+    static float x[SHAPES * IN];
+    for (int i = 0; i < SHAPES * IN; i++)
+        x[i] = (float)(i % 7 - 3);
+    bel_predictor *predictor = load(linear());
+    for (int round = 0; round < 2; round++)
+        for (int64_t n = 1; n <= SHAPES; n++) {
+            const bel_tensor in = floats(BEL_SHAPE(n, IN), x);
+            BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &in));
+            BEL_ASSERT_OK(bel_predictor_run(predictor));
+            expect_linear(predictor, x, n);
+        }
+    bel_predictor_destroy(predictor);
+}
+
+static void test_binding(void **state)
+{
+    (void)state;
+    float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {6, 5, 4, 3, 2, 1};
+    bel_predictor *predictor = load(pair("Add", 1, "batch time"));
+    const bel_tensor wide = floats(BEL_SHAPE(2, 3), a), high = floats(BEL_SHAPE(3, 2), b);
+    const bel_tensor other = floats(BEL_SHAPE(2, 3), b);
+    bel_tensor wrong = wide;
+    BEL_ASSERT_FAILS(bel_predictor_run(predictor), BEL_FAILED_PRECONDITION,
+                     "input \"a\" is not bound");
+    BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &wide));
+    BEL_ASSERT_FAILS(bel_predictor_run(predictor), BEL_FAILED_PRECONDITION,
+                     "input \"b\" is not bound");
+    BEL_ASSERT_OK(bel_predictor_bind(predictor, 1, &high));
+    BEL_ASSERT_FAILS(bel_predictor_run(predictor), BEL_INVALID_ARGUMENT,
+                     "\"b\": expected 2 in dimension 0, as in input \"a\", got [3, 2]");
+    BEL_ASSERT_OK(bel_predictor_bind(predictor, 1, &other));
+    BEL_ASSERT_OK(bel_predictor_run(predictor));
+    for (int i = 0; i < 6; i++)
+        assert_true(((const float *)bel_predictor_output(predictor, 0).data)[i] == 7);
+    wrong.dtype = BEL_DTYPE_F64;
+    BEL_ASSERT_FAILS(bel_predictor_bind(predictor, 1, &wrong), BEL_INVALID_ARGUMENT,
+                     "input \"b\": expected f32 [?, ?] with at least one example, got f64 [2, 3]");
+    wrong = floats(BEL_SHAPE(6), a);
+    BEL_ASSERT_FAILS(bel_predictor_bind(predictor, 1, &wrong), BEL_INVALID_ARGUMENT, "got f32 [6]");
+    wrong.shape.rank = 9;
+    BEL_ASSERT_FAILS(bel_predictor_bind(predictor, 1, &wrong), BEL_INVALID_ARGUMENT, "of no rank");
+    wrong = floats(BEL_SHAPE(0, 3), a);
+    BEL_ASSERT_FAILS(bel_predictor_bind(predictor, 1, &wrong), BEL_INVALID_ARGUMENT, "[0, 3]");
+    wrong = floats(BEL_SHAPE(2, 3), NULL);
+    BEL_ASSERT_FAILS(bel_predictor_bind(predictor, 1, &wrong), BEL_INVALID_ARGUMENT,
+                     "it has no elements");
+    BEL_ASSERT_FAILS(bel_predictor_bind(predictor, 2, &wide), BEL_INVALID_ARGUMENT,
+                     "there is no input 2: expected 0 to 1");
+    BEL_ASSERT_OK(bel_predictor_run(predictor)); // the last good binding holds
+    bel_predictor_destroy(predictor);
+}
+
+// The run finds an index that is out of range, and names the operation; there are no outputs then.
+static void test_errors_of_runs(void **state)
+{
+    (void)state;
+    float a[6] = {0};
+    int64_t indices[2] = {1, 9};
+    const bel_tensor wide = floats(BEL_SHAPE(2, 3), a);
+    bel_predictor *predictor = load(pair("Gather", 7, "count"));
+    const bel_tensor some = {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(2), .data = indices};
+    BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &wide));
+    BEL_ASSERT_OK(bel_predictor_bind(predictor, 1, &some));
+    BEL_ASSERT_FAILS(bel_predictor_run(predictor), BEL_OUT_OF_RANGE, "Gather");
+    assert_null(bel_predictor_output(predictor, 0).data);
+    indices[1] = 0;
+    BEL_ASSERT_OK(bel_predictor_run(predictor));
+    bel_predictor_destroy(predictor);
+}
+
+// --- Loading -------------------------------------------------------------------------------------
+
+static char *path_of(const char *name)
+{
+    return bel_path_join(bel_test_own_folder(), name);
+}
+
+static void write_file(const char *name, const char *bytes, size_t size)
+{
+    char *path = path_of(name);
+    BEL_ASSERT_OK(bel_file_write_atomic(path, bytes, size));
+    bel_free(path);
+}
+
+static void expect_error(const char *name, bel_code code, const char *part)
+{
+    bel_predictor *predictor = NULL;
+    char *path = path_of(name);
+    BEL_ASSERT_FAILS(bel_predictor_load(path, NULL, &predictor), code, part);
+    bel_free(path);
+}
+
+static void expect_step(const char *name, int64_t step)
+{
+    bel_predictor *predictor = NULL;
+    char *path = path_of(name);
+    BEL_ASSERT_OK(bel_predictor_load(path, NULL, &predictor));
+    assert_int_equal(bel_predictor_step(predictor), step);
+    bel_predictor_destroy(predictor);
+    bel_free(path);
+}
+
+static void test_files(void **state)
+{
+    (void)state;
+    bel_str model = linear();
+    expect_error("none.onnx", BEL_NOT_FOUND, "none.onnx");
+    expect_error("", BEL_NOT_FOUND, "model.onnx");
+    write_file("model.onnx", model.text, model.length);
+    expect_step("", -1);
+    expect_step("model.onnx", -1);
+    write_file("cut.onnx", model.text, model.length / 2);
+    expect_error("cut.onnx", BEL_DATA_LOSS, "cut.onnx: ");
+    write_file("empty.onnx", "", 0);
+    expect_error("empty.onnx", BEL_DATA_LOSS, "empty.onnx: ");
+    bel_str_deinit(&model);
+    model = pair("NoSuch", 1, "batch time");
+    write_file("unknown.onnx", model.text, model.length);
+    expect_error("unknown.onnx", BEL_UNIMPLEMENTED, "NoSuch");
+    bel_str_deinit(&model);
+}
+
+static void test_signatures(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t step; // -2: DATA_LOSS
+    } cases[] = {{"{\"inputs\": [], \"step\": 1200}", 1200},
+                 {"{\"step\": \"many\"}", -1},
+                 {"{}", -1},
+                 {"[1200]", -1},
+                 {"{\"step\": ", -2},
+                 {"", -2}};
+    bel_str model = linear();
+    write_file("model.onnx", model.text, model.length);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_file("signature.json", cases[i].text, strlen(cases[i].text));
+        if (cases[i].step == -2) {
+            expect_error("", BEL_DATA_LOSS, "signature.json");
+        } else {
+            expect_step("", cases[i].step);
+        }
+    }
+    bel_str_deinit(&model);
+}
+
+static void test_options(void **state)
+{
+    (void)state;
+    bel_predictor *predictor = NULL;
+    bel_str model = linear();
+    float x[IN] = {1, 2, 3};
+    const bel_tensor in = floats(BEL_SHAPE(1, IN), x);
+    bel_predictor_options options = {.size = sizeof options, .threads = -1};
+    BEL_ASSERT_FAILS(bel_predictor_load_bytes(model.text, model.length, &options, &predictor),
+                     BEL_INVALID_ARGUMENT, "expected 0 to 1024, got -1");
+    options.size = offsetof(bel_predictor_options, threads); // an older program's
+    BEL_ASSERT_OK(bel_predictor_load_bytes(model.text, model.length, &options, &predictor));
+    bel_predictor_destroy(predictor);
+    options = (bel_predictor_options){.size = sizeof options, .threads = 3};
+    BEL_ASSERT_OK(bel_predictor_load_bytes(model.text, model.length, &options, &predictor));
+    memset(model.text, 0, model.length); // not needed any more
+    BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &in));
+    BEL_ASSERT_OK(bel_predictor_run(predictor));
+    expect_linear(predictor, x, 1);
+    bel_predictor_destroy(predictor);
+    bel_str_deinit(&model);
+}
+
+// --- No allocation -------------------------------------------------------------------------------
+
+// The linker puts these in front of the C library's (--wrap, tests/CMakeLists.txt), for calls of
+// Belfry's own objects.
+static atomic_llong calls;
+
+#define COUNTED(name, result, parameters, arguments)                                               \
+    result __real_##name parameters;                                                               \
+    result __wrap_##name parameters;                                                               \
+    result __wrap_##name parameters                                                                \
+    {                                                                                              \
+        atomic_fetch_add(&calls, 1);                                                               \
+        return __real_##name arguments;                                                            \
+    }
+COUNTED(malloc, void *, (size_t size), (size))
+COUNTED(calloc, void *, (size_t count, size_t size), (count, size))
+COUNTED(realloc, void *, (void *memory, size_t size), (memory, size))
+COUNTED(pthread_mutex_lock, int, (pthread_mutex_t * mutex), (mutex))
+COUNTED(mmap, void *, (void *at, size_t size, int access, int flags, int file, off_t offset),
+        (at, size, access, flags, file, offset))
+
+// Runs of shapes that were seen, also after bindings of the same shape elsewhere and of another
+// shape that was seen.
+static void test_no_allocation(void **state)
+{
+    (void)state;
+    float x[4 * IN] = {1, 2, 3, 4}, other[4 * IN] = {5, 6, 7, 8};
+    const bel_tensor ins[] = {floats(BEL_SHAPE(1, IN), x), floats(BEL_SHAPE(4, IN), x),
+                              floats(BEL_SHAPE(1, IN), other)};
+    bel_predictor *predictor = load(linear());
+    for (int round = 0; round < 3; round++) {
+        long long before = atomic_load(&calls);
+        assert_true(before > 0); // they are counted
+        for (int i = 0; i < 3; i++) {
+            BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &ins[i]));
+            for (int run = 0; run < 100; run++)
+                BEL_ASSERT_OK(bel_predictor_run(predictor));
+            expect_linear(predictor, ins[i].data, ins[i].shape.dims[0]);
+        }
+        if (round > 1) assert_int_equal(atomic_load(&calls), before);
+    }
+    bel_predictor_destroy(predictor);
+}
+
+// --- Threads -------------------------------------------------------------------------------------
+
+typedef struct worker {
+    const bel_str *model;
+    float x[IN], y[OUT];
+    bel_status *status;
+} worker;
+
+static bel_status *work(worker *w)
+{
+    bel_predictor *predictor;
+    const bel_tensor in = floats(BEL_SHAPE(1, IN), w->x);
+    BEL_TRY(bel_predictor_load_bytes(w->model->text, w->model->length, NULL, &predictor));
+    bel_status *status = bel_predictor_bind(predictor, 0, &in);
+    for (int i = 0; i < 1000 && status == NULL; i++)
+        status = bel_predictor_run(predictor);
+    if (status == NULL) memcpy(w->y, bel_predictor_output(predictor, 0).data, sizeof w->y);
+    bel_predictor_destroy(predictor);
+    return status;
+}
+
+static void *work_on_thread(void *argument)
+{
+    worker *w = argument;
+    w->status = work(w);
+    return NULL;
+}
+
+static void test_two_threads(void **state)
+{
+    (void)state;
+    bel_str model = linear();
+    worker workers[2] = {{.model = &model, .x = {1, 2, 3}}, {.model = &model, .x = {-1, 0, 4}}};
+    pthread_t threads[2];
+    for (int t = 0; t < 2; t++)
+        assert_int_equal(pthread_create(&threads[t], NULL, work_on_thread, &workers[t]), 0);
+    for (int t = 0; t < 2; t++)
+        assert_int_equal(pthread_join(threads[t], NULL), 0);
+    for (int t = 0; t < 2; t++) {
+        const worker *w = &workers[t];
+        BEL_ASSERT_OK(w->status);
+        for (int j = 0; j < OUT; j++)
+            assert_true(w->y[j] == bias[j] + w->x[0] * weights[0][j] + w->x[1] * weights[1][j] +
+                                       w->x[2] * weights[2][j]);
+    }
+    bel_str_deinit(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ports),          cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_many_shapes),    cmocka_unit_test(test_binding),
+        cmocka_unit_test(test_errors_of_runs), BEL_TEST_IN_FOLDER(test_files),
+        BEL_TEST_IN_FOLDER(test_signatures),   cmocka_unit_test(test_options),
+        cmocka_unit_test(test_no_allocation),  cmocka_unit_test(test_two_threads)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
