@@ -30,6 +30,7 @@ static const bel_verb verbs[] = {
     {"evaluate", BEL_VERB_EVALUATE, "[flags]", "loss and metrics of a checkpoint",
      bel_verb_evaluate, false},
     {"predict", BEL_VERB_PREDICT, "[flags]", "one line for each example", bel_verb_predict, false},
+    {"export", BEL_VERB_EXPORT, "[flags]", "a checkpoint as an ONNX model", bel_verb_export, false},
     {"inspect", BEL_VERB_INSPECT, "FOLDER [flags]", "what a checkpoint holds, and its digest",
      bel_verb_inspect, true},
     {"columns", BEL_VERB_COLUMNS, "FILE… [flags]", "what the columns of CSV files are",

@@ -18,11 +18,12 @@
 #define ALONG (BEL_VERB_TRAIN_AND_EVALUATE | STUDYING)        // evaluating while training
 #define HOLDING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TUNE) // evaluating on what is given
 #define EVALUATING (HOLDING | BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
-#define READING (BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
+#define EXPORT BEL_VERB_EXPORT
+#define READING (BEL_VERB_EVALUATE | BEL_VERB_PREDICT | EXPORT)
 #define RUNNING BEL_VERBS_RUNNING
 #define DESCRIBING (TRAINING | BEL_VERB_COLUMNS)
 #define BUILDING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN | STARTING) // packages
-#define STORED (RUNNING | BEL_VERB_DOCTOR)
+#define STORED (RUNNING | BEL_VERB_DOCTOR | EXPORT)
 #define LOCAL BEL_VERB_LOCAL_TRAIN
 #define CERTS BEL_VERB_CERTS
 #define STARTING (BEL_VERB_LOCAL_TRAIN | BEL_VERB_JOBS_SUBMIT) // processes of their own
@@ -34,7 +35,7 @@
 #define REPORTING                                                                                  \
     (RUNNING | BEL_VERB_COLUMNS | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION |          \
      BEL_VERB_NEW | BEL_VERB_EXPERIMENT | BEL_VERB_SHELL | CERTS | LOCAL | BEL_VERB_LOCAL_RANKS |  \
-     BEL_VERB_CARRY | BEL_VERB_RANK | JOBS) // all
+     BEL_VERB_CARRY | BEL_VERB_RANK | EXPORT | JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
 
 #define DATA BEL_FLAG_GROUP_DATA
@@ -158,7 +159,7 @@ static const bel_option table[] = {
 
     {"model", STRING, RUNNING, "dnn", "linear|dnn|cnn|resnet|wide_deep|gru|lstm", NULL, MODEL,
      "The model; evaluate and predict take it from the checkpoint unless told.", NULL},
-    {"package", STRING, RUNNING, "", NULL, "FILE", MODEL,
+    {"package", STRING, RUNNING | EXPORT, "", NULL, "FILE", MODEL,
      "A shared object with a model of your own (docs/models.md), in place of --model.", NULL},
     {"package_path", STRING, BUILDING | TYPED, "", NULL, "FOLDER", MODEL,
      "A package's sources, in place of --package: they are built, and kept in the model's folder by "
@@ -217,7 +218,7 @@ static const bel_option table[] = {
      "share of a hidden or dense layer's outputs left out in training.", "model=dnn|cnn|wide_deep"},
     {"l2", DOUBLE, RUNNING, "0", "[0, inf)", NULL, MODEL,
      "Penalty: this times half the sum of the kernels' squares is added to the loss.", NULL},
-    {"param", PAIRS, RUNNING, "", NULL, NULL, MODEL,
+    {"param", PAIRS, RUNNING | EXPORT, "", NULL, NULL, MODEL,
      "A parameter for a package's model function; repeat the flag for more.", "package"},
 
     BEL_OPTIMIZER_SETTINGS(OPTIMIZER_FLAG)
@@ -394,6 +395,12 @@ static const bel_option table[] = {
     {"part", STRING, BEL_VERB_PREDICT, "", NULL, "K/N", OUTPUT,
      "Predict only part K, from 0 on, of N parts of the input: parts one behind the other are the whole. ranks: the "
      "processes of mpirun, srun, torchrun or local ranks share the input, and the first one prints all.", NULL},
+    {"export_dir", STRING, EXPORT, "", NULL, "FOLDER", OUTPUT,
+     "Folder to write to: a new one, or an earlier export, which is replaced. Without it: export/STEP in the "
+     "model's folder.", NULL},
+    {"opset", INT, EXPORT, "17", "[13, 17]", NULL, OUTPUT, "Version of ONNX's operators in model.onnx.", NULL},
+    {"external_data", BOOL, EXPORT, "false", NULL, NULL, OUTPUT,
+     "Values stand in weights.safetensors alone, to which model.onnx points; always above 1 GiB.", NULL},
     {"averages", BOOL, READING, "true", NULL, NULL, EVALUATION,
      "Use moving averages of the parameters where the checkpoint has them.", NULL},
     {"eval_start_delay_secs", DOUBLE, ALONG, "0", "[0, 1000000000]", "s", EVALUATION,

@@ -11,6 +11,7 @@ typedef bel_status *bel_verb_fn(const bel_options *options, int *out_exit_code);
 bel_verb_fn bel_verb_train; // train_and_evaluate, and train
 bel_verb_fn bel_verb_evaluate;
 bel_verb_fn bel_verb_predict;
+bel_verb_fn bel_verb_export;
 bel_verb_fn bel_verb_inspect;
 bel_verb_fn bel_verb_columns;
 bel_verb_fn bel_verb_cross_validate;

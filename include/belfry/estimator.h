@@ -393,6 +393,28 @@ BEL_API bel_status *bel_estimator_predictor(bel_estimator *estimator, const bel_
                                             int feature_count, const char *checkpoint,
                                             bel_predictor **out_predictor) BEL_MUST_USE;
 
+/// --- Export -------------------------------------------------------------------------------------
+
+/// How a model is written for other programs. Zero is the default of every field.
+typedef struct bel_export_options {
+    size_t size; ///< sizeof(bel_export_options): what lies behind counts as 0
+    int opset;   ///< of ONNX, 13 to 17; 0: 17
+    /// Values stand in weights.safetensors alone, to which model.onnx points; always where they
+    /// take more than 1 GiB. [false]
+    bool external_data;
+} bel_export_options;
+
+/// Writes the model of a checkpoint (a folder; NULL: the newest in model_dir) into `folder`, which
+/// is made, or replaced where it is an earlier export: model.onnx, the graph of PREDICT with its
+/// values; weights.safetensors, the same values by the names of variables; signature.json, inputs
+/// and outputs and what they mean (docs/formats/export.md). Variables are moving averages where
+/// config.averages is set and the checkpoint has them. Features are those of the training. Options
+/// may be NULL. Errors: those of bel_predict; UNIMPLEMENTED: an operation of the graph cannot leave
+/// the job (it is named); FAILED_PRECONDITION: the checkpoint is of a version that did not keep
+/// what features are; ALREADY_EXISTS: the folder is something else.
+BEL_API bel_status *bel_export(bel_estimator *estimator, const char *checkpoint,
+                               const bel_export_options *options, const char *folder) BEL_MUST_USE;
+
 /// Asks the training of this process to save and end at the next step border (in a cluster: the
 /// whole job); before training it ends the next one at once. The request is forgotten when the
 /// training that it ended returns. Safe in signal handlers and on any thread.

@@ -16,6 +16,7 @@
 #include "base/openblas.h"
 #include "base/str.h"
 #include "belfry/columns.h"
+#include "estimator/feature_list.h"
 #include "optim/settings.h"
 #include "ps/layout/shard_settings.h"
 
@@ -106,6 +107,10 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
         add_text(settings, BEL_SETTING_COLUMNS, text.text);
         bel_str_deinit(&text);
     }
+    bel_str features = {0};
+    bel_feature_list_write(input, &features);
+    add_text(settings, BEL_SETTING_FEATURES, features.text);
+    bel_str_deinit(&features);
     const bel_columns *table = bel_input_table(input);
     if (table != NULL) add_text(settings, BEL_SETTING_TABLE, bel_columns_text(table));
     add(settings, "input", "%016llx", (unsigned long long)bel_input_fingerprint(input));
@@ -195,18 +200,24 @@ static void note(bel_str *list, const char *name, const char *was, const char *i
                    was != NULL ? was : "not set", is != NULL ? is : "not set");
 }
 
+static bool is_compared(const char *name)
+{
+    return strcmp(name, BEL_SETTING_RUNS) != 0 && strcmp(name, BEL_SETTING_FEATURES) != 0;
+}
+
 // Both ways: settings that the checkpoint lacks, and those that only it has.
 bel_status *bel_settings_compare(const bel_settings *settings, const bel_ckpt_reader *reader)
 {
     bel_str list = {0};
     for (int i = 0; i < settings->count; i++) {
+        if (!is_compared(settings->names[i])) continue;
         const char *was = bel_ckpt_setting(reader, settings->names[i]);
         const char *is = settings->values[i];
         if (was == NULL || strcmp(was, is) != 0) note(&list, settings->names[i], was, is);
     }
     const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
     for (int i = 0; i < info->setting_count; i++) {
-        if (strcmp(info->setting_names[i], BEL_SETTING_RUNS) == 0) continue; // no setting of a run
+        if (!is_compared(info->setting_names[i])) continue;
         if (value_of(settings, info->setting_names[i]) == NULL) {
             note(&list, info->setting_names[i], info->setting_values[i], NULL);
         }

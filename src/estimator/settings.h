@@ -12,6 +12,9 @@
 #define BEL_SETTING_COLUMNS "columns"
 // That of bel_columns_text, where the input has one.
 #define BEL_SETTING_TABLE "table"
+// That of bel_feature_list_write. It says nothing that others do not say, and is not compared:
+// earlier versions did not keep it.
+#define BEL_SETTING_FEATURES "features"
 // That of how many replicas a step has, where that is fixed.
 #define BEL_SETTING_REPLICAS "replicas"
 

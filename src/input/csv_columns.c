@@ -399,6 +399,7 @@ static bel_status *use_vector(bel_csv_source *source, bel_source_field *fields, 
         .name = source->options->vector_name,
         .dtype = BEL_DTYPE_F32,
         .shape = BEL_SHAPE(length),
+        .scale = source->options->scale,
     };
     return NULL;
 }

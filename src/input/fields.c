@@ -151,6 +151,7 @@ bel_status *bel_batch_fields_make(bel_arena *arena, const bel_record_stream *str
             .name = bel_arena_strdup(arena, field->name),
             .dtype = field->dtype,
             .shape = field->shape,
+            .scale = field->scale,
             .pads_with_zeros = true,
         };
     }

@@ -9,6 +9,7 @@ typedef struct bel_batch_field {
     const char *name;
     bel_dtype dtype;
     bel_shape shape;
+    double scale; // as in source.h
     bool pads_with_zeros;
     unsigned char pad[sizeof(double)]; // else the element that pads
 } bel_batch_field;

@@ -134,6 +134,12 @@ void bel_input_field_spec(const bel_input *input, int field, bel_dtype *out_dtyp
     *out_shape = shape;
 }
 
+double bel_input_field_scale(const bel_input *input, int field)
+{
+    double scale = input->fields.items[field].scale;
+    return scale == 0 ? 1 : scale;
+}
+
 int64_t bel_input_batch_size(const bel_input *input)
 {
     return input->description.batch_size;

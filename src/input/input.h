@@ -39,6 +39,9 @@ bool bel_input_field_is_label(const bel_input *input, int field);
 void bel_input_field_spec(const bel_input *input, int field, bel_dtype *out_dtype,
                           bel_shape *out_shape);
 
+// What numbers in the files are multiplied by to become the field's; 1 where a map makes them.
+double bel_input_field_scale(const bel_input *input, int field);
+
 int64_t bel_input_batch_size(const bel_input *input);
 int64_t bel_input_epoch_records(const bel_input *input); // records of one epoch, before map
 

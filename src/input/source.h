@@ -61,6 +61,7 @@ typedef struct bel_source_field {
     const char *name;
     bel_dtype dtype;
     bel_shape shape;
+    double scale; // the source has multiplied what is in its files by it; 0: it has not
 } bel_source_field;
 
 // Every kind begins its own struct with this one. Immutable once opened, so thread-safe.

@@ -210,6 +210,7 @@ bel_status *bel_source_open_idx(const bel_idx_description *description, bel_sour
         .name = "x",
         .dtype = BEL_DTYPE_F32,
         .shape = BEL_SHAPE(source->images.item_bytes),
+        .scale = description->scale,
     };
     source->fields[1] = (bel_source_field){
         .name = BEL_LABEL_FIELD,

@@ -260,6 +260,22 @@ static void write_lookup(writer *w, const bel_graph_lookup *lookup, const char *
     bel_onnx_put_int(&w->emitter, "axis", 0);
 }
 
+// Multiplied in double and rounded once, as a source does it (input/source_csv.c).
+static void write_input(writer *w, const bel_node *node)
+{
+    const bel_value *value = node->outputs[0];
+    const char *name = w->names[value->id], *wide, *product;
+    bel_onnx_emitter *e = &w->emitter;
+    double scale = w->source->scales == NULL ? 1 : w->source->scales[node->leaf];
+    w->graph.input[w->graph.n_input++] = port_message(w, name, &value->spec);
+    if (scale == 1) return;
+    wide = BEL_ONNX_NEW(e, "Cast", name);
+    bel_onnx_put_int(e, "to", bel_onnx_type_number(BEL_DTYPE_F64));
+    product = BEL_ONNX_NEW(e, "Mul", wide, bel_onnx_emit_number(e, BEL_DTYPE_F64, scale));
+    w->names[value->id] = BEL_ONNX_NEW(e, "Cast", product);
+    bel_onnx_put_int(e, "to", bel_onnx_type_number(value->spec.dtype));
+}
+
 static bel_status *write_nodes(writer *w)
 {
     const bel_graph *graph = w->source->graph;
@@ -273,8 +289,7 @@ static bel_status *write_nodes(writer *w)
                 write_lookup(w, lookup, tables[lookup->table]);
                 continue;
             }
-            const bel_value *value = node->outputs[0];
-            w->graph.input[w->graph.n_input++] = port_message(w, w->names[value->id], &value->spec);
+            write_input(w, node);
         } else if (node->op == BEL_OP_VARIABLE) {
             add_variable(w, node->leaf);
         } else if (node->op == BEL_OP_CONSTANT) {

@@ -44,6 +44,9 @@ typedef struct bel_onnx_source {
     int result_count;
     const float *const *variables; // elements by graph variable
     const bel_onnx_rows *tables;   // by graph table
+    // By graph input: what the model multiplies it by, in double, before anything else, so that it
+    // takes numbers as files have them. 1: nothing. NULL: no input is multiplied.
+    const double *scales;
     const bel_onnx_beside *beside; // NULL: elements stand in the model
     int64_t step;                  // what GlobalStep gives
     int opset;                     // BEL_ONNX_OPSET_LOWEST … HIGHEST

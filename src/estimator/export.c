@@ -1,0 +1,392 @@
+// An export: the graph of predictions with a checkpoint's values, as files for other programs. The
+// graph is the model function's in PREDICT, built anew from what the checkpoint says of its
+// features, so nothing that training adds can be in it; the writer refuses what cannot leave
+// (src/onnx/write.h). A folder is filled under another name and renamed, so that whoever looks
+// there sees whole exports alone.
+#include "estimator/export.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "belfry/columns.h"
+#include "checkpoint/safetensors.h"
+#include "estimator/estimator_inner.h"
+#include "estimator/export_tables.h"
+#include "estimator/feature_list.h"
+#include "estimator/saved.h"
+#include "estimator/settings.h"
+
+// Elements of more than this stand in weights.safetensors alone: a file of protobuf has at most
+// twice as much.
+enum { MOST_BYTES_INSIDE = 1 << 30 };
+
+typedef struct export
+{
+    const bel_export_options *options;
+    const char *folder;
+    bel_saved saved;
+    bel_export_tables tables;
+    bel_arena *arena;
+    bel_feature_list features;
+    bel_output outputs[BEL_MAX_OUTPUTS + 1];
+    int output_count;
+}
+export;
+
+static const bel_graph *graph_of(const export *x)
+{
+    return x->saved.built->graph;
+}
+
+static char *path_of(const export *x, const char *name)
+{
+    return bel_path_join(x->folder, name);
+}
+
+// --- What is exported ----------------------------------------------------------------------------
+
+// The folder of the checkpoint is opened twice: what is in it says how to build the model.
+static bel_status *read_features(export *x, const char *checkpoint)
+{
+    bel_ckpt_reader *reader = NULL;
+    const char *model_dir = x->saved.estimator->config.model_dir;
+    BEL_TRY(checkpoint != NULL ? bel_ckpt_open(checkpoint, &reader)
+                               : bel_ckpt_open_latest(model_dir, &reader));
+    if (reader == NULL) {
+        return BEL_ERR(BEL_NOT_FOUND, "there is no checkpoint in %s; hint: train first", model_dir);
+    }
+    const char *text = bel_ckpt_setting(reader, BEL_SETTING_FEATURES);
+    bel_status *status = NULL;
+    if (text == NULL) {
+        status = BEL_ERR(BEL_FAILED_PRECONDITION,
+                         "%s does not say what its features are, since an earlier version saved "
+                         "it; hint: train it further by a step",
+                         bel_ckpt_folder(reader));
+    } else {
+        status = bel_feature_list_read(text, bel_ckpt_folder(reader), x->arena, &x->features);
+    }
+    bel_ckpt_close(reader);
+    return status;
+}
+
+static bel_status *open_model(export *x, const char *checkpoint)
+{
+    BEL_TRY(read_features(x, checkpoint));
+    BEL_TRY(bel_saved_open_features(&x->saved, x->features.items, x->features.count, checkpoint));
+    x->output_count = bel_spec_outputs(&x->saved.built->spec, x->outputs);
+    return bel_export_tables_load(&x->saved, &x->tables);
+}
+
+static double scale_of(const export *x, int input)
+{
+    int field = x->saved.built->fields[input];
+    return field < 0 ? 1 : x->features.scales[field];
+}
+
+// --- weights.safetensors -------------------------------------------------------------------------
+
+static bel_status *write_weights(const export *x)
+{
+    const bel_graph *graph = graph_of(x);
+    size_t most = graph->variable_count + graph->table_count + (size_t)x->tables.list_count + 1;
+    bel_safetensors_input *tensors = bel_xcalloc(most, sizeof *tensors);
+    int count = 0;
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        const bel_spec *spec = &graph->variables[v].value->spec;
+        tensors[count++] = (bel_safetensors_input){.name = graph->variables[v].name,
+                                                   .dtype = spec->dtype,
+                                                   .shape = spec->shape,
+                                                   .data = x->saved.values[v]};
+    }
+    for (size_t t = 0; t < graph->table_count; t++) {
+        const bel_onnx_rows *rows = &x->tables.rows[t];
+        tensors[count++] =
+            (bel_safetensors_input){.name = graph->tables[t].name,
+                                    .dtype = BEL_DTYPE_F32,
+                                    .shape = BEL_SHAPE(rows->count + 1, graph->tables[t].width),
+                                    .data = rows->rows};
+    }
+    for (int l = 0; l < x->tables.list_count; l++) {
+        const bel_key_list *list = &x->tables.lists[l];
+        tensors[count++] = (bel_safetensors_input){.name = list->name,
+                                                   .dtype = BEL_DTYPE_I64,
+                                                   .shape = BEL_SHAPE(list->count),
+                                                   .data = list->keys};
+    }
+    const bel_safetensors_text format = {"format", "pt"}; // the order of elements, as readers ask
+    char *path = path_of(x, BEL_EXPORT_WEIGHTS);
+    bel_status *status = bel_safetensors_write(path, &format, 1, tensors, count, NULL, NULL);
+    bel_free(path);
+    bel_free(tensors);
+    return status;
+}
+
+// Where the elements of variables and tables begin in it.
+static bel_status *find_weights(const export *x, int64_t *out_variables, int64_t *out_tables)
+{
+    const bel_graph *graph = graph_of(x);
+    bel_safetensors_list list;
+    bel_disk_file file;
+    char *path = path_of(x, BEL_EXPORT_WEIGHTS);
+    bel_status *status = bel_disk_file_open(path, &file);
+    bel_free(path);
+    if (status != NULL) return status;
+    status = bel_safetensors_read_header(&file, x->arena, &list);
+    for (size_t v = 0; v < graph->variable_count && status == NULL; v++)
+        out_variables[v] = (int64_t)bel_safetensors_find(&list, graph->variables[v].name)->offset;
+    for (size_t t = 0; t < graph->table_count && status == NULL; t++)
+        out_tables[t] = (int64_t)bel_safetensors_find(&list, graph->tables[t].name)->offset;
+    bel_disk_file_close(&file);
+    return status;
+}
+
+// --- model.onnx ----------------------------------------------------------------------------------
+
+static void take_bytes(void *context, const void *bytes, size_t count)
+{
+    bel_file_writer_write(context, bytes, count);
+}
+
+static bel_status *write_file(const export *x, const bel_onnx_source *source)
+{
+    char *path = path_of(x, BEL_EXPORT_MODEL);
+    bel_file_writer *writer;
+    bel_status *status = bel_file_writer_open(path, &writer);
+    bel_free(path);
+    if (status != NULL) return status;
+    status = bel_onnx_write(source, take_bytes, writer);
+    if (status == NULL) return bel_file_writer_finish(writer, NULL, NULL);
+    bel_file_writer_abandon(writer);
+    return status;
+}
+
+static bool is_large(const export *x)
+{
+    const bel_graph *graph = graph_of(x);
+    double bytes = 0;
+    for (size_t v = 0; v < graph->variable_count; v++)
+        bytes += 4.0 * (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
+    for (size_t t = 0; t < graph->table_count; t++)
+        bytes += 4.0 * (double)x->tables.rows[t].count * graph->tables[t].width;
+    return bytes > MOST_BYTES_INSIDE;
+}
+
+static bel_status *write_model(const export *x)
+{
+    const bel_graph *graph = graph_of(x);
+    bel_arena *arena = x->arena;
+    char step[24], digest[BEL_RESULT_TEXT];
+    bel_snprintf(step, sizeof step, "%lld", (long long)bel_ckpt_reader_info(x->saved.reader)->step);
+    bel_hash128_text(bel_ckpt_reader_digest(x->saved.reader), digest);
+    const bel_onnx_note notes[] = {{"belfry.step", step}, {"belfry.digest", digest}};
+    bel_onnx_result results[BEL_MAX_OUTPUTS + 1];
+    for (int o = 0; o < x->output_count; o++)
+        results[o] = (bel_onnx_result){x->outputs[o].name, x->outputs[o].value};
+    double *scales = bel_arena_alloc(arena, (graph->input_count + 1) * sizeof *scales);
+    for (size_t i = 0; i < graph->input_count; i++)
+        scales[i] = scale_of(x, (int)i);
+    int64_t *variables = bel_arena_alloc(arena, (graph->variable_count + 1) * sizeof *variables);
+    int64_t *tables = bel_arena_alloc(arena, (graph->table_count + 1) * sizeof *tables);
+    const bel_onnx_beside beside = {BEL_EXPORT_WEIGHTS, variables, tables};
+    bool apart = x->options->external_data || is_large(x);
+    if (apart) BEL_TRY(find_weights(x, variables, tables));
+    const bel_onnx_source source = {.graph = graph,
+                                    .results = results,
+                                    .result_count = x->output_count,
+                                    .variables = (const float *const *)x->saved.values,
+                                    .tables = x->tables.rows,
+                                    .scales = scales,
+                                    .beside = apart ? &beside : NULL,
+                                    .step = bel_ckpt_reader_info(x->saved.reader)->step,
+                                    .opset = x->options->opset > 0 ? x->options->opset
+                                                                   : BEL_ONNX_OPSET_HIGHEST,
+                                    .notes = notes,
+                                    .note_count = 2};
+    return write_file(x, &source);
+}
+
+// --- signature.json ------------------------------------------------------------------------------
+
+// "name":…,"dtype":…,"shape":["N",64]: symbols as in the model.
+static void write_port(bel_str *out, const char *name, const bel_spec *spec)
+{
+    bel_str_puts(out, "{\"name\":");
+    bel_json_write_string(out, name);
+    bel_str_printf(out, ",\"dtype\":\"%s\",\"shape\":[", bel_dtype_name(spec->dtype));
+    for (int32_t d = 0; d < spec->shape.rank; d++) {
+        long long size = (long long)spec->shape.dims[d];
+        if (d > 0) bel_str_puts(out, ",");
+        if (size >= 0) {
+            bel_str_printf(out, "%lld", size);
+        } else if (size == BEL_DIM_BATCH) {
+            bel_str_puts(out, "\"N\"");
+        } else {
+            bel_str_printf(out, "\"d%lld\"", -size);
+        }
+    }
+    bel_str_puts(out, "]");
+}
+
+static void write_inputs(const export *x, bel_str *out)
+{
+    const bel_graph *graph = graph_of(x);
+    bool first = true;
+    bel_str_puts(out, ",\n \"inputs\":[");
+    for (size_t i = 0; i < graph->input_count; i++) {
+        const bel_graph_input *input = &graph->inputs[i];
+        if (input->lookup > 0) continue;
+        const bel_key_list *list = bel_export_tables_keys(&x->tables, (int)i);
+        double scale = scale_of(x, (int)i);
+        bel_str_puts(out, first ? "\n  " : ",\n  ");
+        first = false;
+        write_port(out, input->name, &input->value->spec);
+        if (scale != 1) {
+            bel_str_puts(out, ",\"scale\":");
+            bel_json_write_number(out, scale);
+        }
+        if (list != NULL) {
+            bel_str_puts(out, ",\"keys\":");
+            bel_json_write_string(out, list->name);
+            bel_str_printf(out, ",\"key_count\":%lld", (long long)list->count);
+        }
+        bel_str_puts(out, "}");
+    }
+    bel_str_puts(out, "]");
+}
+
+static void write_outputs(const export *x, bel_str *out)
+{
+    bel_str_puts(out, ",\n \"outputs\":[");
+    for (int o = 0; o < x->output_count; o++) {
+        bel_str_puts(out, o > 0 ? ",\n  " : "\n  ");
+        write_port(out, x->outputs[o].name, &x->outputs[o].value->spec);
+        bel_str_puts(out, "}");
+    }
+    bel_str_puts(out, "]");
+}
+
+// What the label's classes are called, in the order of the predictions, and the description of all
+// columns, which is what makes features of cells.
+static bel_status *write_columns(const export *x, bel_str *out)
+{
+    const bel_ckpt_reader *reader = x->saved.reader;
+    const char *names = bel_ckpt_setting(reader, BEL_SETTING_COLUMNS);
+    const char *table = bel_ckpt_setting(reader, BEL_SETTING_TABLE);
+    if (names != NULL) bel_str_printf(out, ",\n \"columns\":%s", names);
+    if (table == NULL) return NULL;
+    bel_columns *columns;
+    BEL_TRY(bel_columns_parse(table, bel_ckpt_folder(reader), &columns));
+    if (bel_columns_label(columns) != NULL) {
+        bel_str_puts(out, ",\n \"label\":");
+        bel_json_write_string(out, bel_columns_label(columns));
+    }
+    int count = bel_columns_class_count(columns);
+    if (count > 0) bel_str_puts(out, ",\n \"classes\":[");
+    for (int c = 0; c < count; c++) {
+        if (c > 0) bel_str_puts(out, ",");
+        bel_json_write_string(out, bel_columns_class(columns, c));
+    }
+    if (count > 0) bel_str_puts(out, "]");
+    bel_str_puts(out, ",\n \"table\":");
+    bel_json_write_string(out, table);
+    bel_columns_destroy(columns);
+    return NULL;
+}
+
+static bel_status *write_signature(const export *x)
+{
+    const bel_ckpt_reader *reader = x->saved.reader;
+    const char *model = bel_ckpt_setting(reader, "param.model");
+    char digest[BEL_RESULT_TEXT];
+    bel_str text = {0};
+    bel_hash128_text(bel_ckpt_reader_digest(reader), digest);
+    bel_str_printf(&text, "{\"format\":\"belfry-export\",\"format_version\":1,\"step\":%lld",
+                   (long long)bel_ckpt_reader_info(reader)->step);
+    bel_str_printf(&text, ",\"digest\":\"%s\"", digest);
+    if (model != NULL) {
+        bel_str_puts(&text, ",\"model\":");
+        bel_json_write_string(&text, model);
+    }
+    write_inputs(x, &text);
+    write_outputs(x, &text);
+    bel_status *status = write_columns(x, &text);
+    bel_str_puts(&text, "}\n");
+    char *path = path_of(x, BEL_EXPORT_SIGNATURE);
+    if (status == NULL) status = bel_file_write_atomic(path, text.text, text.length);
+    bel_free(path);
+    bel_str_deinit(&text);
+    return status;
+}
+
+// --- Folders -------------------------------------------------------------------------------------
+
+static bel_status *export_all(export *x, const char *checkpoint)
+{
+    int opset = x->options->opset;
+    if (opset != 0 && (opset < BEL_ONNX_OPSET_LOWEST || opset > BEL_ONNX_OPSET_HIGHEST)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "opset: expected %d to %d, got %d",
+                       BEL_ONNX_OPSET_LOWEST, BEL_ONNX_OPSET_HIGHEST, opset);
+    }
+    BEL_TRY(open_model(x, checkpoint));
+    BEL_TRY(write_weights(x));
+    BEL_TRY_CTX(write_model(x), "exporting %s", bel_ckpt_folder(x->saved.reader));
+    return write_signature(x);
+}
+
+bel_status *bel_export_files(bel_estimator *estimator, const char *checkpoint,
+                             const bel_export_options *options, const char *folder)
+{
+    bel_export_options copy = {.size = sizeof copy};
+    if (options != NULL)
+        memcpy(&copy, options, options->size < sizeof copy ? options->size : sizeof copy);
+    export x = {.options = &copy,
+                .folder = folder,
+                .saved = {.estimator = estimator, .averages = estimator->config.averages},
+                .arena = bel_arena_create()};
+    bel_status *status = export_all(&x, checkpoint);
+    bel_export_tables_deinit(&x.tables);
+    bel_saved_close(&x.saved);
+    bel_arena_destroy(x.arena);
+    return status;
+}
+
+// True for an earlier export, or nothing: what may be replaced.
+static bool may_be_replaced(const char *folder)
+{
+    char *signature = bel_path_join(folder, BEL_EXPORT_SIGNATURE);
+    bool may = bel_file_exists(signature);
+    char **names = NULL;
+    size_t count = 1;
+    bel_status *status = may ? NULL : bel_dir_list(folder, &names, &count);
+    bel_dir_names_free(names, status == NULL && !may ? count : 0);
+    may = may || (status == NULL && count == 0);
+    bel_status_ignore(status); // it cannot be looked at, so it stays
+    bel_free(signature);
+    return may;
+}
+
+bel_status *bel_export(bel_estimator *estimator, const char *checkpoint,
+                       const bel_export_options *options, const char *folder)
+{
+    if (bel_file_exists(folder) && !may_be_replaced(folder)) {
+        return BEL_ERR(BEL_ALREADY_EXISTS,
+                       "%s is there and is no exported model; hint: name a new folder", folder);
+    }
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    char *temporary = bel_strf("%.*s.writing", (int)length, folder);
+    bel_status *status = bel_dir_remove(temporary); // of one that was killed
+    if (status == NULL) status = bel_dir_create(temporary);
+    if (status == NULL) status = bel_export_files(estimator, checkpoint, options, temporary);
+    if (status == NULL) status = bel_dir_sync(temporary);
+    if (status == NULL) status = bel_dir_remove(folder);
+    if (status == NULL) status = bel_file_rename(temporary, folder);
+    if (status != NULL) bel_status_ignore(bel_dir_remove(temporary)); // the error counts
+    bel_free(temporary);
+    return status;
+}

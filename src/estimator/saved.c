@@ -1,0 +1,148 @@
+// A checkpoint with its model. The values (or their moving averages) are loaded whole and no
+// optimizer state is kept, so that this can run beside a training job without slowing it down.
+#include "estimator/saved.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "estimator/estimator_inner.h"
+#include "estimator/input_fn.h"
+#include "estimator/settings.h"
+
+static bel_status *open_checkpoint(bel_saved *saved, const char *checkpoint)
+{
+    if (checkpoint != NULL) return bel_ckpt_open(checkpoint, &saved->reader);
+    const char *model_dir = saved->estimator->config.model_dir;
+    BEL_TRY(bel_ckpt_open_latest(model_dir, &saved->reader));
+    if (saved->reader != NULL) return NULL;
+    return BEL_ERR(BEL_NOT_FOUND, "there is no checkpoint in %s; hint: train first", model_dir);
+}
+
+static bel_status *load_values(bel_saved *saved)
+{
+    const bel_graph *graph = saved->built->graph;
+    saved->values = bel_xcalloc(graph->variable_count, sizeof *saved->values);
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        const bel_graph_variable *variable = &graph->variables[v];
+        const bel_spec *spec = &variable->value->spec;
+        int64_t elements = bel_shape_elements(&spec->shape);
+        void *memory;
+        BEL_TRY(bel_pages_create((size_t)elements * sizeof(float), false, variable->name, &memory));
+        saved->values[v] = memory;
+        bel_status *status = saved->averages
+                                 ? bel_ckpt_read_average(saved->reader, variable->name, spec->dtype,
+                                                         &spec->shape, 0, elements, memory)
+                                 : bel_ckpt_read(saved->reader, variable->name, spec->dtype,
+                                                 &spec->shape, 0, elements, memory);
+        BEL_TRY_CTX(status, "loading %s", bel_ckpt_folder(saved->reader));
+    }
+    BEL_TRY(bel_rows_init(&saved->rows, graph, bel_ckpt_reader_info(saved->reader)->seed));
+    BEL_TRY_CTX(bel_rows_load(&saved->rows, graph, saved->reader), "loading %s",
+                bel_ckpt_folder(saved->reader));
+    return NULL;
+}
+
+// Of how many replicas the checkpoint has values.
+static int kept_replicas(const bel_saved *saved)
+{
+    const char *text = bel_ckpt_setting(saved->reader, BEL_SETTING_REPLICAS);
+    int64_t count;
+    bool has = text != NULL && bel_parse_i64(text, strlen(text), &count) && count > 0 &&
+               count <= INT32_MAX;
+    return has ? (int)count : 1;
+}
+
+// The checkpoint first: its columns bind the input. A predictor has opened its own.
+bel_status *bel_saved_open(bel_saved *saved, bel_mode mode, bel_input_fn *input_fn,
+                           void *input_user, const char *checkpoint)
+{
+    BEL_TRY(open_checkpoint(saved, checkpoint));
+    if (saved->input == NULL) {
+        const char *columns = bel_ckpt_setting(saved->reader, BEL_SETTING_COLUMNS);
+        BEL_TRY(bel_input_fn_open_like(input_fn, input_user, saved->estimator, mode, columns,
+                                       &saved->input));
+    }
+    BEL_TRY(bel_model_build(saved->estimator, mode, NULL, saved->input, kept_replicas(saved),
+                            &saved->built));
+    return load_values(saved);
+}
+
+// Takes a use of which only a part was begun.
+void bel_saved_close(bel_saved *saved)
+{
+    for (size_t v = 0; saved->values != NULL && v < saved->built->graph->variable_count; v++) {
+        int64_t elements = bel_shape_elements(&saved->built->graph->variables[v].value->spec.shape);
+        bel_pages_destroy(saved->values[v], (size_t)elements * sizeof(float));
+    }
+    bel_rows_deinit(&saved->rows);
+    bel_free(saved->values);
+    bel_built_destroy(saved->built);
+    if (saved->input != NULL) bel_input_destroy(saved->input);
+    if (saved->reader != NULL) bel_ckpt_close(saved->reader);
+}
+
+bel_forward_config bel_saved_forward(const bel_saved *saved)
+{
+    return (bel_forward_config){.graph = saved->built->graph,
+                                .fields = saved->built->fields,
+                                .values = (const float *const *)saved->values,
+                                .pull_rows = bel_rows_pull,
+                                .rows = &saved->rows,
+                                .seed = saved->estimator->config.seed,
+                                .step = bel_ckpt_reader_info(saved->reader)->step,
+                                .program = bel_estimator_evaluation_options(saved->estimator)};
+}
+
+// --- Features ------------------------------------------------------------------------------------
+
+// A batch of one record whose fields are the features, empty where they are open: the model is
+// built for what it says of them, and nobody reads it.
+static bel_status *open_features(const bel_feature *features, int count, bel_input **out_input)
+{
+    bel_memory_field *fields = bel_xcalloc((size_t)count + 1, sizeof *fields);
+    bel_padded_shape *padded = bel_xcalloc((size_t)count + 1, sizeof *padded);
+    size_t most = 1;
+    bool open = false, whole = true;
+    for (int i = 0; i < count && whole; i++) {
+        bel_tensor data = {.dtype = features[i].dtype, .shape = {.rank = 1, .dims = {1}}};
+        whole = features[i].shape.rank >= 0 && features[i].shape.rank < BEL_MAX_RANK;
+        for (int32_t d = 0; whole && d < features[i].shape.rank; d++) {
+            int64_t size = features[i].shape.dims[d];
+            open = open || size < 0;
+            data.shape.dims[data.shape.rank++] = size < 0 ? 1 : size;
+        }
+        size_t bytes = whole ? bel_tensor_bytes(&data) : 0;
+        if (bytes > most) most = bytes;
+        fields[i] = (bel_memory_field){features[i].name, data};
+        padded[i] = (bel_padded_shape){features[i].name, features[i].shape};
+    }
+    void *zeros = NULL;
+    bel_status *status =
+        whole ? bel_pages_create(most, false, "features", &zeros)
+              : BEL_ERR(BEL_INVALID_ARGUMENT, "expected features of at most %d dimensions",
+                        BEL_MAX_RANK - 1);
+    for (int i = 0; i < count; i++)
+        fields[i].data.data = zeros;
+    if (status == NULL) {
+        bel_dataset *dataset = bel_dataset_from_memory(fields, count);
+        if (open) {
+            bel_dataset_padded_batch(dataset, 1, padded, count);
+        } else {
+            bel_dataset_batch(dataset, 1);
+        }
+        status = bel_input_open(dataset, NULL, out_input);
+        bel_dataset_destroy(dataset);
+    }
+    if (zeros != NULL) bel_pages_destroy(zeros, most);
+    bel_free(fields);
+    bel_free(padded);
+    return status;
+}
+
+bel_status *bel_saved_open_features(bel_saved *saved, const bel_feature *features, int count,
+                                    const char *checkpoint)
+{
+    BEL_TRY(open_features(features, count, &saved->input));
+    return bel_saved_open(saved, BEL_MODE_PREDICT, NULL, NULL, checkpoint);
+}

@@ -1,0 +1,40 @@
+// Verb export: a checkpoint's model as files for other programs. Which checkpoint is decided once,
+// as with evaluate; what its features are it says itself, so no data are needed.
+#include "base/alloc.h"
+#include "base/str.h"
+#include "checkpoint/checkpoint.h"
+#include "results.h"
+#include "setup.h"
+#include "verbs.h"
+
+static bel_status *default_folder(const bel_setup *setup, char **out_folder)
+{
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open(setup->checkpoint, &reader));
+    *out_folder =
+        bel_strf("%s/export/%lld", setup->model_dir, (long long)bel_ckpt_reader_info(reader)->step);
+    bel_ckpt_close(reader);
+    return NULL;
+}
+
+bel_status *bel_verb_export(const bel_options *options, int *out_exit_code)
+{
+    (void)out_exit_code; // 0
+    bel_setup *setup;
+    BEL_TRY(bel_setup_for_reading(options, &setup));
+    const char *named = bel_options_string(options, "export_dir");
+    char *folder = named != NULL ? bel_xstrdup(named) : NULL;
+    const bel_export_options how = {.size = sizeof how,
+                                    .opset = (int)bel_options_int(options, "opset"),
+                                    .external_data = bel_options_bool(options, "external_data")};
+    bel_status *status = folder == NULL ? default_folder(setup, &folder) : NULL;
+    if (status == NULL) status = bel_export(setup->estimator, setup->checkpoint, &how, folder);
+    if (status == NULL) {
+        char *line = bel_strf("export_dir %s\n", folder);
+        status = bel_results_write(line);
+        bel_free(line);
+    }
+    bel_free(folder);
+    bel_setup_destroy(setup);
+    return status;
+}
