@@ -1,0 +1,354 @@
+// Exported models: every model that comes with Belfry, trained for some steps, exported, and loaded
+// by a predictor, which must give the bits of bel_predict on the same batches. The same files in
+// another runtime: tests/onnx/exported.sh.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "belfry/belfry.h"
+#include "belfry/predictor.h"
+#include "checkpoint/safetensors.h"
+#include "support/bel_test.h"
+#include "support/digits.h"
+
+enum { RECORDS = 96, BATCH = 12, SIZE = 64, CLASSES = 10, IDS = 3, LISTS = 2, MOST = 4, STEPS = 5 };
+
+// --- Data ----------------------------------------------------------------------------------------
+
+static float images[RECORDS][SIZE];
+static int64_t labels[RECORDS], ids[RECORDS][IDS], lists[RECORDS][LISTS][MOST];
+static float weights[RECORDS][LISTS][MOST];
+
+// Lists are of different lengths, one is empty. Ids of one field are no other's.
+static int make_data(void **state)
+{
+    (void)state;
+    unsigned at = 1;
+    for (int i = 0; i < RECORDS; i++) {
+        labels[i] = i * 7 % CLASSES;
+        for (int p = 0; p < SIZE; p++) {
+            at = at * 1664525u + 1013904223u;
+            images[i][p] = (float)(at >> 24) / 255.0F + (float)(p == labels[i] * 6);
+        }
+        for (int f = 0; f < IDS; f++)
+            ids[i][f] = (int64_t)1000003 * f - 17 * (i * (f + 1) % 11);
+        for (int l = 0; l < LISTS; l++)
+            for (int m = 0; m < MOST; m++) {
+                lists[i][l][m] = m < i % (MOST + 1) ? 500 + (i + m * 3 + l) % 13 : BEL_NO_ID;
+                weights[i][l][m] = 0.5F + (float)m;
+            }
+    }
+    return 0;
+}
+
+static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mode,
+                         bel_dataset **out_dataset)
+{
+    (void)estimator;
+    const bool *has_ids = user;
+    const bel_memory_field fields[] = {
+        {"x", {BEL_DTYPE_F32, BEL_SHAPE(RECORDS, SIZE), images}},
+        {"label", {BEL_DTYPE_I64, BEL_SHAPE(RECORDS), labels}},
+        {"ids", {BEL_DTYPE_I64, BEL_SHAPE(RECORDS, IDS), ids}},
+        {"id_lists", {BEL_DTYPE_I64, BEL_SHAPE(RECORDS, LISTS, MOST), lists}},
+        {"id_weights", {BEL_DTYPE_F32, BEL_SHAPE(RECORDS, LISTS, MOST), weights}},
+    };
+    *out_dataset = bel_dataset_from_memory(fields, *has_ids ? 5 : 2);
+    if (mode == BEL_MODE_TRAIN) bel_dataset_repeat(*out_dataset, BEL_REPEAT_FOREVER);
+    bel_dataset_batch(*out_dataset, BATCH);
+    return NULL;
+}
+
+static bel_estimator *train(const char *model, const bel_param *params, int param_count,
+                            bool has_ids, double averages)
+{
+    bel_run_config config;
+    bel_run_config_init(&config);
+    char *folder = bel_strf("%s/%s", bel_test_own_folder(), model);
+    config.model_dir = folder;
+    config.report = false;
+    bel_log_configure(BEL_LOG_ERROR, BEL_LOG_TEXT);
+    bel_param all[16] = {{"model", model}, {"learning_rate", "0.01"}};
+    int count = 2;
+    char decay[32];
+    for (int p = 0; p < param_count; p++)
+        all[count++] = params[p];
+    if (averages > 0) {
+        snprintf(decay, sizeof decay, "%g", averages);
+        all[count++] = (bel_param){"moving_average_decay", decay};
+    }
+    bel_estimator *estimator;
+    BEL_ASSERT_OK(
+        bel_estimator_create(bel_model_find(model)->model_fn, &config, all, count, &estimator));
+    const bel_train_spec spec = {.input_fn = input, .input_user = &has_ids, .max_steps = STEPS};
+    BEL_ASSERT_OK(bel_train(estimator, &spec, NULL));
+    bel_free(folder);
+    return estimator;
+}
+
+// --- Keys ----------------------------------------------------------------------------------------
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+typedef struct key_list {
+    int64_t *keys;
+    int64_t count;
+} key_list;
+
+// The keys of an input, from signature.json and weights.safetensors.
+static key_list read_keys(const char *folder, const char *name)
+{
+    char *path = bel_path_join(folder, "signature.json"), *text;
+    size_t size;
+    bel_json *json;
+    key_list list = {.keys = NULL};
+    BEL_ASSERT_OK(bel_file_read(path, &text, &size));
+    BEL_ASSERT_OK(bel_json_parse(text, size, path, &json));
+    const bel_json_value *inputs = bel_json_member(bel_json_root(json), "inputs");
+    const char *keys = NULL, *called;
+    for (size_t i = 0; i < bel_json_length(inputs); i++) {
+        const bel_json_value *one = bel_json_at(inputs, i);
+        assert_true(bel_json_string(one, "name", &called));
+        if (strcmp(called, name) != 0) continue;
+        assert_true(bel_json_string(one, "keys", &keys));
+        assert_true(bel_json_i64(one, "key_count", &list.count));
+    }
+    assert_non_null(keys);
+    bel_free(path);
+    path = bel_path_join(folder, "weights.safetensors");
+    bel_arena *arena = bel_arena_create();
+    bel_safetensors_list tensors;
+    bel_disk_file file;
+    BEL_ASSERT_OK(bel_disk_file_open(path, &file));
+    BEL_ASSERT_OK(bel_safetensors_read_header(&file, arena, &tensors));
+    const bel_safetensors_entry *entry = bel_safetensors_find(&tensors, keys);
+    assert_non_null(entry);
+    assert_int_equal(entry->size_bytes, (uint64_t)list.count * 8);
+    list.keys = bel_xcalloc((size_t)list.count, 8);
+    BEL_ASSERT_OK(bel_disk_file_read(&file, entry->offset, list.keys, (size_t)entry->size_bytes));
+    bel_disk_file_close(&file);
+    bel_arena_destroy(arena);
+    bel_json_destroy(json);
+    bel_free(text);
+    bel_free(path);
+    return list;
+}
+
+// Places of keys; BEL_NO_ID stays.
+static void to_places(const key_list *list, const int64_t *from, int64_t count, int64_t *out)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t *found =
+            bsearch(&from[i], list->keys, (size_t)list->count, sizeof *from, compare);
+        out[i] = from[i] == BEL_NO_ID ? BEL_NO_ID
+                 : found == NULL      ? list->count
+                                      : found - list->keys;
+    }
+}
+
+// --- Comparing -----------------------------------------------------------------------------------
+
+static bel_status *keep_row(void *user, int64_t example, const bel_row *rows, int count)
+{
+    float(*kept)[CLASSES] = user;
+    assert_true(count > 0);
+    memcpy(kept[example], rows[0].value.data, sizeof kept[example]);
+    return NULL;
+}
+
+static void bind(bel_predictor *predictor, const char *name, const bel_tensor *tensor)
+{
+    int input_number = bel_predictor_find_input(predictor, name);
+    assert_true(input_number >= 0);
+    BEL_ASSERT_OK(bel_predictor_bind(predictor, input_number, tensor));
+}
+
+static void assert_same_predictions(bel_estimator *estimator, const char *folder, bool has_ids)
+{
+    static float want[RECORDS][CLASSES];
+    static int64_t places[BATCH][IDS], list_places[BATCH][LISTS][MOST];
+    key_list of_ids = {.keys = NULL}, of_lists = {.keys = NULL};
+    bel_predictor *predictor;
+    BEL_ASSERT_OK(bel_predict(estimator, input, &has_ids, NULL, keep_row, want));
+    BEL_ASSERT_OK(bel_predictor_load(folder, NULL, &predictor));
+    assert_int_equal(bel_predictor_step(predictor), STEPS);
+    if (has_ids) {
+        of_ids = read_keys(folder, "ids");
+        of_lists = read_keys(folder, "id_lists");
+        assert_true(of_ids.count > IDS);
+        assert_int_equal(of_ids.count, of_lists.count); // tables that share ids share keys
+    }
+    for (int64_t first = 0; first < RECORDS; first += BATCH) {
+        bind(predictor, "x", &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), images[first]});
+        if (has_ids) {
+            to_places(&of_ids, ids[first], BATCH * IDS, places[0]);
+            to_places(&of_lists, lists[first][0], BATCH * LISTS * MOST, list_places[0][0]);
+            bind(predictor, "ids", &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(BATCH, IDS), places});
+            bind(predictor, "id_lists",
+                 &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(BATCH, LISTS, MOST), list_places});
+            bind(predictor, "id_weights",
+                 &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH, LISTS, MOST), weights[first]});
+        }
+        BEL_ASSERT_OK(bel_predictor_run(predictor));
+        const bel_tensor got = bel_predictor_output(predictor, 0);
+        assert_int_equal(bel_shape_elements(&got.shape), BATCH * CLASSES);
+        assert_memory_equal(got.data, want[first], BATCH * sizeof want[0]);
+    }
+    bel_predictor_destroy(predictor);
+    bel_free(of_ids.keys);
+    bel_free(of_lists.keys);
+}
+
+// --- Tests ---------------------------------------------------------------------------------------
+
+static const struct {
+    const char *model;
+    bel_param params[3];
+    int param_count;
+    bool has_ids;
+    double averages;
+} models[] = {
+    {"linear", {{NULL, NULL}}, 0, false, 0},
+    {"dnn", {{"hidden_units", "32,16"}, {"dropout", "0.3"}}, 2, false, 0.9},
+    {"cnn", {{"filters", "4,8"}, {"dense_units", "16"}}, 2, false, 0},
+    {"resnet", {{"blocks", "1"}, {"width", "4"}}, 2, false, 0.5},
+    {"gru", {{"recurrent_units", "12"}, {"sequence_width", "8"}}, 2, false, 0},
+    {"lstm", {{"recurrent_units", "12,7"}, {"sequence_width", "8"}}, 2, false, 0},
+    {"wide_deep", {{"hidden_units", "16"}, {"id_list_combiner", "sqrtn"}}, 2, true, 0},
+};
+
+static void test_every_model_gives_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        bel_estimator *estimator = train(models[m].model, models[m].params, models[m].param_count,
+                                         models[m].has_ids, models[m].averages);
+        for (int apart = 0; apart < 1; apart++) {
+            const bel_export_options options = {.size = sizeof options,
+                                                .external_data = apart == 1};
+            char *folder = bel_strf("%s/%s-exported", bel_test_own_folder(), models[m].model);
+            BEL_ASSERT_OK(bel_export(estimator, NULL, &options, folder));
+            assert_same_predictions(estimator, folder, models[m].has_ids);
+            bel_free(folder);
+        }
+        bel_estimator_destroy(estimator);
+    }
+}
+
+// --- Numbers as files have them ------------------------------------------------------------------
+
+enum { DIGITS = 359 };
+
+static bel_status *keep_digit(void *user, int64_t example, const bel_row *rows, int count)
+{
+    (void)count;
+    memcpy((float *)user + example * CLASSES, rows[0].value.data, CLASSES * sizeof(float));
+    return NULL;
+}
+
+// The CSV file's numbers are multiplied by 1/16 when they are read, and the exported model takes
+// them as they stand in the file. The label is the last column.
+static void test_scales_are_in_the_model(void **state)
+{
+    (void)state;
+    static float raw[DIGITS][SIZE], want[DIGITS][CLASSES];
+    int64_t batch = DIGITS;
+    bel_run_config config;
+    bel_result result;
+    char *text, *at;
+    size_t size;
+    bel_run_config_init(&config);
+    config.report = false;
+    BEL_ASSERT_OK(
+        bel_test_digits_train(config, bel_test_own_folder(), 32, STEPS, NULL, 0, false, &result));
+    BEL_ASSERT_OK(bel_file_read("examples/data/digits-eval.csv", &text, &size));
+    at = strchr(text, '\n') + 1;
+    for (int i = 0; i < DIGITS; i++)
+        for (int p = 0; p <= SIZE; p++) {
+            long value = strtol(at, &at, 10);
+            at++; // behind the comma or the end of the line
+            if (p < SIZE) raw[i][p] = (float)value;
+        }
+    bel_free(text);
+    config.model_dir = bel_test_own_folder();
+    bel_estimator *estimator;
+    bel_predictor *predictor;
+    BEL_ASSERT_OK(
+        bel_estimator_create(bel_model_find("dnn")->model_fn, &config, NULL, 0, &estimator));
+    BEL_ASSERT_OK(bel_predict(estimator, bel_test_digits_input, &batch, NULL, keep_digit, want));
+    char *folder = bel_path_join(bel_test_own_folder(), "exported");
+    BEL_ASSERT_OK(bel_export(estimator, NULL, NULL, folder));
+    BEL_ASSERT_OK(bel_predictor_load(folder, NULL, &predictor));
+    bind(predictor, "x", &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(DIGITS, SIZE), raw});
+    BEL_ASSERT_OK(bel_predictor_run(predictor));
+    assert_memory_equal(bel_predictor_output(predictor, 0).data, want, sizeof want);
+    bel_predictor_destroy(predictor);
+    bel_estimator_destroy(estimator);
+    bel_free(folder);
+}
+
+// --- Refusals ------------------------------------------------------------------------------------
+
+// Random numbers are in the graph of predictions, too.
+static bel_status *drawing(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    bel_value *logits = bel_dense(g, bel_context_feature(context, "x"), CLASSES, "logits");
+    bel_value *labels_value = bel_context_labels(context);
+    spec->predictions = bel_dropout(g, logits, 0.5);
+    if (labels_value != NULL)
+        spec->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, labels_value));
+    spec->optimizer = (bel_optimizer){.learning_rate = 0.01};
+    return NULL;
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    bool has_ids = false;
+    bel_estimator *estimator = train("linear", NULL, 0, false, 0);
+    char *folder = bel_path_join(bel_test_own_folder(), "exported");
+    char *other = bel_path_join(bel_test_own_folder(), "linear");
+    const bel_export_options old = {.size = sizeof old, .opset = 12};
+    BEL_ASSERT_FAILS(bel_export(estimator, NULL, &old, folder), BEL_INVALID_ARGUMENT, "13 to 17");
+    assert_false(bel_file_exists(folder));
+    BEL_ASSERT_FAILS(bel_export(estimator, NULL, NULL, other), BEL_ALREADY_EXISTS, "linear");
+    BEL_ASSERT_OK(bel_export(estimator, NULL, NULL, folder));
+    BEL_ASSERT_OK(bel_export(estimator, NULL, NULL, folder)); // an earlier export is replaced
+    assert_same_predictions(estimator, folder, false);
+    bel_estimator_destroy(estimator);
+    bel_free(other);
+
+    bel_run_config config;
+    bel_run_config_init(&config);
+    config.report = false;
+    config.model_dir = other = bel_path_join(bel_test_own_folder(), "random");
+    const bel_train_spec spec = {.input_fn = input, .input_user = &has_ids, .max_steps = 1};
+    BEL_ASSERT_OK(bel_estimator_create(drawing, &config, NULL, 0, &estimator));
+    BEL_ASSERT_FAILS(bel_export(estimator, NULL, NULL, folder), BEL_NOT_FOUND, "train first");
+    BEL_ASSERT_OK(bel_train(estimator, &spec, NULL));
+    BEL_ASSERT_FAILS(bel_export(estimator, NULL, NULL, folder), BEL_UNIMPLEMENTED, "Dropout");
+    assert_true(bel_file_exists(folder)); // the earlier one is whole
+    bel_estimator_destroy(estimator);
+    bel_free(other);
+    bel_free(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BEL_TEST_IN_FOLDER(test_every_model_gives_the_same_bits),
+        BEL_TEST_IN_FOLDER(test_scales_are_in_the_model),
+        BEL_TEST_IN_FOLDER(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, make_data, NULL);
+}
