@@ -5,6 +5,7 @@
 // there sees whole exports alone.
 #include "estimator/export.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -337,7 +338,17 @@ static bel_status *export_all(export *x, const char *checkpoint)
     return write_signature(x);
 }
 
-bel_status *bel_export_files(bel_estimator *estimator, const char *checkpoint,
+static void remove_files(const export *x)
+{
+    static const char *const names[] = {BEL_EXPORT_MODEL, BEL_EXPORT_WEIGHTS, BEL_EXPORT_SIGNATURE};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char *path = path_of(x, names[i]);
+        (void)remove(path); // it may not be there
+        bel_free(path);
+    }
+}
+
+bel_status *bel_export_files(const bel_estimator *estimator, const char *checkpoint,
                              const bel_export_options *options, const char *folder)
 {
     bel_export_options copy = {.size = sizeof copy};
@@ -348,6 +359,7 @@ bel_status *bel_export_files(bel_estimator *estimator, const char *checkpoint,
                 .saved = {.estimator = estimator, .averages = estimator->config.averages},
                 .arena = bel_arena_create()};
     bel_status *status = export_all(&x, checkpoint);
+    if (status != NULL) remove_files(&x);
     bel_export_tables_deinit(&x.tables);
     bel_saved_close(&x.saved);
     bel_arena_destroy(x.arena);

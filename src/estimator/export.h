@@ -10,8 +10,9 @@
 #define BEL_EXPORT_WEIGHTS "weights.safetensors"
 #define BEL_EXPORT_SIGNATURE "signature.json"
 
-// bel_export into a folder that is there, beside what is in it.
-bel_status *bel_export_files(bel_estimator *estimator, const char *checkpoint,
+// bel_export into a folder that is there, beside what is in it; after an error none of the three
+// files is there.
+bel_status *bel_export_files(const bel_estimator *estimator, const char *checkpoint,
                              const bel_export_options *options, const char *folder) BEL_MUST_USE;
 
 #endif

@@ -1,6 +1,7 @@
 // Exporters: versions that are kept apart. An export is the folder of a checkpoint with another
 // name beside it for each of its files (a hard link), so nothing is copied, and what removes the
-// checkpoint leaves the export whole. Where a file system has no links the bytes are copied.
+// checkpoint leaves the export whole. Where a file system has no links the bytes are copied. Beside
+// them stands the model for other programs (estimator/export.h).
 //
 // A folder is made under a temporary name and renamed, so that whoever looks there sees whole
 // exports alone. What a BEST exporter has seen is in its own folders: evaluation.json of the newest
@@ -17,6 +18,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "checkpoint/folder.h"
+#include "estimator/export.h"
 #include "estimator/goal.h"
 #include "master/job.h"
 
@@ -266,10 +268,27 @@ static bel_status *share_files(const char *from, const char *to)
     return status;
 }
 
-static bel_status *fill(const char *checkpoint, const bel_result *result, const char *folder)
+// The model as files for other programs, beside the checkpoint. One that cannot leave the job, as
+// its predictions need other replicas or have no form in ONNX, is no reason to end a training: that
+// is said once, and the checkpoint is kept.
+static bel_status *write_model(bel_job *job, const char *checkpoint, const char *folder)
+{
+    if (job->cannot_export) return NULL;
+    bel_status *status = bel_export_files(job->estimator, checkpoint, NULL, folder);
+    bel_code code = bel_status_code(status);
+    if (code != BEL_UNIMPLEMENTED && code != BEL_INVALID_ARGUMENT) return status;
+    bel_log_write(BEL_LOG_WARN, "exporters keep checkpoints alone: %s", bel_status_message(status));
+    bel_status_destroy(status);
+    job->cannot_export = true;
+    return NULL;
+}
+
+static bel_status *fill(bel_job *job, const char *checkpoint, const bel_result *result,
+                        const char *folder)
 {
     BEL_TRY(bel_dir_remove(folder)); // of a run that was killed
     BEL_TRY(share_files(checkpoint, folder));
+    BEL_TRY(write_model(job, checkpoint, folder));
     bel_str text = {0};
     write_result(result, &text);
     char *path = bel_path_join(folder, result_file);
@@ -296,14 +315,14 @@ static bel_status *retain(const char *folder, int keep)
 }
 
 // An export of the same step is replaced: a run that went back makes the same one again.
-static bel_status *export_to(const bel_job *job, const bel_exporter *exporter, const char *folder,
+static bel_status *export_to(bel_job *job, const bel_exporter *exporter, const char *folder,
                              const bel_result *result)
 {
     long long step = (long long)result->global_step;
     char *checkpoint = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
     char *temporary = bel_strf("%s/.%lld", folder, step);
     char *path = bel_strf("%s/%lld", folder, step);
-    bel_status *status = fill(checkpoint, result, temporary);
+    bel_status *status = fill(job, checkpoint, result, temporary);
     if (status == NULL) status = bel_dir_remove(path);
     if (status == NULL) status = bel_file_rename(temporary, path);
     if (status == NULL) status = retain(folder, kept(exporter));

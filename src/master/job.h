@@ -91,6 +91,7 @@ typedef struct bel_job {
     int64_t reported_ns;     // when report.html was written, or training began
     int64_t report_cost_ns;  // what that took; 0: it was not yet written
     bool report_told;        // the user was told that it cannot be written
+    bool cannot_export;      // the model has no form for other programs, and the user was told
     bel_result result;
 } bel_job;
 
