@@ -103,6 +103,13 @@ static void put_id(const bel_column *column, uint64_t hash, const bel_columns_ro
     if (column->crossed) row->crossed[number] = hash;
 }
 
+uint64_t bel_columns_category_hash(const bel_column *column, int value)
+{
+    if (value < 0) return bel_column_hash(column, unknown, sizeof unknown);
+    if (value == column->value_count) return bel_column_hash(column, missing, sizeof missing);
+    return bel_column_hash(column, column->values[value], strlen(column->values[value]));
+}
+
 static void put_category(const bel_column *column, bool is_missing, const char *text, size_t length,
                          const bel_columns_row *row, int number)
 {
@@ -112,17 +119,12 @@ static void put_category(const bel_column *column, bool is_missing, const char *
         row->seen[number].cells++;
         row->seen[number].unknown += value < 0;
     }
-    if (value >= 0) { // as training had it
-        text = column->values[value];
-        length = strlen(text);
-    }
-    uint64_t hash = is_missing && (!listed || column->missing_value)
-                        ? bel_column_hash(column, missing, sizeof missing)
-                    : listed && value < 0 ? bel_column_hash(column, unknown, sizeof unknown)
-                                          : bel_column_hash(column, text, length);
+    bool named = is_missing && (!listed || column->missing_value); // as missing
+    if (named) value = column->value_count;
+    uint64_t hash = listed || named ? bel_columns_category_hash(column, value)
+                                    : bel_column_hash(column, text, length);
     put_id(column, hash, row, number);
     if (column->x_place < 0) return;
-    if (is_missing && column->missing_value) value = column->value_count;
     if (value >= 0) row->x[column->x_place + value] = 1;
 }
 

@@ -36,6 +36,10 @@ bool bel_columns_row_put(const bel_columns *columns, const bel_column *column, c
 // The same for the cell of a NUMBER that was read already.
 bool bel_columns_row_put_number(const bel_column *column, double value, const bel_columns_row *row);
 
+// The id of a category's value by its number: value_count is a missing one, -1 one that training
+// did not have.
+uint64_t bel_columns_category_hash(const bel_column *column, int value);
+
 // Behind the last cell: what is made of several.
 void bel_columns_row_end(const bel_columns *columns, const bel_columns_row *row);
 

@@ -16,10 +16,9 @@
 #include "belfry/columns.h"
 #include "checkpoint/safetensors.h"
 #include "estimator/estimator_inner.h"
-#include "estimator/export_tables.h"
-#include "estimator/feature_list.h"
-#include "estimator/saved.h"
+#include "estimator/export_graph.h"
 #include "estimator/settings.h"
+#include "onnx/write.h"
 
 // Elements of more than this stand in weights.safetensors alone: a file of protobuf has at most
 // twice as much.
@@ -33,15 +32,12 @@ typedef struct export
     bel_export_tables tables;
     bel_arena *arena;
     bel_feature_list features;
+    bel_columns *columns; // NULL: there is no description
+    bel_export_graph graph;
     bel_output outputs[BEL_MAX_OUTPUTS + 1];
     int output_count;
 }
 export;
-
-static const bel_graph *graph_of(const export *x)
-{
-    return x->saved.built->graph;
-}
 
 static char *path_of(const export *x, const char *name)
 {
@@ -78,22 +74,22 @@ static bel_status *open_model(export *x, const char *checkpoint)
 {
     BEL_TRY(read_features(x, checkpoint));
     BEL_TRY(bel_saved_open_features(&x->saved, x->features.items, x->features.count, checkpoint));
+    const char *table = bel_ckpt_setting(x->saved.reader, BEL_SETTING_TABLE);
+    const char *folder = bel_ckpt_folder(x->saved.reader);
+    if (table != NULL) BEL_TRY(bel_columns_parse(table, folder, &x->columns));
     x->output_count = bel_spec_outputs(&x->saved.built->spec, x->outputs);
-    return bel_export_tables_load(&x->saved, &x->tables);
-}
-
-static double scale_of(const export *x, int input)
-{
-    int field = x->saved.built->fields[input];
-    return field < 0 ? 1 : x->features.scales[field];
+    BEL_TRY(bel_export_tables_load(&x->saved, &x->tables));
+    return bel_export_graph_make(&x->saved, &x->features, &x->tables, x->columns, x->outputs,
+                                 x->output_count, &x->graph);
 }
 
 // --- weights.safetensors -------------------------------------------------------------------------
 
+// Variables, among them the rows of tables, and the keys of these.
 static bel_status *write_weights(const export *x)
 {
-    const bel_graph *graph = graph_of(x);
-    size_t most = graph->variable_count + graph->table_count + (size_t)x->tables.list_count + 1;
+    const bel_graph *graph = x->graph.graph;
+    size_t most = graph->variable_count + (size_t)x->tables.list_count + 1;
     bel_safetensors_input *tensors = bel_xcalloc(most, sizeof *tensors);
     int count = 0;
     for (size_t v = 0; v < graph->variable_count; v++) {
@@ -101,15 +97,7 @@ static bel_status *write_weights(const export *x)
         tensors[count++] = (bel_safetensors_input){.name = graph->variables[v].name,
                                                    .dtype = spec->dtype,
                                                    .shape = spec->shape,
-                                                   .data = x->saved.values[v]};
-    }
-    for (size_t t = 0; t < graph->table_count; t++) {
-        const bel_onnx_rows *rows = &x->tables.rows[t];
-        tensors[count++] =
-            (bel_safetensors_input){.name = graph->tables[t].name,
-                                    .dtype = BEL_DTYPE_F32,
-                                    .shape = BEL_SHAPE(rows->count + 1, graph->tables[t].width),
-                                    .data = rows->rows};
+                                                   .data = x->graph.variables[v]};
     }
     for (int l = 0; l < x->tables.list_count; l++) {
         const bel_key_list *list = &x->tables.lists[l];
@@ -126,10 +114,10 @@ static bel_status *write_weights(const export *x)
     return status;
 }
 
-// Where the elements of variables and tables begin in it.
-static bel_status *find_weights(const export *x, int64_t *out_variables, int64_t *out_tables)
+// Where the elements of variables begin in it.
+static bel_status *find_weights(const export *x, int64_t *out_variables)
 {
-    const bel_graph *graph = graph_of(x);
+    const bel_graph *graph = x->graph.graph;
     bel_safetensors_list list;
     bel_disk_file file;
     char *path = path_of(x, BEL_EXPORT_WEIGHTS);
@@ -139,8 +127,6 @@ static bel_status *find_weights(const export *x, int64_t *out_variables, int64_t
     status = bel_safetensors_read_header(&file, x->arena, &list);
     for (size_t v = 0; v < graph->variable_count && status == NULL; v++)
         out_variables[v] = (int64_t)bel_safetensors_find(&list, graph->variables[v].name)->offset;
-    for (size_t t = 0; t < graph->table_count && status == NULL; t++)
-        out_tables[t] = (int64_t)bel_safetensors_find(&list, graph->tables[t].name)->offset;
     bel_disk_file_close(&file);
     return status;
 }
@@ -167,18 +153,16 @@ static bel_status *write_file(const export *x, const bel_onnx_source *source)
 
 static bool is_large(const export *x)
 {
-    const bel_graph *graph = graph_of(x);
+    const bel_graph *graph = x->graph.graph;
     double bytes = 0;
     for (size_t v = 0; v < graph->variable_count; v++)
         bytes += 4.0 * (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
-    for (size_t t = 0; t < graph->table_count; t++)
-        bytes += 4.0 * (double)x->tables.rows[t].count * graph->tables[t].width;
     return bytes > MOST_BYTES_INSIDE;
 }
 
 static bel_status *write_model(const export *x)
 {
-    const bel_graph *graph = graph_of(x);
+    const bel_graph *graph = x->graph.graph;
     bel_arena *arena = x->arena;
     char step[24], digest[BEL_RESULT_TEXT];
     bel_snprintf(step, sizeof step, "%lld", (long long)bel_ckpt_reader_info(x->saved.reader)->step);
@@ -186,21 +170,15 @@ static bel_status *write_model(const export *x)
     const bel_onnx_note notes[] = {{"belfry.step", step}, {"belfry.digest", digest}};
     bel_onnx_result results[BEL_MAX_OUTPUTS + 1];
     for (int o = 0; o < x->output_count; o++)
-        results[o] = (bel_onnx_result){x->outputs[o].name, x->outputs[o].value};
-    double *scales = bel_arena_alloc(arena, (graph->input_count + 1) * sizeof *scales);
-    for (size_t i = 0; i < graph->input_count; i++)
-        scales[i] = scale_of(x, (int)i);
+        results[o] = (bel_onnx_result){x->outputs[o].name, x->graph.outputs[o]};
     int64_t *variables = bel_arena_alloc(arena, (graph->variable_count + 1) * sizeof *variables);
-    int64_t *tables = bel_arena_alloc(arena, (graph->table_count + 1) * sizeof *tables);
-    const bel_onnx_beside beside = {BEL_EXPORT_WEIGHTS, variables, tables};
+    const bel_onnx_beside beside = {BEL_EXPORT_WEIGHTS, variables};
     bool apart = x->options->external_data || is_large(x);
-    if (apart) BEL_TRY(find_weights(x, variables, tables));
+    if (apart) BEL_TRY(find_weights(x, variables));
     const bel_onnx_source source = {.graph = graph,
                                     .results = results,
                                     .result_count = x->output_count,
-                                    .variables = (const float *const *)x->saved.values,
-                                    .tables = x->tables.rows,
-                                    .scales = scales,
+                                    .variables = x->graph.variables,
                                     .beside = apart ? &beside : NULL,
                                     .step = bel_ckpt_reader_info(x->saved.reader)->step,
                                     .opset = x->options->opset > 0 ? x->options->opset
@@ -232,27 +210,42 @@ static void write_port(bel_str *out, const char *name, const bel_spec *spec)
     bel_str_puts(out, "]");
 }
 
+// ,"kind":"category","values":["a","b"],"missing":true
+static void write_column(bel_str *out, const bel_column *column)
+{
+    static const char *const kinds[BEL_COLUMN_KINDS] = {[BEL_COLUMN_NUMBER] = "number",
+                                                        [BEL_COLUMN_CATEGORY] = "category",
+                                                        [BEL_COLUMN_HASH] = "hash",
+                                                        [BEL_COLUMN_DATE] = "date",
+                                                        [BEL_COLUMN_CROSS] = "cross"};
+    bel_str_printf(out, ",\"kind\":\"%s\"", kinds[column->kind]);
+    if (column->kind != BEL_COLUMN_CATEGORY) return;
+    bel_str_puts(out, ",\"values\":[");
+    for (int v = 0; v < column->value_count; v++) {
+        if (v > 0) bel_str_puts(out, ",");
+        bel_json_write_string(out, column->values[v]);
+    }
+    bel_str_printf(out, "],\"missing\":%s", column->missing_value ? "true" : "false");
+}
+
 static void write_inputs(const export *x, bel_str *out)
 {
-    const bel_graph *graph = graph_of(x);
-    bool first = true;
+    const bel_graph *graph = x->graph.graph;
     bel_str_puts(out, ",\n \"inputs\":[");
     for (size_t i = 0; i < graph->input_count; i++) {
         const bel_graph_input *input = &graph->inputs[i];
-        if (input->lookup > 0) continue;
-        const bel_key_list *list = bel_export_tables_keys(&x->tables, (int)i);
-        double scale = scale_of(x, (int)i);
-        bel_str_puts(out, first ? "\n  " : ",\n  ");
-        first = false;
+        const bel_export_input *meaning = &x->graph.inputs[i];
+        bel_str_puts(out, i == 0 ? "\n  " : ",\n  ");
         write_port(out, input->name, &input->value->spec);
-        if (scale != 1) {
+        if (meaning->column != NULL) write_column(out, meaning->column);
+        if (meaning->scale != 1) {
             bel_str_puts(out, ",\"scale\":");
-            bel_json_write_number(out, scale);
+            bel_json_write_number(out, meaning->scale);
         }
-        if (list != NULL) {
+        if (meaning->keys != NULL && meaning->keys->name != NULL) {
             bel_str_puts(out, ",\"keys\":");
-            bel_json_write_string(out, list->name);
-            bel_str_printf(out, ",\"key_count\":%lld", (long long)list->count);
+            bel_json_write_string(out, meaning->keys->name);
+            bel_str_printf(out, ",\"key_count\":%lld", (long long)meaning->keys->count);
         }
         bel_str_puts(out, "}");
     }
@@ -264,7 +257,7 @@ static void write_outputs(const export *x, bel_str *out)
     bel_str_puts(out, ",\n \"outputs\":[");
     for (int o = 0; o < x->output_count; o++) {
         bel_str_puts(out, o > 0 ? ",\n  " : "\n  ");
-        write_port(out, x->outputs[o].name, &x->outputs[o].value->spec);
+        write_port(out, x->outputs[o].name, &x->graph.outputs[o]->spec);
         bel_str_puts(out, "}");
     }
     bel_str_puts(out, "]");
@@ -272,30 +265,24 @@ static void write_outputs(const export *x, bel_str *out)
 
 // What the label's classes are called, in the order of the predictions, and the description of all
 // columns, which is what makes features of cells.
-static bel_status *write_columns(const export *x, bel_str *out)
+static void write_columns(const export *x, bel_str *out)
 {
-    const bel_ckpt_reader *reader = x->saved.reader;
-    const char *names = bel_ckpt_setting(reader, BEL_SETTING_COLUMNS);
-    const char *table = bel_ckpt_setting(reader, BEL_SETTING_TABLE);
+    const char *names = bel_ckpt_setting(x->saved.reader, BEL_SETTING_COLUMNS);
     if (names != NULL) bel_str_printf(out, ",\n \"columns\":%s", names);
-    if (table == NULL) return NULL;
-    bel_columns *columns;
-    BEL_TRY(bel_columns_parse(table, bel_ckpt_folder(reader), &columns));
-    if (bel_columns_label(columns) != NULL) {
+    if (x->columns == NULL) return;
+    if (bel_columns_label(x->columns) != NULL) {
         bel_str_puts(out, ",\n \"label\":");
-        bel_json_write_string(out, bel_columns_label(columns));
+        bel_json_write_string(out, bel_columns_label(x->columns));
     }
-    int count = bel_columns_class_count(columns);
+    int count = bel_columns_class_count(x->columns);
     if (count > 0) bel_str_puts(out, ",\n \"classes\":[");
     for (int c = 0; c < count; c++) {
         if (c > 0) bel_str_puts(out, ",");
-        bel_json_write_string(out, bel_columns_class(columns, c));
+        bel_json_write_string(out, bel_columns_class(x->columns, c));
     }
     if (count > 0) bel_str_puts(out, "]");
     bel_str_puts(out, ",\n \"table\":");
-    bel_json_write_string(out, table);
-    bel_columns_destroy(columns);
-    return NULL;
+    bel_json_write_string(out, bel_columns_text(x->columns));
 }
 
 static bel_status *write_signature(const export *x)
@@ -314,10 +301,10 @@ static bel_status *write_signature(const export *x)
     }
     write_inputs(x, &text);
     write_outputs(x, &text);
-    bel_status *status = write_columns(x, &text);
+    write_columns(x, &text);
     bel_str_puts(&text, "}\n");
     char *path = path_of(x, BEL_EXPORT_SIGNATURE);
-    if (status == NULL) status = bel_file_write_atomic(path, text.text, text.length);
+    bel_status *status = bel_file_write_atomic(path, text.text, text.length);
     bel_free(path);
     bel_str_deinit(&text);
     return status;
@@ -360,7 +347,9 @@ bel_status *bel_export_files(const bel_estimator *estimator, const char *checkpo
                 .arena = bel_arena_create()};
     bel_status *status = export_all(&x, checkpoint);
     if (status != NULL) remove_files(&x);
+    bel_export_graph_deinit(&x.graph);
     bel_export_tables_deinit(&x.tables);
+    bel_columns_destroy(x.columns);
     bel_saved_close(&x.saved);
     bel_arena_destroy(x.arena);
     return status;

@@ -93,15 +93,16 @@ static size_t bytes_of(const bel_graph *graph, int table, int64_t count)
     return (size_t)(count + 1) * (size_t)graph->tables[table].width * sizeof(float);
 }
 
+// Fresh pages are zeros, and so is the last row.
 static bel_status *pull(const bel_saved *saved, int table, const bel_key_list *list,
-                        bel_onnx_rows *out)
+                        float **out_rows)
 {
     const bel_graph *graph = saved->built->graph;
     void *rows;
     BEL_TRY(bel_pages_create(bytes_of(graph, table, list->count), false, graph->tables[table].name,
                              &rows));
     bel_rows_pull(&saved->rows, table, list->keys, list->count, rows);
-    *out = (bel_onnx_rows){.rows = rows, .count = list->count}; // fresh pages are zeros
+    *out_rows = rows;
     return NULL;
 }
 
@@ -131,17 +132,22 @@ bel_status *bel_export_tables_load(const bel_saved *saved, bel_export_tables *ou
 
 void bel_export_tables_deinit(bel_export_tables *tables)
 {
+    for (int t = 0; t < tables->table_count; t++)
+        bel_pages_destroy(tables->rows[t],
+                          bytes_of(tables->graph, t, bel_export_tables_list(tables, t)->count));
     for (int l = 0; l < tables->list_count; l++) {
         bel_free(tables->lists[l].keys);
         bel_free(tables->lists[l].name);
     }
-    for (int t = 0; t < tables->table_count; t++)
-        bel_pages_destroy((float *)(uintptr_t)tables->rows[t].rows,
-                          bytes_of(tables->graph, t, tables->rows[t].count));
     bel_free(tables->rows);
     bel_free(tables->lists);
     bel_free(tables->list_of);
     *tables = (bel_export_tables){.rows = NULL};
+}
+
+const bel_key_list *bel_export_tables_list(const bel_export_tables *tables, int table)
+{
+    return &tables->lists[tables->list_of[table]];
 }
 
 const bel_key_list *bel_export_tables_keys(const bel_export_tables *tables, int input)
@@ -149,6 +155,14 @@ const bel_key_list *bel_export_tables_keys(const bel_export_tables *tables, int 
     const bel_graph *graph = tables->graph;
     for (size_t l = 0; l < graph->lookup_count; l++)
         if (graph->lookups[l].ids == input)
-            return &tables->lists[tables->list_of[graph->lookups[l].table]];
+            return bel_export_tables_list(tables, graph->lookups[l].table);
     return NULL;
+}
+
+int64_t bel_key_list_place(const bel_key_list *list, int64_t key)
+{
+    const int64_t *found =
+        list->count == 0 ? NULL
+                         : bsearch(&key, list->keys, (size_t)list->count, sizeof key, compare);
+    return found == NULL ? list->count : found - list->keys;
 }

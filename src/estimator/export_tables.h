@@ -7,7 +7,6 @@
 #define BELFRY_ESTIMATOR_EXPORT_TABLES_H
 
 #include "estimator/saved.h"
-#include "onnx/write.h"
 
 typedef struct bel_key_list {
     int64_t *keys; // ascending, none twice
@@ -16,7 +15,7 @@ typedef struct bel_key_list {
 } bel_key_list;
 
 typedef struct bel_export_tables {
-    bel_onnx_rows *rows; // by graph table
+    float **rows; // by graph table: [count + 1, width], the last one zeros
     bel_key_list *lists;
     int list_count;
     int *list_of; // by graph table
@@ -28,7 +27,13 @@ typedef struct bel_export_tables {
 bel_status *bel_export_tables_load(const bel_saved *saved, bel_export_tables *out) BEL_MUST_USE;
 void bel_export_tables_deinit(bel_export_tables *tables);
 
+// The keys of a table.
+const bel_key_list *bel_export_tables_list(const bel_export_tables *tables, int table);
+
 // The list of keys of an input of the graph; NULL: it is looked up in no table.
 const bel_key_list *bel_export_tables_keys(const bel_export_tables *tables, int input);
+
+// Where a key stands in a list; its count: it does not.
+int64_t bel_key_list_place(const bel_key_list *list, int64_t key);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/number.h"
 #include "onnx/build.h"
 #include "onnx/write_inner.h"
@@ -29,7 +30,6 @@ typedef struct writer {
 
 // --- What is needed ------------------------------------------------------------------------------
 
-// Ids stand behind the rows that are looked up by them.
 static void find_needed(writer *w)
 {
     const bel_graph *graph = w->source->graph;
@@ -42,11 +42,6 @@ static void find_needed(writer *w)
     }
     bel_graph_mark(graph, values, count, w->needed);
     bel_free(values);
-    for (size_t l = 0; l < graph->lookup_count; l++) {
-        const bel_graph_lookup *lookup = &graph->lookups[l];
-        if (!w->needed[graph->inputs[lookup->rows].value->node->index]) continue;
-        w->needed[graph->inputs[lookup->ids].value->node->index] = true;
-    }
     for (size_t n = 0; n < graph->node_count; n++)
         for (int i = 0; w->needed[n] && i < graph->nodes[n]->input_count; i++)
             w->read[graph->nodes[n]->inputs[i]->id] = true;
@@ -76,14 +71,13 @@ static bel_status *name_results(writer *w)
     return NULL;
 }
 
-// Rows of tables are made by a node: they are named with all others.
 static bel_status *name_values(writer *w)
 {
     const bel_graph *graph = w->source->graph;
     for (size_t i = 0; i < graph->input_count; i++) {
         const bel_graph_input *input = &graph->inputs[i];
-        if (input->lookup > 0 || !w->needed[input->value->node->index]) continue;
-        w->names[input->value->id] = bel_onnx_new_name(&w->emitter, input->name);
+        if (w->needed[input->value->node->index])
+            w->names[input->value->id] = bel_onnx_new_name(&w->emitter, input->name);
     }
     BEL_TRY(name_results(w));
     for (size_t v = 0; v < graph->variable_count; v++) {
@@ -181,29 +175,6 @@ static void add_variable(writer *w, int v)
     add_initializer(w, w->names[value->id], &tensor, beside == NULL ? NULL : &beside->variables[v]);
 }
 
-// Rows of tables that are looked up; returns their names by table in the arena.
-static const char **add_tables(writer *w)
-{
-    const bel_graph *graph = w->source->graph;
-    const bel_onnx_beside *beside = w->source->beside;
-    const char **names = bel_arena_alloc(w->arena, (graph->table_count + 1) * sizeof *names);
-    memset(names, 0, (graph->table_count + 1) * sizeof *names);
-    for (size_t l = 0; l < graph->lookup_count; l++) {
-        const bel_graph_lookup *lookup = &graph->lookups[l];
-        const bel_graph_table *table = &graph->tables[lookup->table];
-        const bel_onnx_rows *rows = &w->source->tables[lookup->table];
-        bool needed = w->needed[graph->inputs[lookup->rows].value->node->index];
-        if (!needed || names[lookup->table] != NULL) continue;
-        names[lookup->table] = bel_onnx_new_name(&w->emitter, table->name);
-        bel_tensor tensor = {.dtype = BEL_DTYPE_F32,
-                             .shape = BEL_SHAPE(rows->count + 1, table->width),
-                             .data = (void *)(uintptr_t)rows->rows}; // packing only reads
-        add_initializer(w, names[lookup->table], &tensor,
-                        beside == NULL ? NULL : &beside->tables[lookup->table]);
-    }
-    return names;
-}
-
 // --- Nodes ---------------------------------------------------------------------------------------
 
 static bel_status *refuse(const writer *w, const bel_node *node)
@@ -250,50 +221,19 @@ static bel_status *write_node(writer *w, const bel_node *node)
     return done ? NULL : refuse(w, node);
 }
 
-// Rows by the places of keys. A place of BEL_NO_ID is the last row, of zeros.
-static void write_lookup(writer *w, const bel_graph_lookup *lookup, const char *table)
-{
-    const bel_graph *graph = w->source->graph;
-    const char *const inputs[] = {table, w->names[graph->inputs[lookup->ids].value->id]};
-    const char *rows = w->names[graph->inputs[lookup->rows].value->id];
-    bel_onnx_emit(&w->emitter, "Gather", inputs, 2, &rows, 1);
-    bel_onnx_put_int(&w->emitter, "axis", 0);
-}
-
-// Multiplied in double and rounded once, as a source does it (input/source_csv.c).
-static void write_input(writer *w, const bel_node *node)
-{
-    const bel_value *value = node->outputs[0];
-    const char *name = w->names[value->id], *wide, *product;
-    bel_onnx_emitter *e = &w->emitter;
-    double scale = w->source->scales == NULL ? 1 : w->source->scales[node->leaf];
-    w->graph.input[w->graph.n_input++] = port_message(w, name, &value->spec);
-    if (scale == 1) return;
-    wide = BEL_ONNX_NEW(e, "Cast", name);
-    bel_onnx_put_int(e, "to", bel_onnx_type_number(BEL_DTYPE_F64));
-    product = BEL_ONNX_NEW(e, "Mul", wide, bel_onnx_emit_number(e, BEL_DTYPE_F64, scale));
-    w->names[value->id] = BEL_ONNX_NEW(e, "Cast", product);
-    bel_onnx_put_int(e, "to", bel_onnx_type_number(value->spec.dtype));
-}
-
 static bel_status *write_nodes(writer *w)
 {
     const bel_graph *graph = w->source->graph;
-    const char **tables = add_tables(w);
     for (size_t n = 0; n < graph->node_count; n++) {
         const bel_node *node = graph->nodes[n];
         if (!w->needed[n]) continue;
+        const bel_value *value = node->outputs[0];
         if (node->op == BEL_OP_INPUT) {
-            const bel_graph_lookup *lookup = bel_graph_lookup_of(graph, node->leaf);
-            if (lookup != NULL) {
-                write_lookup(w, lookup, tables[lookup->table]);
-                continue;
-            }
-            write_input(w, node);
+            w->graph.input[w->graph.n_input++] = port_message(w, w->names[value->id], &value->spec);
         } else if (node->op == BEL_OP_VARIABLE) {
             add_variable(w, node->leaf);
         } else if (node->op == BEL_OP_CONSTANT) {
-            add_initializer(w, w->names[node->outputs[0]->id], &node->constant, NULL);
+            add_initializer(w, w->names[value->id], &node->constant, NULL);
         } else {
             BEL_TRY(write_node(w, node));
         }
@@ -398,6 +338,7 @@ static bel_status *write(writer *w, bel_onnx_sink *sink, void *context)
 bel_status *bel_onnx_write(const bel_onnx_source *source, bel_onnx_sink *sink, void *context)
 {
     BEL_TRY(bel_graph_check(source->graph));
+    BEL_CHECK(source->graph->lookup_count == 0);
     writer w = {.source = source,
                 .arena = bel_arena_create(),
                 .needed = bel_xcalloc(source->graph->node_count + 1, sizeof(bool)),

@@ -4,9 +4,6 @@
 // function in the domain "belfry", whose body, in the same file, is made of ONNX's operators: other
 // runtimes compute the body, and Belfry's reader knows the operation by its name, so that an
 // exported model gives the same bits here. docs/formats/onnx.md has both lists.
-//
-// Rows of tables are looked up by `Gather` at indices: what the model takes in place of a key is
-// its place among the keys of that input, count for a key that is not there, or BEL_NO_ID.
 #ifndef BELFRY_ONNX_WRITE_H
 #define BELFRY_ONNX_WRITE_H
 
@@ -19,17 +16,10 @@ typedef struct bel_onnx_result {
     const bel_value *value;
 } bel_onnx_result;
 
-// Rows of a table of the graph: [count + 1, width], the last one zeros.
-typedef struct bel_onnx_rows {
-    const float *rows;
-    int64_t count;
-} bel_onnx_rows;
-
 // Elements that lie in another file beside the model: where in it, in bytes.
 typedef struct bel_onnx_beside {
     const char *file;
     const int64_t *variables; // by graph variable
-    const int64_t *tables;    // by graph table
 } bel_onnx_beside;
 
 typedef struct bel_onnx_note {
@@ -39,14 +29,10 @@ typedef struct bel_onnx_note {
 // Borrowed, all of it, during the call. Names of variables, inputs and results are kept; an open
 // dimension is "N" for BEL_DIM_BATCH, else "d2" for -2 and so on.
 typedef struct bel_onnx_source {
-    const bel_graph *graph; // of predictions
+    const bel_graph *graph; // of predictions, without tables
     const bel_onnx_result *results;
     int result_count;
     const float *const *variables; // elements by graph variable
-    const bel_onnx_rows *tables;   // by graph table
-    // By graph input: what the model multiplies it by, in double, before anything else, so that it
-    // takes numbers as files have them. 1: nothing. NULL: no input is multiplied.
-    const double *scales;
     const bel_onnx_beside *beside; // NULL: elements stand in the model
     int64_t step;                  // what GlobalStep gives
     int opset;                     // BEL_ONNX_OPSET_LOWEST … HIGHEST

@@ -1,6 +1,7 @@
 // Exported models: every model that comes with Belfry, trained for some steps, exported, and loaded
 // by a predictor, which must give the bits of bel_predict on the same batches. The same files in
 // another runtime: tests/onnx/exported.sh.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "belfry/belfry.h"
 #include "belfry/predictor.h"
 #include "checkpoint/safetensors.h"
+#include "columns/transform.h"
 #include "support/bel_test.h"
 #include "support/digits.h"
 
@@ -296,6 +298,153 @@ static void test_scales_are_in_the_model(void **state)
     bel_free(folder);
 }
 
+// --- Tables --------------------------------------------------------------------------------------
+
+enum { ROWS = 40 };
+
+static const char description[] =
+    "columns:\n"
+    "  - {name: plain, kind: number, mean: 3.7, deviation: 1.9, indicator: true}\n"
+    "  - {name: log, kind: number, scale: log, mean: 0.3, deviation: 1.1, fill: 0}\n"
+    "  - {name: range, kind: number, scale: min_max, low: -2, high: 9, clip: 0.75, fill: 1}\n"
+    "  - {name: size, kind: number, scale: buckets, bounds: [1, 2.5, 4], fill: 0}\n"
+    "  - {name: raw, kind: number, scale: none, fill: 0.1}\n"
+    "  - {name: colour, kind: category, values: [red, green, blue], missing: value}\n"
+    "  - {name: town, kind: category, values: [a, b, c], as: embedding}\n"
+    "  - {name: code, kind: hash}\n"
+    "  - {name: day, kind: date, parts: [time, month], mean: 1.5e9, deviation: 2e7}\n"
+    "  - {name: y, kind: label, classes: [\"no\", \"yes\"]}\n";
+
+static const char *const colours[] = {"red", "green", "blue", "", "grey"};
+static const char *const towns[] = {"a", "b", "c", "elsewhere"};
+
+typedef struct table_row {
+    double numbers[5]; // NaN: missing
+    int colour, town, code, month;
+} table_row;
+
+static table_row row_at(int i)
+{
+    table_row row = {.colour = i % 5, .town = i * 3 % 4, .code = i % 6, .month = i % 12};
+    for (int n = 0; n < 5; n++)
+        row.numbers[n] = (i + n) % 7 == 0 ? NAN : (double)((i * 37 + n * 11) % 101) * 0.17 - 3.1;
+    return row;
+}
+
+static void write_table(const char *path)
+{
+    bel_str text = {0};
+    bel_str_puts(&text, "plain,log,range,size,raw,colour,town,code,day,y\n");
+    for (int i = 0; i < ROWS; i++) {
+        table_row row = row_at(i);
+        for (int n = 0; n < 5; n++) {
+            if (!isnan(row.numbers[n])) bel_str_printf(&text, "%.17g", row.numbers[n]);
+            bel_str_puts(&text, ",");
+        }
+        bel_str_printf(&text, "%s,%s,k%d,2017-%02d-11,%s\n", colours[row.colour], towns[row.town],
+                       row.code, row.month + 1, i % 3 == 0 ? "yes" : "no");
+    }
+    BEL_ASSERT_OK(bel_file_write_atomic(path, text.text, text.length));
+    bel_str_deinit(&text);
+}
+
+typedef struct table_input {
+    const char *path;
+    const bel_columns *columns;
+} table_input;
+
+static bel_status *open_table(void *user, const bel_estimator *estimator, bel_mode mode,
+                              bel_dataset **out_dataset)
+{
+    (void)estimator;
+    table_input *from = user;
+    *out_dataset = bel_dataset_from_csv(
+        &(bel_csv_options){.paths = &from->path, .path_count = 1, .table = from->columns});
+    if (mode == BEL_MODE_TRAIN) bel_dataset_repeat(*out_dataset, BEL_REPEAT_FOREVER);
+    bel_dataset_batch(*out_dataset, ROWS);
+    return NULL;
+}
+
+static bel_status *keep_two(void *user, int64_t example, const bel_row *rows, int count)
+{
+    (void)count;
+    memcpy((float *)user + 2 * example, rows[0].value.data, 2 * sizeof(float));
+    return NULL;
+}
+
+// Cells as an exported model takes them; dates and hashes as the description makes them.
+static void bind_table(bel_predictor *predictor, const bel_columns *columns, const char *folder)
+{
+    static const char *const names[] = {"plain", "log", "range", "size", "raw"};
+    static double numbers[5][ROWS];
+    static int64_t colour[ROWS], town[ROWS], code[ROWS];
+    static float day[ROWS][13], x[64];
+    int64_t hashes[4], class_number;
+    key_list keys = read_keys(folder, "code");
+    const bel_column *dates = &columns->items[bel_columns_find(columns, "day")];
+    const bel_column *codes = &columns->items[bel_columns_find(columns, "code")];
+    for (int i = 0; i < ROWS; i++) {
+        table_row row = row_at(i);
+        char text[32], expected[BEL_COLUMN_EXPECTED];
+        const bel_columns_row out = {.x = x, .ids = hashes, .class_number = &class_number};
+        for (int n = 0; n < 5; n++)
+            numbers[n][i] = row.numbers[n];
+        colour[i] = row.colour == 4 ? -1 : row.colour; // 3 is the missing one, behind the values
+        town[i] = row.town == 3 ? -1 : row.town;
+        bel_columns_row_begin(columns, &out);
+        snprintf(text, sizeof text, "2017-%02d-11", row.month + 1);
+        assert_true(bel_columns_row_put(columns, dates, text, strlen(text), &out, expected));
+        memcpy(day[i], x + dates->x_place, sizeof day[i]);
+        snprintf(text, sizeof text, "k%d", row.code);
+        assert_true(bel_columns_row_put(columns, codes, text, strlen(text), &out, expected));
+        to_places(&keys, &hashes[codes->id_place], 1, &code[i]);
+    }
+    for (int n = 0; n < 5; n++)
+        bind(predictor, names[n], &(bel_tensor){BEL_DTYPE_F64, BEL_SHAPE(ROWS), numbers[n]});
+    bind(predictor, "colour", &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(ROWS), colour});
+    bind(predictor, "town", &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(ROWS), town});
+    bind(predictor, "code", &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(ROWS), code});
+    bind(predictor, "day", &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(ROWS, 13), day});
+    bel_free(keys.keys);
+}
+
+static void test_columns_are_in_the_model(void **state)
+{
+    (void)state;
+    static float want[ROWS][2];
+    const bel_param params[] = {{"class_count", "2"}, {"hidden_units", "8"}};
+    char *path = bel_path_join(bel_test_own_folder(), "table.csv");
+    char *folder = bel_path_join(bel_test_own_folder(), "exported");
+    table_input from = {.path = path};
+    bel_columns *columns;
+    bel_run_config config;
+    bel_estimator *estimator;
+    bel_predictor *predictor;
+    write_table(path);
+    BEL_ASSERT_OK(bel_columns_parse(description, "columns.yaml", &columns));
+    from.columns = columns;
+    bel_run_config_init(&config);
+    config.report = false;
+    config.model_dir = bel_test_own_folder();
+    bel_log_configure(BEL_LOG_ERROR, BEL_LOG_TEXT);
+    BEL_ASSERT_OK(bel_estimator_create(bel_model_find("wide_deep")->model_fn, &config, params, 2,
+                                       &estimator));
+    const bel_train_spec spec = {.input_fn = open_table, .input_user = &from, .max_steps = STEPS};
+    BEL_ASSERT_OK(bel_train(estimator, &spec, NULL));
+    BEL_ASSERT_OK(bel_predict(estimator, open_table, &from, NULL, keep_two, want));
+    BEL_ASSERT_OK(bel_export(estimator, NULL, NULL, folder));
+    BEL_ASSERT_OK(bel_predictor_load(folder, NULL, &predictor));
+    assert_int_equal(bel_predictor_input_count(predictor), 9);
+    bind_table(predictor, columns, folder);
+    BEL_ASSERT_OK(bel_predictor_run(predictor));
+    assert_memory_equal(bel_predictor_output(predictor, 0).data, want, sizeof want);
+    bel_predictor_destroy(predictor);
+    bel_estimator_destroy(estimator);
+    bel_columns_destroy(columns);
+    bel_free(path);
+    bel_free(folder);
+}
+
 // --- Refusals ------------------------------------------------------------------------------------
 
 // Random numbers are in the graph of predictions, too.
@@ -348,6 +497,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BEL_TEST_IN_FOLDER(test_every_model_gives_the_same_bits),
         BEL_TEST_IN_FOLDER(test_scales_are_in_the_model),
+        BEL_TEST_IN_FOLDER(test_columns_are_in_the_model),
         BEL_TEST_IN_FOLDER(test_refusals),
     };
     return cmocka_run_group_tests(tests, make_data, NULL);

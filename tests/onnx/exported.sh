@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Trains every model that comes with Belfry, exports it, and compares what onnxruntime makes of the export with
+# `belfry predict`: for people who change exports; no test needs it.
+#
+#   npm install --ignore-scripts onnxruntime-node onnxruntime-common     (in some folder, ORT)
+#   ORT=… tests/onnx/exported.sh build/release
+set -euo pipefail
+belfry=$(cd "$1" && pwd)/tools/belfry
+here=$(cd "$(dirname "$0")" && pwd)
+data=$here/../../examples/data
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+failed=0
+
+one() { # NAME EVAL_FILE training flags…
+    local name=$1 file=$2
+    shift 2
+    "$belfry" train --quiet --no_report --model_dir "$name" "$@" >/dev/null
+    "$belfry" export --model_dir "$name" --export_dir "$name.export" >/dev/null
+    "$belfry" predict --model_dir "$name" --eval_files "$file" >"$name.csv"
+    node "$here/exported.mjs" "$name.export" "$file" "$name.csv" || failed=1
+}
+digits() { # MODEL flags…
+    local model=$1
+    shift
+    one "$model" "$data/digits-eval.csv" --train_files "$data/digits-train.csv" --label_column digit \
+        --feature_scale 0.0625 --train_steps 60 --model "$model" "$@"
+}
+
+digits linear
+digits dnn --dropout 0.2 --moving_average_decay 0.9
+digits cnn
+digits resnet --blocks 2
+digits gru --sequence_width 8
+digits lstm --sequence_width 8 --recurrent_units 32,16
+one penguins "$data/penguins.csv" --train_files "$data/penguins.csv" --label_column Species
+one mass "$data/penguins.csv" --train_files "$data/penguins.csv" --label_column 'Body Mass (g)'
+
+# Every kind of column that needs no hash of a text.
+cat >columns.yaml <<'END'
+columns:
+  - {name: plain, kind: number, mean: 3.7, deviation: 1.9, indicator: true}
+  - {name: log, kind: number, scale: log, mean: 0.3, deviation: 1.1, fill: 0}
+  - {name: range, kind: number, scale: min_max, low: -2, high: 9, clip: 0.75, fill: 1}
+  - {name: size, kind: number, scale: buckets, bounds: [1, 2.5, 4], fill: 0}
+  - {name: raw, kind: number, scale: none, fill: 0.1}
+  - {name: colour, kind: category, values: [red, green, blue], missing: value}
+  - {name: town, kind: category, values: [a, b, c], as: embedding}
+  - {name: y, kind: label, classes: ["no", "yes"]}
+END
+awk 'BEGIN {
+    split("red green blue  grey", colours, " "); split("a b c d", towns, " ")
+    print "plain,log,range,size,raw,colour,town,y"
+    for (i = 0; i < 400; i++) {
+        for (n = 0; n < 5; n++) printf "%s,", (i + n) % 7 == 0 ? "" : ((i * 37 + n * 11) % 101) * 0.17 - 3.1
+        print colours[i % 5 + 1] "," towns[i * 3 % 4 + 1] "," (i % 3 == 0 ? "yes" : "no")
+    }
+}' >table.csv
+one table table.csv --train_files table.csv --columns columns.yaml --train_steps 100
+exit "$failed"
