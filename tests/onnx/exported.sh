@@ -18,8 +18,8 @@ one() { # NAME EVAL_FILE training flags…
     shift 2
     "$belfry" train --quiet --no_report --model_dir "$name" "$@" >/dev/null
     "$belfry" export --model_dir "$name" --export_dir "$name.export" >/dev/null
-    "$belfry" predict --model_dir "$name" --eval_files "$file" >"$name.csv"
-    node "$here/exported.mjs" "$name.export" "$file" "$name.csv" || failed=1
+    "$belfry" predict --model_dir "$name" --eval_files "$file" >"$name.predicted"
+    node "$here/exported.mjs" "$name.export" "$file" "$name.predicted" || failed=1
 }
 digits() { # MODEL flags…
     local model=$1
