@@ -12,6 +12,7 @@ bel_verb_fn bel_verb_train; // train_and_evaluate, and train
 bel_verb_fn bel_verb_evaluate;
 bel_verb_fn bel_verb_predict;
 bel_verb_fn bel_verb_inspect;
+bel_verb_fn bel_verb_bench;
 bel_verb_fn bel_verb_columns;
 bel_verb_fn bel_verb_cross_validate;
 bel_verb_fn bel_verb_tune;
