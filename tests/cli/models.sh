@@ -24,7 +24,7 @@ check "it is named" grep -q 'NoSuchOperator): Belfry has no such operator' out.t
 check "nodes before it have shapes" grep -qE ' Gemm +\[\?, 2\] +8$' out.txt
 check "those that need it have none" test "$(grep -cE ' (NoSuchOperator|Relu) +\? ' out.txt)" -eq 2
 run_ok belfry inspect linear.onnx --json
-check "as JSON" grep -q '"nodes":\[{"name":"here","operator":"Gemm","parameters":8,"shape":\[-1,2\]}' out.txt
+check "as JSON" grep -q '"nodes":\[{"name":"Gemm_y","operator":"Gemm","parameters":8,"shape":\[-1,2\]}' out.txt
 run_fails 2 'linear.onnx is a model: --audit, --digest and --compare are for checkpoints' \
     belfry inspect linear.onnx --digest
 head -c 40 linear.onnx >cut.onnx

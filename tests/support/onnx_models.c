@@ -57,14 +57,24 @@ static void put_ints(bel_str *attrs, const char *name, int count, const int64_t 
     put_part(attrs, 5, &attr);
 }
 
+// Of two names of a node the last one counts: each gets its own.
+static void put_node(maker *m, const char *op, const char *inputs, const char *output,
+                     bel_str *attrs)
+{
+    char name[32];
+    bel_snprintf(name, sizeof name, "%s_%s", op, output);
+    bel_str part = make_node(op, inputs, output, attrs);
+    put_text(&part, 3, name);
+    put_part(&m->graph, GRAPH_NODE, &part);
+}
+
 // A node of the last value and others; its output becomes the last value.
 static const char *add(maker *m, const char *op, const char *others, bel_str *attrs)
 {
     char inputs[96];
     bel_snprintf(inputs, sizeof inputs, "%s%s%s", m->last, others[0] != '\0' ? " " : "", others);
     bel_snprintf(m->last, sizeof m->last, "v%d", m->count++);
-    bel_str part = make_node(op, inputs, m->last, attrs);
-    put_part(&m->graph, GRAPH_NODE, &part);
+    put_node(m, op, inputs, m->last, attrs);
     return m->last;
 }
 
@@ -136,15 +146,11 @@ static bel_str linear(bool unknown)
     put_part(&m.graph, GRAPH_INITIALIZER, &part);
     part = make_tensor("b", 1, (int64_t[]){2}, 1, b, sizeof b);
     put_part(&m.graph, GRAPH_INITIALIZER, &part);
-    part = make_node("Gemm", "x w b", "y", NULL);
-    put_part(&m.graph, GRAPH_NODE, &part);
-    part = make_node("Relu", "y", "z", NULL);
-    put_part(&m.graph, GRAPH_NODE, &part);
+    put_node(&m, "Gemm", "x w b", "y", NULL);
+    put_node(&m, "Relu", "y", "z", NULL);
     if (unknown) {
-        part = make_node("NoSuchOperator", "z", "more", NULL);
-        put_part(&m.graph, GRAPH_NODE, &part);
-        part = make_node("Relu", "more", "last", NULL);
-        put_part(&m.graph, GRAPH_NODE, &part);
+        put_node(&m, "NoSuchOperator", "z", "more", NULL);
+        put_node(&m, "Relu", "more", "last", NULL);
     }
     part = make_port("y", 1, "batch 2");
     put_part(&m.graph, GRAPH_OUTPUT, &part);
