@@ -39,14 +39,14 @@ and a master, driven by one command or by any C program. The same run gives
 the same bits, however its replicas are assigned to processes, and whichever
 of these is killed on the way.
 .
-This package has the command, the library, its headers, the documents and
-examples.")
+This package has the command, the library, one for programs that only run
+models, headers, the documents and examples.")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
-# A compiler for --package_path, OpenBLAS for --products openblas, ssh for `doctor --cluster`.
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "c-compiler, pkg-config, libopenblas0-pthread, openssh-client")
+# A compiler for --package_path, what belfry_predictor is linked with, OpenBLAS for --products openblas, ssh for `doctor --cluster`.
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "c-compiler, pkg-config, libprotobuf-c-dev, libjansson-dev, libopenblas0-pthread, openssh-client")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$") # otherwise it would be the builder's
     set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64)$")

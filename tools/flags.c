@@ -33,7 +33,7 @@
      BEL_VERB_JOBS_REMOVE | BEL_VERB_JOBS_SCALE | BEL_VERB_JOBS_LOGS | BEL_VERB_JOBS_TOP |         \
      BEL_VERB_JOBS_RESUME | BEL_VERB_SUPERVISE)
 #define REPORTING                                                                                  \
-    (RUNNING | BEL_VERB_COLUMNS | BEL_VERB_INSPECT | BEL_VERB_DOCTOR | BEL_VERB_VERSION |          \
+    (RUNNING | BEL_VERB_COLUMNS | BEL_VERB_INSPECT | BEL_VERB_BENCH | BEL_VERB_DOCTOR | BEL_VERB_VERSION |          \
      BEL_VERB_NEW | BEL_VERB_EXPERIMENT | BEL_VERB_SHELL | CERTS | LOCAL | BEL_VERB_LOCAL_RANKS |  \
      BEL_VERB_CARRY | BEL_VERB_RANK | EXPORT | JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
@@ -288,6 +288,16 @@ static const bel_option table[] = {
     {"seed", INT, TRAINING, "1", "[0, inf)", NULL, RUN,
      "Initial values, order of the data and dropout depend on it and on nothing else.", NULL},
     {"seed", INT, BEL_VERB_EXPERIMENT, "1", "[0, inf)", NULL, RUN, "The numbers depend on it.", NULL},
+    {"seed", INT, BEL_VERB_BENCH, "1", "[0, inf)", NULL, RUN, "The elements of inputs depend on it.", NULL},
+    {"batch", INT, BEL_VERB_BENCH, "1", "[1, 1000000]", "examples", RUN,
+     "The first open dimension of a model.", NULL},
+    {"length", INT, BEL_VERB_BENCH, "32", "[0, 1000000]", NULL, RUN,
+     "Other open dimensions of a model.", NULL},
+    {"threads", INT, BEL_VERB_BENCH, "1", "[1, 1024]", "threads", RUN, "Threads that run a model.", NULL},
+    {"seconds", DOUBLE, BEL_VERB_BENCH, "3", "[0.001, 86400]", "s", RUN,
+     "How long it is measured, all models together.", NULL},
+    {"against", STRING, BEL_VERB_BENCH, "", NULL, "MODEL", RUN,
+     "Another model: rounds alternate, and the ratio is its median time over that of the first.", NULL},
     {"num_gpus", INT, RUNNING, "0", "[0, 256]", "towers", RUN,
      "Towers of each worker; where there is no GPU they share the processor's cores. 0: one "
      "tower.", NULL},

@@ -35,6 +35,7 @@ enum {
     BEL_VERB_SHELL = 1 << 25, // completion, complete, manual
     BEL_VERB_CROSS_VALIDATE = 1 << 27,
     BEL_VERB_TUNE = 1 << 28,
+    BEL_VERB_BENCH = 1 << 29,
     BEL_VERB_EXPORT = 1 << 30,
 };
 

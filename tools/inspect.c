@@ -15,6 +15,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/table.h"
 #include "input/audit.h"
+#include "inspect_model.h"
 #include "results.h"
 #include "verbs.h"
 
@@ -370,7 +371,8 @@ bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
     const char *const *paths = bel_options_arguments(options, &count);
     if (count != 1) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "inspect: expected one folder (a model_dir or a checkpoint), got %zu",
+                       "inspect: expected one folder (a model_dir or a checkpoint) or ONNX model, "
+                       "got %zu",
                        count);
     }
     static const bel_option_meaning none[] = {{NULL, NULL}};
@@ -381,6 +383,14 @@ bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "inspect: expected --audit or --digest, got both");
     }
     const char *other = bel_options_string(options, "compare");
+    if (bel_is_model(paths[0])) {
+        if (!audit && !digest && other == NULL)
+            return bel_inspect_model(paths[0], json, out_exit_code);
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "inspect: %s is a model: --audit, --digest and --compare are for checkpoints",
+            paths[0]);
+    }
     bel_ckpt_reader *reader;
     BEL_TRY(open_any(paths[0], &reader));
     bel_status *status;

@@ -13,6 +13,7 @@ bel_verb_fn bel_verb_evaluate;
 bel_verb_fn bel_verb_predict;
 bel_verb_fn bel_verb_export;
 bel_verb_fn bel_verb_inspect;
+bel_verb_fn bel_verb_bench;
 bel_verb_fn bel_verb_columns;
 bel_verb_fn bel_verb_cross_validate;
 bel_verb_fn bel_verb_tune;

@@ -15,35 +15,39 @@
 
 enum { ONE_C, SEVEN_B, EXTENDED_C, STATES };
 
+// Levels as the psABI counts them, those too that this build leaves out.
+#define BEL_ISA_PSABI(with, name, title) with##_##name,
+enum { number_v2 = 2, number_v3, number_v4 };
+
 // Each level's parts beside those of the one below it.
 static const struct {
-    bel_isa isa;
+    int number;
     const char *name;
     int where;
     uint32_t bits;
 } parts[] = {
-    {BEL_ISA_v2, "sse3", ONE_C, 1u << 0},
-    {BEL_ISA_v2, "ssse3", ONE_C, 1u << 9},
-    {BEL_ISA_v2, "cx16", ONE_C, 1u << 13},
-    {BEL_ISA_v2, "sse4.1", ONE_C, 1u << 19},
-    {BEL_ISA_v2, "sse4.2", ONE_C, 1u << 20},
-    {BEL_ISA_v2, "popcnt", ONE_C, 1u << 23},
-    {BEL_ISA_v2, "lahf", EXTENDED_C, 1u << 0},
-    {BEL_ISA_v3, "fma", ONE_C, 1u << 12},
-    {BEL_ISA_v3, "movbe", ONE_C, 1u << 22},
-    {BEL_ISA_v3, "avx", ONE_C, 1u << 28},
-    {BEL_ISA_v3, "f16c", ONE_C, 1u << 29},
-    {BEL_ISA_v3, "bmi1", SEVEN_B, 1u << 3},
-    {BEL_ISA_v3, "avx2", SEVEN_B, 1u << 5},
-    {BEL_ISA_v3, "bmi2", SEVEN_B, 1u << 8},
-    {BEL_ISA_v3, "lzcnt", EXTENDED_C, 1u << 5},
-    {BEL_ISA_v3, "a system that saves ymm", STATES, 0x6},
-    {BEL_ISA_v4, "avx512f", SEVEN_B, 1u << 16},
-    {BEL_ISA_v4, "avx512dq", SEVEN_B, 1u << 17},
-    {BEL_ISA_v4, "avx512cd", SEVEN_B, 1u << 28},
-    {BEL_ISA_v4, "avx512bw", SEVEN_B, 1u << 30},
-    {BEL_ISA_v4, "avx512vl", SEVEN_B, 1u << 31},
-    {BEL_ISA_v4, "a system that saves zmm", STATES, 0xe6},
+    {number_v2, "sse3", ONE_C, 1u << 0},
+    {number_v2, "ssse3", ONE_C, 1u << 9},
+    {number_v2, "cx16", ONE_C, 1u << 13},
+    {number_v2, "sse4.1", ONE_C, 1u << 19},
+    {number_v2, "sse4.2", ONE_C, 1u << 20},
+    {number_v2, "popcnt", ONE_C, 1u << 23},
+    {number_v2, "lahf", EXTENDED_C, 1u << 0},
+    {number_v3, "fma", ONE_C, 1u << 12},
+    {number_v3, "movbe", ONE_C, 1u << 22},
+    {number_v3, "avx", ONE_C, 1u << 28},
+    {number_v3, "f16c", ONE_C, 1u << 29},
+    {number_v3, "bmi1", SEVEN_B, 1u << 3},
+    {number_v3, "avx2", SEVEN_B, 1u << 5},
+    {number_v3, "bmi2", SEVEN_B, 1u << 8},
+    {number_v3, "lzcnt", EXTENDED_C, 1u << 5},
+    {number_v3, "a system that saves ymm", STATES, 0x6},
+    {number_v4, "avx512f", SEVEN_B, 1u << 16},
+    {number_v4, "avx512dq", SEVEN_B, 1u << 17},
+    {number_v4, "avx512cd", SEVEN_B, 1u << 28},
+    {number_v4, "avx512bw", SEVEN_B, 1u << 30},
+    {number_v4, "avx512vl", SEVEN_B, 1u << 31},
+    {number_v4, "a system that saves zmm", STATES, 0xe6},
 };
 
 // What cpuid says of the processor, and xgetbv of the registers that the system saves; without
@@ -63,13 +67,14 @@ static void read_registers(bel_isa_registers *out)
 const char *bel_isa_lacks_of(const bel_isa_registers *registers, bel_isa isa,
                              char text[BEL_ISA_TEXT])
 {
+    static const int numbers[BEL_ISA_COUNT] = {BEL_ISA_LEVELS(BEL_ISA_PSABI, number)};
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         const uint32_t values[] = {registers->one_c, registers->seven_b, registers->extended_c,
                                    registers->states};
         bool there = (values[parts[i].where] & parts[i].bits) == parts[i].bits;
-        if (parts[i].isa > isa || there || used >= BEL_ISA_TEXT) continue;
+        if (parts[i].number > numbers[isa] || there || used >= BEL_ISA_TEXT) continue;
         used += (size_t)bel_snprintf(text + used, BEL_ISA_TEXT - used, "%s%s", used > 0 ? ", " : "",
                                      parts[i].name);
     }

@@ -1,7 +1,8 @@
 // The instruction-set levels that kernels are compiled for, from the lowest on: a list for each
 // architecture. cmake/levels.cmake has the same names with compiler flags, and compiles the files
 // *_isa.c once for each, with BEL_LEVEL the name in a row; a name that only one of the two has does
-// not link. The text is what the level is called.
+// not link. The text is what the level is called. A build may leave levels out (BEL_WITHOUT_v2 …),
+// but for one.
 //
 // A portable build (BEL_PORTABLE) has one level, made of plain C alone.
 #ifndef BELFRY_BASE_ISA_LEVELS_H
@@ -11,10 +12,23 @@
 #define BEL_ISA_LEVELS(LEVEL, with) LEVEL(with, plain, "portable C")
 #define BEL_ISA_X86 0
 #elif defined(__x86_64__)
+#if defined(BEL_WITHOUT_v2)
+#define BEL_ISA_LEVEL_v2(LEVEL, with)
+#else
+#define BEL_ISA_LEVEL_v2(LEVEL, with) LEVEL(with, v2, "x86-64-v2")
+#endif
+#if defined(BEL_WITHOUT_v3)
+#define BEL_ISA_LEVEL_v3(LEVEL, with)
+#else
+#define BEL_ISA_LEVEL_v3(LEVEL, with) LEVEL(with, v3, "x86-64-v3")
+#endif
+#if defined(BEL_WITHOUT_v4)
+#define BEL_ISA_LEVEL_v4(LEVEL, with)
+#else
+#define BEL_ISA_LEVEL_v4(LEVEL, with) LEVEL(with, v4, "x86-64-v4")
+#endif
 #define BEL_ISA_LEVELS(LEVEL, with)                                                                \
-    LEVEL(with, v2, "x86-64-v2")                                                                   \
-    LEVEL(with, v3, "x86-64-v3")                                                                   \
-    LEVEL(with, v4, "x86-64-v4")
+    BEL_ISA_LEVEL_v2(LEVEL, with) BEL_ISA_LEVEL_v3(LEVEL, with) BEL_ISA_LEVEL_v4(LEVEL, with)
 #define BEL_ISA_X86 1
 #elif defined(__aarch64__)
 #define BEL_ISA_LEVELS(LEVEL, with) LEVEL(with, neon, "aarch64 with NEON")

@@ -123,6 +123,8 @@ static bel_status *check_size(const bel_spec *spec)
 static bel_status *infer(const bel_op_def *def, const bel_attr_list *attrs, const bel_spec *inputs,
                          int input_count, bel_spec *out_outputs)
 {
+    if (def->infer == NULL)
+        return BEL_ERR(BEL_UNIMPLEMENTED, "this library has left the operation out");
     BEL_TRY(def->infer(attrs, inputs, input_count, out_outputs));
     for (int i = 0; i < def->output_count; i++)
         BEL_TRY(check_size(&out_outputs[i]));

@@ -14,9 +14,10 @@ enum { LONGEST_VARIABLE = 300 }; // of a variable's name with its scope
 struct bel_onnx_builder {
     const bel_onnx_model *model;
     bel_graph *graph;
-    bool variables, views;
+    const bel_onnx_options *options;
     bel_value **values;                // by value id; NULL: not there yet
     bool *frozen;                      // by value id: a variable that is not trained
+    bool *taken;                       // by value id: an initializer that a row has counted
     const bel_onnx_binding **bindings; // by input; NULL: none
 };
 
@@ -31,7 +32,7 @@ static const bel_tensor *initializer_of(const bel_onnx_builder *b, int id)
 static bool is_variable(const bel_onnx_builder *b, int id)
 {
     const bel_tensor *tensor = initializer_of(b, id);
-    return b->variables && tensor != NULL && tensor->dtype == BEL_DTYPE_F32 &&
+    return b->options->variables && tensor != NULL && tensor->dtype == BEL_DTYPE_F32 &&
            bel_shape_elements(&tensor->shape) > 0;
 }
 
@@ -92,8 +93,8 @@ static bel_value *value_of(bel_onnx_builder *b, int id)
         b->values[id] = variable_of(b, id);
     } else if (name->initializer >= 0) {
         const bel_tensor *tensor = initializer_of(b, id);
-        b->values[id] =
-            b->views ? bel_graph_add_view(b->graph, NULL, tensor) : bel_constant(b->graph, tensor);
+        b->values[id] = b->options->views ? bel_graph_add_view(b->graph, NULL, tensor)
+                                          : bel_constant(b->graph, tensor);
     } else if (name->input >= 0) {
         b->values[id] = input_value(b, name->input);
     }
@@ -313,6 +314,52 @@ static void freeze_statistics(bel_onnx_builder *b)
     }
 }
 
+// --- Rows for people -----------------------------------------------------------------------------
+
+// Whether what a node reads is there: the nodes before it could be built.
+static bool can_be_built(bel_onnx_builder *b, const bel_onnx_node *node)
+{
+    if (b->graph->error_code != BEL_OK) return false;
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] < 0) continue;
+        const bel_onnx_name *name = &b->model->names[node->inputs[i]];
+        bool made = name->input < 0 && name->initializer < 0;
+        if (made && b->values[node->inputs[i]] == NULL) return false;
+    }
+    return true;
+}
+
+static int64_t parameters_of(bel_onnx_builder *b, const bel_onnx_node *node)
+{
+    int64_t parameters = 0;
+    for (int i = 0; i < node->input_count; i++) {
+        int id = node->inputs[i];
+        const bel_tensor *tensor = id < 0 || b->taken[id] ? NULL : initializer_of(b, id);
+        if (tensor == NULL) continue;
+        bool whole = tensor->dtype == BEL_DTYPE_I32 || tensor->dtype == BEL_DTYPE_I64 ||
+                     tensor->dtype == BEL_DTYPE_U8 || tensor->dtype == BEL_DTYPE_BOOL;
+        b->taken[id] = true;
+        if (!whole) parameters += bel_shape_elements(&tensor->shape);
+    }
+    return parameters;
+}
+
+// Builds a node if it can be, and tells what came of it.
+static void try_node(bel_onnx_builder *b, const bel_onnx_node *node, bel_arena *arena)
+{
+    bel_onnx_row row = {node->name, node->op, NULL, parameters_of(b, node), NULL};
+    bel_status *status = NULL;
+    if (can_be_built(b, node)) {
+        status = build_node(b, node, arena);
+        if (status != NULL) row.error = bel_status_message(status);
+        if (status == NULL && node->output_count > 0 && node->outputs[0] >= 0)
+            row.value = b->values[node->outputs[0]];
+    }
+    bel_arena_reset(arena);
+    b->options->each(b->options->user, &row);
+    bel_status_ignore(status); // told
+}
+
 // Inputs, nodes in the order of the file, outputs.
 static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_outputs)
 {
@@ -320,12 +367,16 @@ static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_
     BEL_TRY(add_inputs(b));
     for (int i = 0; i < model->node_count; i++) {
         char label[BEL_ONNX_LABEL];
+        if (b->options->each != NULL) {
+            try_node(b, &model->nodes[i], arena);
+            continue;
+        }
         BEL_TRY_CTX(build_node(b, &model->nodes[i], arena), "%s",
                     bel_onnx_node_label(&model->nodes[i], label));
     }
     for (int i = 0; i < model->output_count; i++)
         out_outputs[i] = value_of(b, model->output_ids[i]);
-    return bel_graph_check(b->graph);
+    return b->options->each != NULL ? NULL : bel_graph_check(b->graph);
 }
 
 bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
@@ -337,8 +388,8 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
     size_t names = (size_t)model->name_count + 1, inputs = (size_t)model->input_count + 1;
     bel_onnx_builder b = {.model = model,
                           .graph = graph,
-                          .variables = options->variables,
-                          .views = options->views,
+                          .options = options,
+                          .taken = bel_xcalloc(names, sizeof(bool)),
                           .values = bel_xcalloc(names, sizeof(bel_value *)),
                           .frozen = bel_xcalloc(names, sizeof(bool)),
                           .bindings = bel_xcalloc(inputs, sizeof(bel_onnx_binding *))};
@@ -351,6 +402,7 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
     bel_arena_destroy(arena);
     bel_free(b.values);
     bel_free(b.frozen);
+    bel_free(b.taken);
     bel_free(b.bindings);
     return status;
 }

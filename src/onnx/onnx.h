@@ -48,6 +48,14 @@ typedef struct bel_onnx_binding {
     const bel_tensor *elements;
 } bel_onnx_binding;
 
+// A node as it was built, for people.
+typedef struct bel_onnx_row {
+    const char *name, *op;
+    const bel_value *value; // its first output; NULL: it could not be built
+    int64_t parameters;     // elements of floating initializers that no node before it takes
+    const char *error;      // NULL: none, or that of a node before it
+} bel_onnx_row;
+
 typedef struct bel_onnx_options {
     const bel_onnx_binding *bindings;
     int binding_count;
@@ -57,6 +65,10 @@ typedef struct bel_onnx_options {
     bool variables;
     // Constants of the graph lie where the model has them, which must outlive the graph then.
     bool views;
+    // Called for each node. A node that cannot be built is no error then: those that need it are
+    // passed over, and outputs that do are NULL.
+    void (*each)(void *user, const bel_onnx_row *row);
+    void *user; // its first argument
 } bel_onnx_options;
 
 // Adds the model's nodes to the graph and sets out_outputs[bel_onnx_output_count]. What depends on

@@ -317,8 +317,10 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
     call->run = run_gemm_reference;
     call->tile_count = p.count;
     bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;
-    bool openblas = prepare->openblas && bel_product_fits_openblas(p.m * p.count, p.n, p.k);
-    p.multiply = openblas ? bel_product_run_openblas : bel_product_run;
+    bool openblas =
+        BEL_HAS_OPENBLAS && prepare->openblas && bel_product_fits_openblas(p.m * p.count, p.n, p.k);
+    p.multiply = bel_product_run;
+    if (openblas) p.multiply = bel_product_run_openblas;
     if (fast && !openblas && is_small(&p, call)) {
         p.few_rows = bel_cpu_kernels_get()->few_rows;
         call->run = run_few_rows;

@@ -143,6 +143,9 @@ enum {
     BEL_OP_EXACT_INPUTS = 128,
     // All replicas take part; no kernel (ops/collective.h).
     BEL_OP_COLLECTIVE = 256,
+    // Training alone makes it: gradients, losses of their own, exchanges, statistics of batches. A
+    // library that only runs models (BEL_INFERENCE) has neither shape rule nor kernels for it.
+    BEL_OP_TRAINING = 512,
 };
 
 typedef struct bel_op_def {

@@ -6,10 +6,28 @@
 #include "base/check.h"
 #include "ops/families.h"
 
+// What a library that only runs models leaves out must not be mentioned, or it is linked: what
+// training alone makes, and what its builder has named (cmake/predictor.cmake).
+#if defined(BEL_INFERENCE)
+#include "ops_kept.h"
+#define KEPT(type, id, flags, function)                                                            \
+    (((flags)&BEL_OP_TRAINING) != 0 || !BEL_KEPT_##id ? (type *)NULL : (function))
+#else
+#define KEPT(type, id, flags, function) (function)
+#endif
+
 static const bel_op_def table[] = {
 #define OP(id, name, domain, min_inputs, max_inputs, outputs, flags, infer, gradient, prepare,     \
            doc)                                                                                    \
-    [BEL_OP_##id] = {name, domain, min_inputs, max_inputs, outputs, flags, infer, prepare, doc},
+    [BEL_OP_##id] = {name,                                                                         \
+                     domain,                                                                       \
+                     min_inputs,                                                                   \
+                     max_inputs,                                                                   \
+                     outputs,                                                                      \
+                     flags,                                                                        \
+                     KEPT(bel_infer_fn, id, flags, infer),                                         \
+                     KEPT(bel_prepare_fn, id, flags, prepare),                                     \
+                     doc},
 #include "ops/ops.def"
 #undef OP
 };

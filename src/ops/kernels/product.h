@@ -32,6 +32,13 @@ void bel_product_run(const bel_product *product);
 
 typedef void bel_product_fn(const bel_product *product);
 
+// A library that only runs models (BEL_INFERENCE) must not mention it, as it is opened at run time.
+#if defined(BEL_INFERENCE)
+#define BEL_HAS_OPENBLAS false
+#else
+#define BEL_HAS_OPENBLAS true
+#endif
+
 // The same by OpenBLAS (base/openblas.h, which must be open): other bits, and other ones with each
 // of its versions and core types. Its sizes are ints.
 void bel_product_run_openblas(const bel_product *product);

@@ -1,0 +1,310 @@
+// Predictors of ONNX files on one thread, against two baselines of the same run. Interleaved, best
+// of all rounds, ratio of the times; outputs are compared with the baseline's.
+//
+//   chain     20 products of [1, 8] with [8, 8]: against the same fused multiply-adds in plain C
+//             behind one call, with nothing around them; and how often a run allocates
+//   others    (tests/support/onnx_models.h) against onnxruntime, its C API and the same file, where
+//             ORT_DIR is the folder of libonnxruntime.so.1: that of npm's onnxruntime-node
+//             (npm install --ignore-scripts onnxruntime-node onnxruntime-common)
+//
+// The table of onnxruntime's functions is used by place, as that package has no header; the order is
+// part of that library's promise. usage: [ORT_DIR=…] bench_infer [ROUNDS [MODEL]]
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "belfry/predictor.h"
+#include "mlp.h"
+#include "support/onnx_models.h"
+
+enum { ROUND_NS = 20000000, MOST_IO = 1 << 18 };
+
+static float x[MOST_IO], other_y[MOST_IO];
+
+// --- The chain in C ------------------------------------------------------------------------------
+
+enum { LAYERS = 20, WIDTH = 8 };
+
+static float chain_weights[LAYERS][WIDTH][WIDTH];
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"), noinline))
+#endif
+static void
+chain_by_hand(const float *from, float *to)
+{
+    float now[WIDTH];
+    memcpy(now, from, sizeof now);
+    for (int l = 0; l < LAYERS; l++) {
+        float sum[WIDTH] = {0};
+        for (int k = 0; k < WIDTH; k++)
+            for (int j = 0; j < WIDTH; j++)
+                sum[j] = __builtin_fmaf(now[k], chain_weights[l][k][j], sum[j]);
+        memcpy(now, sum, sizeof now);
+    }
+    memcpy(to, now, sizeof now);
+}
+
+// --- onnxruntime ---------------------------------------------------------------------------------
+
+typedef void *ort_status;
+typedef struct ort_base {
+    const void *const *(*get)(uint32_t version);
+    const char *(*version)(void);
+} ort_base;
+
+// Places in the table of version 13.
+enum {
+    ORT_MESSAGE = 2,
+    ORT_ENV = 3,
+    ORT_SESSION = 7,
+    ORT_RUN = 9,
+    ORT_OPTIONS = 10,
+    ORT_OPTIMIZE = 23,
+    ORT_INTRA = 24,
+    ORT_INTER = 25,
+    ORT_TENSOR = 49,
+    ORT_CPU = 69
+};
+enum { ORT_VERSION = 13, ORT_FLOAT = 1, ORT_OPTIMIZE_ALL = 99, ORT_ERRORS_ONLY = 3 };
+
+typedef ort_status ort_run_fn(void *session, void *options, const char *const *in_names,
+                              const void *const *in, size_t in_count, const char *const *out_names,
+                              size_t out_count, void **out);
+typedef ort_status ort_tensor_fn(void *memory, void *data, size_t bytes, const int64_t *dims,
+                                 size_t rank, int type, void **out);
+
+static const void *const *ort;
+static void *ort_env, *ort_memory;
+
+// The function at a place of the table, where there is one cast from pointers to data.
+#define ORT(place, ...)                                                                            \
+    (((const union {                                                                               \
+         const void *data;                                                                         \
+         ort_status (*function)(__VA_ARGS__);                                                      \
+     }){.data = ort[place]})                                                                       \
+         .function)
+
+static void ort_check(ort_status status, const char *what)
+{
+    if (status == NULL) return;
+    const char *(*message)(ort_status);
+    memcpy(&message, &ort[ORT_MESSAGE], sizeof message);
+    (void)fprintf(stderr, "onnxruntime: %s: %s\n", what, message(status));
+    exit(1);
+}
+
+static bool ort_open(void)
+{
+    const char *folder = getenv("ORT_DIR");
+    if (folder == NULL) return false;
+    char *path = bel_path_join(folder, "libonnxruntime.so.1");
+    void *library = dlopen(path, RTLD_NOW), *found = NULL;
+    if (library != NULL) found = dlsym(library, "OrtGetApiBase");
+    if (found == NULL) {
+        (void)fprintf(stderr, "ORT_DIR: cannot open %s\n", path);
+        exit(1);
+    }
+    const ort_base *(*base)(void);
+    memcpy(&base, &found, sizeof base);
+    ort = base()->get(ORT_VERSION);
+    printf("onnxruntime %s\n", base()->version());
+    ort_check(ORT(ORT_ENV, int, const char *, void **)(ORT_ERRORS_ONLY, "bench", &ort_env), "env");
+    ort_check(ORT(ORT_CPU, int, int, void **)(1, 0, &ort_memory), "memory");
+    bel_free(path);
+    return true;
+}
+
+typedef struct ort_model {
+    void *session, *in, *out;
+    const char *in_name, *out_name;
+    ort_run_fn *run;
+} ort_model;
+
+static void *ort_tensor(const bel_tensor *tensor, void *data)
+{
+    void *made;
+    ort_tensor_fn *make;
+    memcpy(&make, &ort[ORT_TENSOR], sizeof make);
+    ort_check(make(ort_memory, data, bel_tensor_bytes(tensor), tensor->shape.dims,
+                   (size_t)tensor->shape.rank, ORT_FLOAT, &made),
+              "tensor");
+    return made;
+}
+
+static ort_model ort_load(const char *path, const bel_predictor *predictor, const bel_tensor *in)
+{
+    const bel_tensor out = bel_predictor_output(predictor, 0);
+    ort_model m = {.in_name = bel_predictor_input_port(predictor, 0).name,
+                   .out_name = bel_predictor_output_port(predictor, 0).name};
+    void *options;
+    ort_check(ORT(ORT_OPTIONS, void **)(&options), "options");
+    ort_check(ORT(ORT_INTRA, void *, int)(options, 1), "threads");
+    ort_check(ORT(ORT_INTER, void *, int)(options, 1), "threads");
+    ort_check(ORT(ORT_OPTIMIZE, void *, int)(options, ORT_OPTIMIZE_ALL), "optimization");
+    ort_check(ORT(ORT_SESSION, void *, const char *, const void *, void **)(ort_env, path, options,
+                                                                            &m.session),
+              "session");
+    m.in = ort_tensor(in, in->data);
+    m.out = ort_tensor(&out, other_y);
+    memcpy(&m.run, &ort[ORT_RUN], sizeof m.run);
+    return m;
+}
+
+// --- Rounds --------------------------------------------------------------------------------------
+
+typedef struct pair {
+    bel_predictor *predictor;
+    const ort_model *other; // NULL: the chain in C
+    bool alone;             // there is nothing beside it
+} pair;
+
+static bel_status *run_ours(pair *p, int64_t runs)
+{
+    for (int64_t i = 0; i < runs; i++)
+        BEL_TRY(bel_predictor_run(p->predictor));
+    return NULL;
+}
+
+static bel_status *run_other(pair *p, int64_t runs)
+{
+    const ort_model *m = p->other;
+    for (int64_t i = 0; i < runs && m == NULL; i++) {
+        chain_by_hand(x, other_y);
+        __asm__ volatile("" ::: "memory");
+    }
+    for (int64_t i = 0; i < runs && m != NULL; i++) {
+        void *out = m->out;
+        ort_check(m->run(m->session, NULL, &m->in_name, (const void *const *)&m->in, 1,
+                         &m->out_name, 1, &out),
+                  "run");
+    }
+    return NULL;
+}
+
+// µs of a run in the best of the rounds.
+static bel_status *measure(pair *p, int rounds, double out_us[2])
+{
+    typedef bel_status *side_fn(pair *, int64_t);
+    side_fn *const sides[2] = {run_ours, run_other};
+    int64_t runs[2] = {1, 1};
+    for (int s = 0; s < (p->alone ? 1 : 2); s++) {
+        out_us[s] = 1e30;
+        for (int64_t spent = 0; spent < ROUND_NS / 2;) { // also warms up
+            int64_t begun = bel_clock_ns();
+            BEL_TRY(sides[s](p, runs[s]));
+            spent = bel_clock_ns() - begun;
+            if (spent < ROUND_NS / 2) runs[s] *= 2;
+        }
+    }
+    for (int r = 0; r < rounds; r++)
+        for (int s = 0; s < (p->alone ? 1 : 2); s++) {
+            int64_t begun = bel_clock_ns();
+            BEL_TRY(sides[s](p, runs[s]));
+            double us = (double)(bel_clock_ns() - begun) * 1e-3 / (double)runs[s];
+            if (us < out_us[s]) out_us[s] = us;
+        }
+    return NULL;
+}
+
+// The largest difference, relative to the largest number.
+static double difference(const bel_tensor *y)
+{
+    double most = 0, largest = 1e-30;
+    for (int64_t i = 0; i < bel_shape_elements(&y->shape); i++) {
+        double ours = (double)((const float *)y->data)[i], other = (double)other_y[i];
+        most = fabs(ours - other) > most ? fabs(ours - other) : most;
+        largest = fabs(other) > largest ? fabs(other) : largest;
+    }
+    return most / largest;
+}
+
+static bel_status *report(pair *p, const char *name, int64_t batch, int rounds)
+{
+    double us[2];
+    BEL_TRY(measure(p, rounds, us));
+    printf("%-12s batch %2lld: %9.3f us", name, (long long)batch, us[0]);
+    if (!p->alone) {
+        const bel_tensor y = bel_predictor_output(p->predictor, 0);
+        printf(", %s %9.3f us, ratio %.3f (difference %.1e)",
+               p->other == NULL ? "plain C" : "onnxruntime", us[1],
+               p->other == NULL ? us[0] / us[1] : us[1] / us[0], difference(&y));
+    }
+    printf("\n");
+    return NULL;
+}
+
+static bel_status *bench_batch(const char *name, const char *path, bel_predictor *predictor,
+                               int64_t batch, int rounds)
+{
+    pair p = {.predictor = predictor, .alone = ort == NULL};
+    ort_model other;
+    bel_port port = bel_predictor_input_port(predictor, 0);
+    bel_tensor in = {.dtype = port.dtype, .shape = port.shape, .data = x};
+    if (in.shape.dims[0] < 0) in.shape.dims[0] = batch;
+    if (in.shape.dims[0] != batch) return NULL; // a model of one example
+    BEL_TRY(bel_predictor_bind(predictor, 0, &in));
+    BEL_TRY(bel_predictor_run(predictor));
+    if (!p.alone) {
+        other = ort_load(path, predictor, &in);
+        p.other = &other;
+    }
+    BEL_TRY(report(&p, name, batch, rounds));
+    if (strcmp(name, "products") != 0) return NULL;
+    p = (pair){.predictor = predictor};
+    return report(&p, name, batch, rounds);
+}
+
+// The weights of the chain are the model's: its graph has no other constants.
+static void take_chain(const bel_str *model)
+{
+    size_t bytes = sizeof chain_weights[0], layer = 0;
+    for (size_t at = 0; at + bytes < model->length && layer < LAYERS; at++) {
+        const unsigned char *tag = (const unsigned char *)model->text + at;
+        if (tag[0] != 0x4a || tag[1] != 0x80 || tag[2] != 0x02) continue; // raw data of 256 bytes
+        memcpy(chain_weights[layer++], tag + 3, bytes);
+    }
+}
+
+static bel_status *bench_model(const char *name, const char *folder, int rounds)
+{
+    bel_str model = bel_onnx_model_make(name);
+    char *path = bel_path_join(folder, name);
+    bel_predictor *predictor = NULL;
+    if (strcmp(name, "products") == 0) take_chain(&model);
+    bel_status *status = bel_file_write_atomic(path, model.text, model.length);
+    if (status == NULL) status = bel_predictor_load(path, NULL, &predictor);
+    for (int64_t batch = 1; batch <= 32 && status == NULL; batch *= 32)
+        status = bench_batch(name, path, predictor, batch, rounds);
+    bel_predictor_destroy(predictor);
+    bel_str_deinit(&model);
+    bel_free(path);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const models[] = {"products", "chain",    "tiny_mlp",   "mlp",
+                                         "lenet",    "resnet20", "transformer"};
+    int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 20;
+    char folder[] = "/tmp/belfry-bench-XXXXXX";
+    bel_status *status = NULL;
+    for (int i = 0; i < MOST_IO; i++) {
+        uint32_t words[4];
+        bel_rng_block(bel_rng_key_make(1, "bench", 0), 0, (uint64_t)i, words);
+        x[i] = 2 * bel_rng_unit(words[0]) - 1;
+    }
+    (void)ort_open();
+    if (mkdtemp(folder) == NULL) return 1;
+    for (size_t m = 0; m < sizeof models / sizeof models[0] && status == NULL; m++)
+        if (argc < 3 || strcmp(argv[2], models[m]) == 0)
+            status = bench_model(models[m], folder, rounds);
+    bel_status_ignore(bel_dir_remove(folder)); // it is below /tmp
+    return bench_end(status);
+}
