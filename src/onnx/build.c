@@ -3,11 +3,13 @@
 // A value of the model becomes one of the graph when a node first takes it. A node whose inputs are
 // all constants is built into a graph of its own and run at once with the plain kernels, and what
 // comes out are constants: so the chains that compute shapes end as the attributes they are for.
+// Where they hold sizes of open dimensions, sizes.c follows them.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "onnx/build.h"
 #include "onnx/fold.h"
+#include "onnx/sizes.h"
 
 enum { LONGEST_VARIABLE = 300 }; // of a variable's name with its scope
 
@@ -16,6 +18,8 @@ struct bel_onnx_builder {
     bel_graph *graph;
     bool variables;
     bel_value **values;                // by value id; NULL: not there yet
+    const bel_onnx_sizes **sizes;      // by value id; NULL: it is no sizes
+    bel_arena *arena;                  // of sizes
     bool *frozen;                      // by value id: a variable that is not trained
     const bel_onnx_binding **bindings; // by input; NULL: none
 };
@@ -88,6 +92,14 @@ static bel_value *value_of(bel_onnx_builder *b, int id)
 {
     if (b->values[id] != NULL) return b->values[id];
     const bel_onnx_name *name = &b->model->names[id];
+    if (b->sizes[id] != NULL) {
+        bel_graph_fail(
+            b->graph, BEL_UNIMPLEMENTED,
+            "\"%s\" is computed from the size of an open dimension, which Belfry follows "
+            "into shapes alone; close that dimension, or bind it",
+            name->text);
+        return NULL;
+    }
     if (is_variable(b, id)) {
         b->values[id] = variable_of(b, id);
     } else if (name->initializer >= 0) {
@@ -110,17 +122,21 @@ bel_value *bel_onnx_in(bel_onnx_call *call, int input)
     if (!bel_onnx_has(call, input)) return NULL;
     bel_onnx_builder *b = call->builder;
     int id = call->node->inputs[input];
+    const bel_tensor *stand_in = call->stand_ins == NULL ? NULL : &call->stand_ins[input];
+    if (stand_in != NULL && stand_in->data == NULL) stand_in = NULL;
     if (call->inputs[input] == NULL) {
-        call->inputs[input] = call->graph == b->graph
-                                  ? value_of(b, id)
-                                  : bel_constant(call->graph, constant_of(b, id));
+        call->inputs[input] =
+            call->graph == b->graph
+                ? value_of(b, id)
+                : bel_constant(call->graph, stand_in != NULL ? stand_in : constant_of(b, id));
     }
     return call->inputs[input];
 }
 
 bel_shape bel_onnx_in_shape(bel_onnx_call *call, int input)
 {
-    return bel_value_shape(bel_onnx_in(call, input));
+    const bel_onnx_sizes *sizes = bel_onnx_sizes_in(call, input);
+    return sizes != NULL ? sizes->shape : bel_value_shape(bel_onnx_in(call, input));
 }
 
 void bel_onnx_ins(bel_onnx_call *call, int count, bel_value **out_inputs)
@@ -133,6 +149,27 @@ bool bel_onnx_is_known(bel_onnx_call *call, int input)
 {
     return bel_onnx_has(call, input) &&
            elements_of(call->builder, call->node->inputs[input]) != NULL;
+}
+
+bool bel_onnx_is_constant(const bel_onnx_call *call, int input)
+{
+    return bel_onnx_has(call, input) &&
+           constant_of(call->builder, call->node->inputs[input]) != NULL;
+}
+
+const bel_onnx_sizes *bel_onnx_sizes_in(const bel_onnx_call *call, int input)
+{
+    return bel_onnx_has(call, input) ? call->builder->sizes[call->node->inputs[input]] : NULL;
+}
+
+void bel_onnx_keep_sizes(bel_onnx_call *call, int output, const bel_onnx_sizes *sizes)
+{
+    if (!bel_onnx_wants(call, output)) return;
+    bel_onnx_builder *b = call->builder;
+    bel_onnx_sizes *kept = bel_arena_copy(b->arena, sizes, sizeof *sizes);
+    size_t count = (size_t)bel_shape_elements(&sizes->shape);
+    kept->items = bel_arena_copy(b->arena, sizes->items, count * sizeof *sizes->items);
+    b->sizes[call->node->outputs[output]] = kept;
 }
 
 bel_status *bel_onnx_known(bel_onnx_call *call, int input, bel_tensor *out_elements)
@@ -197,7 +234,7 @@ static bel_status *same(bel_onnx_call *call)
 }
 
 // The graph's sticky error is told first: a status that a function returns may only follow from it.
-static bel_status *make_outputs(bel_onnx_call *call)
+bel_status *bel_onnx_make_outputs(bel_onnx_call *call)
 {
     bel_status *status = call->rule->make != NULL ? call->rule->make(call) : same(call);
     bel_status *first = bel_graph_check(call->graph);
@@ -207,7 +244,8 @@ static bel_status *make_outputs(bel_onnx_call *call)
     }
     if (status != NULL) return status;
     for (int i = 0; i < call->node->output_count; i++) {
-        if (call->node->outputs[i] < 0 || call->outputs[i] != NULL) continue;
+        int id = call->node->outputs[i];
+        if (id < 0 || call->outputs[i] != NULL || call->builder->sizes[id] != NULL) continue;
         return BEL_ERR(BEL_UNIMPLEMENTED, "Belfry does not make its output %d", i);
     }
     return NULL;
@@ -231,7 +269,7 @@ static bel_status *fold(bel_onnx_call *call, bool *out_done)
 {
     bel_onnx_call beside = *call;
     beside.graph = bel_graph_create();
-    bel_status *status = make_outputs(&beside);
+    bel_status *status = bel_onnx_make_outputs(&beside);
     if (status == NULL) {
         status = bel_onnx_compute(beside.graph, call->outputs, call->node->output_count,
                                   call->builder->graph, out_done);
@@ -240,8 +278,15 @@ static bel_status *fold(bel_onnx_call *call, bool *out_done)
     return status;
 }
 
-// Tried as constants first; where that is left to run time the function is called a second time,
-// with the graph itself.
+static bool has_sizes(const bel_onnx_call *call)
+{
+    for (int i = 0; i < call->node->input_count; i++)
+        if (bel_onnx_sizes_in(call, i) != NULL) return true;
+    return false;
+}
+
+// Tried as constants first, or as sizes; where that is left to run time the function is called a
+// second time, with the graph itself.
 static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, bel_arena *arena)
 {
     bel_onnx_call call = {.builder = b, .graph = b->graph, .node = node};
@@ -252,10 +297,11 @@ static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, be
     call.outputs = bel_arena_alloc(arena, outputs);
     bool done = false;
     if (is_foldable(b, node)) BEL_TRY(fold(&call, &done));
+    if (has_sizes(&call)) BEL_TRY(bel_onnx_follow(&call, &done));
     if (!done) {
         memset(call.inputs, 0, inputs);
         memset(call.outputs, 0, outputs);
-        BEL_TRY(make_outputs(&call));
+        BEL_TRY(bel_onnx_make_outputs(&call));
     }
     for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] >= 0) b->values[node->outputs[i]] = call.outputs[i];
@@ -335,6 +381,8 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
                           .graph = graph,
                           .variables = options->variables,
                           .values = bel_xcalloc(names, sizeof(bel_value *)),
+                          .sizes = bel_xcalloc(names, sizeof(bel_onnx_sizes *)),
+                          .arena = bel_arena_create(),
                           .frozen = bel_xcalloc(names, sizeof(bool)),
                           .bindings = bel_xcalloc(inputs, sizeof(bel_onnx_binding *))};
     bel_arena *arena = bel_arena_create(); // emptied after each node
@@ -344,7 +392,9 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
         status = bind_one(&b, &options->bindings[i]);
     if (status == NULL) status = build(&b, arena, out_outputs);
     bel_arena_destroy(arena);
+    bel_arena_destroy(b.arena);
     bel_free(b.values);
+    bel_free(b.sizes);
     bel_free(b.frozen);
     bel_free(b.bindings);
     return status;

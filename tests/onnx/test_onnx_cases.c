@@ -95,7 +95,7 @@ static bel_status *run_case(const char *folder, int *out_bound, onnx_match *out_
 {
     onnx_case opened;
     onnx_match plain = ONNX_DIFFERS, fast = ONNX_DIFFERS;
-    BEL_TRY(onnx_case_open(folder, &opened));
+    BEL_TRY(onnx_case_open(folder, 0, &opened));
     bel_status *status = NULL;
     *out_bound = 0;
     if (onnx_is_optimizer(&opened)) {
