@@ -200,12 +200,18 @@ static const char *attr_type_name(int32_t type)
     switch (type) {
     case 5:
     case 10: return "a subgraph";
-    case 8: return "a list of texts";
     case 9: return "a list of tensors";
     case 11:
     case 12: return "a sparse tensor";
     default: return "an unknown type";
     }
+}
+
+static const char *decode_text(decoder *d, ProtobufCBinaryData from)
+{
+    char *text = bel_arena_alloc(d->model->arena, from.len + 1);
+    if (from.len > 0) memcpy(text, from.data, from.len);
+    return text;
 }
 
 static bel_status *decode_attr(decoder *d, const Onnx__AttributeProto *from, bel_onnx_attr *out)
@@ -214,12 +220,13 @@ static bel_status *decode_attr(decoder *d, const Onnx__AttributeProto *from, bel
     switch (from->type) {
     case BEL_ONNX_FLOAT: out->number = from->f; return NULL;
     case BEL_ONNX_INT: out->integer = from->i; return NULL;
-    case BEL_ONNX_STRING: {
-        char *text = bel_arena_alloc(d->model->arena, from->s.len + 1);
-        if (from->s.len > 0) memcpy(text, from->s.data, from->s.len);
-        out->text = text;
+    case BEL_ONNX_STRING: out->text = decode_text(d, from->s); return NULL;
+    case BEL_ONNX_STRINGS:
+        out->texts = bel_arena_alloc(d->model->arena, from->n_strings * sizeof *out->texts);
+        for (size_t i = 0; i < from->n_strings; i++)
+            out->texts[i] = decode_text(d, from->strings[i]);
+        out->list_count = from->n_strings;
         return NULL;
-    }
     case BEL_ONNX_TENSOR:
         if (from->t == NULL) return BEL_ERR(BEL_DATA_LOSS, "there is no tensor in it");
         return bel_onnx_decode_tensor(from->t, d->model->arena, &out->tensor);
@@ -233,7 +240,7 @@ static bel_status *decode_attr(decoder *d, const Onnx__AttributeProto *from, bel
         return NULL;
     default:
         return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "%s; Belfry reads numbers, texts, tensors and lists of numbers",
+                       "%s; Belfry reads numbers, texts, tensors and lists of numbers or texts",
                        attr_type_name(from->type));
     }
 }

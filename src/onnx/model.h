@@ -14,6 +14,7 @@ typedef enum bel_onnx_kind {
     BEL_ONNX_TENSOR = 4,
     BEL_ONNX_FLOATS = 6,
     BEL_ONNX_INTS = 7,
+    BEL_ONNX_STRINGS = 8,
 } bel_onnx_kind;
 
 typedef struct bel_onnx_attr {
@@ -25,6 +26,7 @@ typedef struct bel_onnx_attr {
     bel_tensor tensor;
     const float *numbers;    // list_count
     const int64_t *integers; // list_count
+    const char **texts;      // list_count
     size_t list_count;
 } bel_onnx_attr;
 
