@@ -29,13 +29,14 @@ struct bel_onnx_builder {
 static const bel_tensor *initializer_of(const bel_onnx_builder *b, int id)
 {
     int index = b->model->names[id].initializer;
-    return index < 0 ? NULL : &b->model->initializers[index].tensor;
+    return index < 0 ? b->model->names[id].local : &b->model->initializers[index].tensor;
 }
 
 static bool is_variable(const bel_onnx_builder *b, int id)
 {
     const bel_tensor *tensor = initializer_of(b, id);
-    return b->variables && tensor != NULL && tensor->dtype == BEL_DTYPE_F32 &&
+    bool local = b->model->names[id].local != NULL;
+    return b->variables && tensor != NULL && !local && tensor->dtype == BEL_DTYPE_F32 &&
            bel_shape_elements(&tensor->shape) > 0;
 }
 
@@ -102,7 +103,7 @@ static bel_value *value_of(bel_onnx_builder *b, int id)
     }
     if (is_variable(b, id)) {
         b->values[id] = variable_of(b, id);
-    } else if (name->initializer >= 0) {
+    } else if (initializer_of(b, id) != NULL) {
         b->values[id] = bel_constant(b->graph, initializer_of(b, id));
     } else if (name->input >= 0) {
         b->values[id] = input_value(b, name->input);
@@ -251,9 +252,11 @@ bel_status *bel_onnx_make_outputs(bel_onnx_call *call)
     return NULL;
 }
 
-// Whether all inputs are constants of moderate size.
+// Whether all inputs are constants of moderate size. A subgraph may take others.
 static bool is_foldable(const bel_onnx_builder *b, const bel_onnx_node *node)
 {
+    for (int i = 0; i < node->attr_count; i++)
+        if (node->attrs[i].kind == BEL_ONNX_GRAPH) return false;
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] < 0) continue;
         const bel_tensor *tensor = constant_of(b, node->inputs[i]);
@@ -309,6 +312,38 @@ static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, be
     return NULL;
 }
 
+static bel_status *build_nodes(bel_onnx_builder *b, const bel_onnx_node *nodes, int count,
+                               bel_arena *arena)
+{
+    for (int i = 0; i < count; i++) {
+        char label[BEL_ONNX_LABEL];
+        BEL_TRY_CTX(build_node(b, &nodes[i], arena), "%s", bel_onnx_node_label(&nodes[i], label));
+    }
+    return NULL;
+}
+
+bel_status *bel_onnx_build_subgraph(bel_onnx_call *call, const bel_onnx_subgraph *graph)
+{
+    bel_onnx_builder *b = call->builder;
+    const bel_onnx_node *node = call->node;
+    if (graph->refused != NULL) {
+        return BEL_ERR(bel_status_code(graph->refused), "%s", bel_status_message(graph->refused));
+    }
+    if (graph->input_count > 0 || graph->output_count != node->output_count) {
+        return BEL_ERR(BEL_DATA_LOSS, "a branch has %d inputs and %d outputs, expected 0 and %d",
+                       graph->input_count, graph->output_count, node->output_count);
+    }
+    bel_arena *arena = bel_arena_create(); // the node's own holds the call
+    bel_status *status = build_nodes(b, graph->nodes, graph->node_count, arena);
+    bel_arena_destroy(arena);
+    for (int i = 0; i < graph->output_count && status == NULL; i++) {
+        int id = graph->output_ids[i];
+        if (node->outputs[i] >= 0) b->sizes[node->outputs[i]] = b->sizes[id];
+        if (b->sizes[id] == NULL) bel_onnx_out(call, i, value_of(b, id));
+    }
+    return status;
+}
+
 // --- Models --------------------------------------------------------------------------------------
 
 // The caller gives a value of the graph for the input, or elements that are known; types must
@@ -345,10 +380,15 @@ static bel_status *add_inputs(bel_onnx_builder *b)
 }
 
 // The statistics of batch normalisation are no parameters.
-static void freeze_statistics(bel_onnx_builder *b)
+static void freeze_statistics(bel_onnx_builder *b, const bel_onnx_node *nodes, int count)
 {
-    for (int i = 0; i < b->model->node_count; i++) {
-        const bel_onnx_node *node = &b->model->nodes[i];
+    for (int i = 0; i < count; i++) {
+        const bel_onnx_node *node = &nodes[i];
+        for (int k = 0; k < node->attr_count; k++) {
+            const bel_onnx_subgraph *graph = node->attrs[k].graph;
+            if (graph != NULL && graph->refused == NULL)
+                freeze_statistics(b, graph->nodes, graph->node_count);
+        }
         if (strcmp(node->op, "BatchNormalization") != 0) continue;
         for (int k = 3; k < node->input_count && k < 5; k++)
             if (node->inputs[k] >= 0) b->frozen[node->inputs[k]] = true;
@@ -360,11 +400,7 @@ static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_
 {
     const bel_onnx_model *model = b->model;
     BEL_TRY(add_inputs(b));
-    for (int i = 0; i < model->node_count; i++) {
-        char label[BEL_ONNX_LABEL];
-        BEL_TRY_CTX(build_node(b, &model->nodes[i], arena), "%s",
-                    bel_onnx_node_label(&model->nodes[i], label));
-    }
+    BEL_TRY(build_nodes(b, model->nodes, model->node_count, arena));
     for (int i = 0; i < model->output_count; i++)
         out_outputs[i] = value_of(b, model->output_ids[i]);
     return bel_graph_check(b->graph);
@@ -386,7 +422,7 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
                           .frozen = bel_xcalloc(names, sizeof(bool)),
                           .bindings = bel_xcalloc(inputs, sizeof(bel_onnx_binding *))};
     bel_arena *arena = bel_arena_create(); // emptied after each node
-    freeze_statistics(&b);
+    freeze_statistics(&b, model->nodes, model->node_count);
     bel_status *status = NULL;
     for (int i = 0; i < options->binding_count && status == NULL; i++)
         status = bind_one(&b, &options->bindings[i]);

@@ -99,6 +99,12 @@ bel_status *bel_onnx_ints(const bel_onnx_call *call, const char *name,
 bel_status *bel_onnx_choice(const bel_onnx_call *call, const char *name, const char *const *names,
                             int count, int *out_choice) BEL_MUST_USE;
 
+// --- Subgraphs -----------------------------------------------------------------------------------
+
+// Builds a subgraph without inputs in place of the node: its outputs are the node's.
+bel_status *bel_onnx_build_subgraph(bel_onnx_call *call,
+                                    const bel_onnx_subgraph *graph) BEL_MUST_USE;
+
 // --- Outputs and errors -------------------------------------------------------------------------
 
 void bel_onnx_out(bel_onnx_call *call, int output, bel_value *value); // ignored if not wanted
