@@ -207,14 +207,14 @@ BEL_API bel_value *bel_cum_sum(bel_graph *graph, bel_value *x, int64_t axis, boo
 
 /// The same elements, of any type, in another shape; one dimension may be -1 and is computed, and 0
 /// means that of x at the same place. Where x has an open dimension, -1 (or a 0 in its place)
-/// stands for it, and all other dimensions must have the same product. Costs nothing. Error: the
-/// numbers of elements differ.
+/// stands for it or for a multiple of it; what the others leave must be whole. Costs nothing. Error:
+/// the numbers of elements differ.
 BEL_API bel_value *bel_reshape(bel_graph *graph, bel_value *x, const bel_shape *shape);
 /// Dimension i of the result is dimension permutation[i] of x, any type; one number, from 0 on, for
 /// each dimension of x.
 BEL_API bel_value *bel_transpose(bel_graph *graph, bel_value *x, const int64_t *permutation);
 /// A matrix, any type: the dimensions before `axis` multiplied, and those from `axis` on. ONNX
-/// Flatten. Costs nothing. Error: an open dimension would be multiplied.
+/// Flatten. Costs nothing. Error: two open dimensions would be multiplied.
 BEL_API bel_value *bel_flatten(bel_graph *graph, bel_value *x, int64_t axis);
 /// Without the dimensions of size 1 that `axes` lists (NULL and 0: all of that size), and with such
 /// dimensions at the places `axes` of the result. ONNX Squeeze, Unsqueeze. Cost nothing. Error: a

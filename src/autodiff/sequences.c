@@ -44,6 +44,11 @@ void bel_grad_ctc_loss(bel_gradient *g)
 // states, of which each may have a gradient or none.
 static void recurrent_gradient(bel_gradient *g, bel_op op, int saved)
 {
+    if (bel_attr_number(g->attrs, "first", 0) != 0) {
+        bel_graph_fail(g->graph, BEL_UNIMPLEMENTED,
+                       "a recurrent layer with first states has no gradient");
+        return;
+    }
     bel_value *inputs[BEL_OP_MAX_INPUTS] = {g->inputs[0], g->inputs[1], g->inputs[2], g->outputs[0],
                                             g->outputs[saved]};
     int count = 5, given = g->needed[0] ? BEL_RECURRENT_DX : 0;

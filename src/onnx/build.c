@@ -3,11 +3,13 @@
 // A value of the model becomes one of the graph when a node first takes it. A node whose inputs are
 // all constants is built into a graph of its own and run at once with the plain kernels, and what
 // comes out are constants: so the chains that compute shapes end as the attributes they are for.
+// Where they hold sizes of open dimensions, sizes.c follows them.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "onnx/build.h"
 #include "onnx/fold.h"
+#include "onnx/sizes.h"
 
 enum { LONGEST_VARIABLE = 300 }; // of a variable's name with its scope
 
@@ -16,6 +18,8 @@ struct bel_onnx_builder {
     bel_graph *graph;
     const bel_onnx_options *options;
     bel_value **values;                // by value id; NULL: not there yet
+    const bel_onnx_sizes **sizes;      // by value id; NULL: it is no sizes
+    bel_arena *arena;                  // of sizes
     bool *frozen;                      // by value id: a variable that is not trained
     bool *taken;                       // by value id: an initializer that a row has counted
     const bel_onnx_binding **bindings; // by input; NULL: none
@@ -26,13 +30,14 @@ struct bel_onnx_builder {
 static const bel_tensor *initializer_of(const bel_onnx_builder *b, int id)
 {
     int index = b->model->names[id].initializer;
-    return index < 0 ? NULL : &b->model->initializers[index].tensor;
+    return index < 0 ? b->model->names[id].local : &b->model->initializers[index].tensor;
 }
 
 static bool is_variable(const bel_onnx_builder *b, int id)
 {
     const bel_tensor *tensor = initializer_of(b, id);
-    return b->options->variables && tensor != NULL && tensor->dtype == BEL_DTYPE_F32 &&
+    bool local = b->model->names[id].local != NULL;
+    return b->options->variables && tensor != NULL && !local && tensor->dtype == BEL_DTYPE_F32 &&
            bel_shape_elements(&tensor->shape) > 0;
 }
 
@@ -89,9 +94,17 @@ static bel_value *value_of(bel_onnx_builder *b, int id)
 {
     if (b->values[id] != NULL) return b->values[id];
     const bel_onnx_name *name = &b->model->names[id];
+    if (b->sizes[id] != NULL) {
+        bel_graph_fail(
+            b->graph, BEL_UNIMPLEMENTED,
+            "\"%s\" is computed from the size of an open dimension, which Belfry follows "
+            "into shapes alone; close that dimension, or bind it",
+            name->text);
+        return NULL;
+    }
     if (is_variable(b, id)) {
         b->values[id] = variable_of(b, id);
-    } else if (name->initializer >= 0) {
+    } else if (initializer_of(b, id) != NULL) {
         const bel_tensor *tensor = initializer_of(b, id);
         b->values[id] = b->options->views ? bel_graph_add_view(b->graph, NULL, tensor)
                                           : bel_constant(b->graph, tensor);
@@ -113,17 +126,21 @@ bel_value *bel_onnx_in(bel_onnx_call *call, int input)
     if (!bel_onnx_has(call, input)) return NULL;
     bel_onnx_builder *b = call->builder;
     int id = call->node->inputs[input];
+    const bel_tensor *stand_in = call->stand_ins == NULL ? NULL : &call->stand_ins[input];
+    if (stand_in != NULL && stand_in->data == NULL) stand_in = NULL;
     if (call->inputs[input] == NULL) {
-        call->inputs[input] = call->graph == b->graph
-                                  ? value_of(b, id)
-                                  : bel_constant(call->graph, constant_of(b, id));
+        call->inputs[input] =
+            call->graph == b->graph
+                ? value_of(b, id)
+                : bel_constant(call->graph, stand_in != NULL ? stand_in : constant_of(b, id));
     }
     return call->inputs[input];
 }
 
 bel_shape bel_onnx_in_shape(bel_onnx_call *call, int input)
 {
-    return bel_value_shape(bel_onnx_in(call, input));
+    const bel_onnx_sizes *sizes = bel_onnx_sizes_in(call, input);
+    return sizes != NULL ? sizes->shape : bel_value_shape(bel_onnx_in(call, input));
 }
 
 void bel_onnx_ins(bel_onnx_call *call, int count, bel_value **out_inputs)
@@ -136,6 +153,27 @@ bool bel_onnx_is_known(bel_onnx_call *call, int input)
 {
     return bel_onnx_has(call, input) &&
            elements_of(call->builder, call->node->inputs[input]) != NULL;
+}
+
+bool bel_onnx_is_constant(const bel_onnx_call *call, int input)
+{
+    return bel_onnx_has(call, input) &&
+           constant_of(call->builder, call->node->inputs[input]) != NULL;
+}
+
+const bel_onnx_sizes *bel_onnx_sizes_in(const bel_onnx_call *call, int input)
+{
+    return bel_onnx_has(call, input) ? call->builder->sizes[call->node->inputs[input]] : NULL;
+}
+
+void bel_onnx_keep_sizes(bel_onnx_call *call, int output, const bel_onnx_sizes *sizes)
+{
+    if (!bel_onnx_wants(call, output)) return;
+    bel_onnx_builder *b = call->builder;
+    bel_onnx_sizes *kept = bel_arena_copy(b->arena, sizes, sizeof *sizes);
+    size_t count = (size_t)bel_shape_elements(&sizes->shape);
+    kept->items = bel_arena_copy(b->arena, sizes->items, count * sizeof *sizes->items);
+    b->sizes[call->node->outputs[output]] = kept;
 }
 
 bel_status *bel_onnx_known(bel_onnx_call *call, int input, bel_tensor *out_elements)
@@ -202,7 +240,7 @@ static bel_status *same(bel_onnx_call *call)
 }
 
 // The graph's sticky error is told first: a status that a function returns may only follow from it.
-static bel_status *make_outputs(bel_onnx_call *call)
+bel_status *bel_onnx_make_outputs(bel_onnx_call *call)
 {
     bel_status *status = call->rule->make != NULL ? call->rule->make(call) : same(call);
     bel_status *first = bel_graph_check(call->graph);
@@ -212,15 +250,18 @@ static bel_status *make_outputs(bel_onnx_call *call)
     }
     if (status != NULL) return status;
     for (int i = 0; i < call->node->output_count; i++) {
-        if (call->node->outputs[i] < 0 || call->outputs[i] != NULL) continue;
+        int id = call->node->outputs[i];
+        if (id < 0 || call->outputs[i] != NULL || call->builder->sizes[id] != NULL) continue;
         return BEL_ERR(BEL_UNIMPLEMENTED, "Belfry does not make its output %d", i);
     }
     return NULL;
 }
 
-// Whether all inputs are constants of moderate size.
+// Whether all inputs are constants of moderate size. A subgraph may take others.
 static bool is_foldable(const bel_onnx_builder *b, const bel_onnx_node *node)
 {
+    for (int i = 0; i < node->attr_count; i++)
+        if (node->attrs[i].kind == BEL_ONNX_GRAPH) return false;
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] < 0) continue;
         const bel_tensor *tensor = constant_of(b, node->inputs[i]);
@@ -236,7 +277,7 @@ static bel_status *fold(bel_onnx_call *call, bool *out_done)
 {
     bel_onnx_call beside = *call;
     beside.graph = bel_graph_create();
-    bel_status *status = make_outputs(&beside);
+    bel_status *status = bel_onnx_make_outputs(&beside);
     if (status == NULL) {
         status = bel_onnx_compute(beside.graph, call->outputs, call->node->output_count,
                                   call->builder->graph, out_done);
@@ -245,8 +286,15 @@ static bel_status *fold(bel_onnx_call *call, bool *out_done)
     return status;
 }
 
-// Tried as constants first; where that is left to run time the function is called a second time,
-// with the graph itself.
+static bool has_sizes(const bel_onnx_call *call)
+{
+    for (int i = 0; i < call->node->input_count; i++)
+        if (bel_onnx_sizes_in(call, i) != NULL) return true;
+    return false;
+}
+
+// Tried as constants first, or as sizes; where that is left to run time the function is called a
+// second time, with the graph itself.
 static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, bel_arena *arena)
 {
     bel_onnx_call call = {.builder = b, .graph = b->graph, .node = node};
@@ -257,15 +305,48 @@ static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, be
     call.outputs = bel_arena_alloc(arena, outputs);
     bool done = false;
     if (is_foldable(b, node)) BEL_TRY(fold(&call, &done));
+    if (has_sizes(&call)) BEL_TRY(bel_onnx_follow(&call, &done));
     if (!done) {
         memset(call.inputs, 0, inputs);
         memset(call.outputs, 0, outputs);
-        BEL_TRY(make_outputs(&call));
+        BEL_TRY(bel_onnx_make_outputs(&call));
     }
     for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] >= 0) b->values[node->outputs[i]] = call.outputs[i];
     bel_arena_reset(arena);
     return NULL;
+}
+
+static bel_status *build_nodes(bel_onnx_builder *b, const bel_onnx_node *nodes, int count,
+                               bel_arena *arena)
+{
+    for (int i = 0; i < count; i++) {
+        char label[BEL_ONNX_LABEL];
+        BEL_TRY_CTX(build_node(b, &nodes[i], arena), "%s", bel_onnx_node_label(&nodes[i], label));
+    }
+    return NULL;
+}
+
+bel_status *bel_onnx_build_subgraph(bel_onnx_call *call, const bel_onnx_subgraph *graph)
+{
+    bel_onnx_builder *b = call->builder;
+    const bel_onnx_node *node = call->node;
+    if (graph->refused != NULL) {
+        return BEL_ERR(bel_status_code(graph->refused), "%s", bel_status_message(graph->refused));
+    }
+    if (graph->input_count > 0 || graph->output_count != node->output_count) {
+        return BEL_ERR(BEL_DATA_LOSS, "a branch has %d inputs and %d outputs, expected 0 and %d",
+                       graph->input_count, graph->output_count, node->output_count);
+    }
+    bel_arena *arena = bel_arena_create(); // the node's own holds the call
+    bel_status *status = build_nodes(b, graph->nodes, graph->node_count, arena);
+    bel_arena_destroy(arena);
+    for (int i = 0; i < graph->output_count && status == NULL; i++) {
+        int id = graph->output_ids[i];
+        if (node->outputs[i] >= 0) b->sizes[node->outputs[i]] = b->sizes[id];
+        if (b->sizes[id] == NULL) bel_onnx_out(call, i, value_of(b, id));
+    }
+    return status;
 }
 
 // --- Models --------------------------------------------------------------------------------------
@@ -304,10 +385,15 @@ static bel_status *add_inputs(bel_onnx_builder *b)
 }
 
 // The statistics of batch normalisation are no parameters.
-static void freeze_statistics(bel_onnx_builder *b)
+static void freeze_statistics(bel_onnx_builder *b, const bel_onnx_node *nodes, int count)
 {
-    for (int i = 0; i < b->model->node_count; i++) {
-        const bel_onnx_node *node = &b->model->nodes[i];
+    for (int i = 0; i < count; i++) {
+        const bel_onnx_node *node = &nodes[i];
+        for (int k = 0; k < node->attr_count; k++) {
+            const bel_onnx_subgraph *graph = node->attrs[k].graph;
+            if (graph != NULL && graph->refused == NULL)
+                freeze_statistics(b, graph->nodes, graph->node_count);
+        }
         if (strcmp(node->op, "BatchNormalization") != 0) continue;
         for (int k = 3; k < node->input_count && k < 5; k++)
             if (node->inputs[k] >= 0) b->frozen[node->inputs[k]] = true;
@@ -365,18 +451,13 @@ static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_
 {
     const bel_onnx_model *model = b->model;
     BEL_TRY(add_inputs(b));
-    for (int i = 0; i < model->node_count; i++) {
-        char label[BEL_ONNX_LABEL];
-        if (b->options->each != NULL) {
-            try_node(b, &model->nodes[i], arena);
-            continue;
-        }
-        BEL_TRY_CTX(build_node(b, &model->nodes[i], arena), "%s",
-                    bel_onnx_node_label(&model->nodes[i], label));
-    }
+    bool looks = b->options->each != NULL;
+    for (int i = 0; i < model->node_count && looks; i++)
+        try_node(b, &model->nodes[i], arena);
+    if (!looks) BEL_TRY(build_nodes(b, model->nodes, model->node_count, arena));
     for (int i = 0; i < model->output_count; i++)
         out_outputs[i] = value_of(b, model->output_ids[i]);
-    return b->options->each != NULL ? NULL : bel_graph_check(b->graph);
+    return looks ? NULL : bel_graph_check(b->graph);
 }
 
 bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
@@ -391,16 +472,20 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
                           .options = options,
                           .taken = bel_xcalloc(names, sizeof(bool)),
                           .values = bel_xcalloc(names, sizeof(bel_value *)),
+                          .sizes = bel_xcalloc(names, sizeof(bel_onnx_sizes *)),
+                          .arena = bel_arena_create(),
                           .frozen = bel_xcalloc(names, sizeof(bool)),
                           .bindings = bel_xcalloc(inputs, sizeof(bel_onnx_binding *))};
     bel_arena *arena = bel_arena_create(); // emptied after each node
-    freeze_statistics(&b);
+    freeze_statistics(&b, model->nodes, model->node_count);
     bel_status *status = NULL;
     for (int i = 0; i < options->binding_count && status == NULL; i++)
         status = bind_one(&b, &options->bindings[i]);
     if (status == NULL) status = build(&b, arena, out_outputs);
     bel_arena_destroy(arena);
+    bel_arena_destroy(b.arena);
     bel_free(b.values);
+    bel_free(b.sizes);
     bel_free(b.frozen);
     bel_free(b.taken);
     bel_free(b.bindings);

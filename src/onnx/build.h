@@ -45,6 +45,8 @@ bel_status *bel_onnx_find_rule(const bel_onnx_node *node,
                                const bel_onnx_rule **out_rule) BEL_MUST_USE;
 
 typedef struct bel_onnx_builder bel_onnx_builder;
+typedef struct bel_onnx_extent bel_onnx_extent; // sizes.h
+typedef struct bel_onnx_sizes bel_onnx_sizes;
 
 // One node on its way into a graph.
 struct bel_onnx_call {
@@ -54,7 +56,13 @@ struct bel_onnx_call {
     const bel_onnx_rule *rule;
     bel_value **inputs;  // node->input_count; NULL: not asked for yet
     bel_value **outputs; // node->output_count
+    // In a graph beside the builder's: elements instead of an input's own, by input; without data:
+    // the input's. NULL: none.
+    const bel_tensor *stand_ins;
 };
+
+// Calls the row's function and checks that every output is made.
+bel_status *bel_onnx_make_outputs(bel_onnx_call *call) BEL_MUST_USE;
 
 // --- Inputs --------------------------------------------------------------------------------------
 
@@ -69,6 +77,10 @@ void bel_onnx_ins(bel_onnx_call *call, int count, bel_value **out_inputs);
 // The elements of an input that must be known now. FAILED_PRECONDITION: it is fed at run time.
 bel_status *bel_onnx_known(bel_onnx_call *call, int input, bel_tensor *out_elements) BEL_MUST_USE;
 bool bel_onnx_is_known(bel_onnx_call *call, int input);
+bool bel_onnx_is_constant(const bel_onnx_call *call, int input);
+
+// What an input is that holds sizes of open dimensions, or NULL; a value of the graph it is not.
+const bel_onnx_sizes *bel_onnx_sizes_in(const bel_onnx_call *call, int input);
 
 // The same as whole numbers (I64 or I32, rank 0 or 1, at most BEL_MAX_RANK of them), as one such
 // number, and as one number of any type.
@@ -95,13 +107,24 @@ bel_status *bel_onnx_ints(const bel_onnx_call *call, const char *name,
 bel_status *bel_onnx_choice(const bel_onnx_call *call, const char *name, const char *const *names,
                             int count, int *out_choice) BEL_MUST_USE;
 
+// --- Subgraphs -----------------------------------------------------------------------------------
+
+// Builds a subgraph without inputs in place of the node: its outputs are the node's.
+bel_status *bel_onnx_build_subgraph(bel_onnx_call *call,
+                                    const bel_onnx_subgraph *graph) BEL_MUST_USE;
+
 // --- Outputs and errors -------------------------------------------------------------------------
 
 void bel_onnx_out(bel_onnx_call *call, int output, bel_value *value); // ignored if not wanted
 bool bel_onnx_wants(const bel_onnx_call *call, int output);
+void bel_onnx_keep_sizes(bel_onnx_call *call, int output, const bel_onnx_sizes *sizes); // copied
 
 // Axis -rank … rank - 1 as 0 … rank - 1.
 bel_status *bel_onnx_axis(int64_t axis, int32_t rank, int32_t *out_axis) BEL_MUST_USE;
+
+// A value of the graph that has an open dimension of this symbol or multiple, and which of its
+// dimensions; NULL: there is none.
+bel_value *bel_onnx_find_dim(const bel_graph *graph, int64_t dim, int32_t *out_axis);
 
 // INVALID_ARGUMENT unless every dimension from `first` on is closed.
 bel_status *bel_onnx_closed(const bel_shape *shape, int32_t first, const char *why) BEL_MUST_USE;

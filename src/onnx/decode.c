@@ -1,8 +1,10 @@
 // Models: names become numbers, and everything that the rest of the room relies on is checked
 // here. Initializers are numbered first, so value i is initializer i; then inputs, then what
 // nodes make. A value must be made before it is used, so the order of nodes is known to be
-// topological and no later code looks for circles. Texts and lists stay in protobuf-c's message,
-// which the model owns. Named symbols count down from -1, dimensions without a name from -1e9,
+// topological and no later code looks for circles. A subgraph is read where its node stands, down to
+// MOST_DEPTH; a name of its own is "3\1name" among all names, 3 being the number of the subgraph, and
+// is looked for from the inside out. Texts and lists stay in protobuf-c's messages, which the model
+// owns. Named symbols count down from -1, dimensions without a name from -1e9,
 // so the two never meet.
 #include "onnx/decode.h"
 
@@ -12,9 +14,22 @@
 #include "base/alloc.h"
 #include "base/budget.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "onnx/names.h"
 
-enum { OPSET_NEWEST = 17, NAMELESS_SYMBOL = -1000000000 };
+enum { OPSET_NEWEST = 17, NAMELESS_SYMBOL = -1000000000, MOST_DEPTH = 8, SCOPE_MARK = '\1' };
+
+// The subgraph that is being read, and those around it.
+typedef struct scope {
+    int number, depth;
+    const struct scope *outer; // NULL: the model's graph
+} scope;
+
+// Elements of an initializer of a subgraph, by the number of its name.
+typedef struct local_tensor {
+    int id;
+    const bel_tensor *tensor;
+} local_tensor;
 
 typedef struct decoder {
     const Onnx__ModelProto *message;
@@ -23,6 +38,11 @@ typedef struct decoder {
     bool *made;                  // by value id
     size_t made_capacity;
     int64_t nameless; // open dimensions without a name
+    bel_budget *budget;
+    const scope *scope; // NULL: the model's graph
+    int scope_count;
+    local_tensor *locals;
+    size_t local_count, local_capacity;
 } decoder;
 
 // --- Small things --------------------------------------------------------------------------------
@@ -40,11 +60,30 @@ const char *bel_onnx_node_label(const bel_onnx_node *node, char label[BEL_ONNX_L
     return label;
 }
 
-// The number of a value's name.
+static const char *scoped(decoder *d, const scope *in, const char *text)
+{
+    if (in == NULL) return text;
+    char *name = bel_strf("%d%c%s", in->number, SCOPE_MARK, text);
+    const char *kept = bel_arena_strdup(d->model->arena, name);
+    bel_free(name);
+    return kept;
+}
+
+// The number of a value that was made before, in this graph or one around it; -1: there is none.
+static int find_value(decoder *d, const char *text)
+{
+    for (const scope *in = d->scope;; in = in->outer) {
+        int id = bel_names_find(d->values, scoped(d, in, text));
+        if (id >= 0 && d->made[id]) return id;
+        if (in == NULL) return -1;
+    }
+}
+
+// The number of a value's name in this graph.
 static int value_id(decoder *d, const char *text)
 {
     bool added;
-    int id = bel_names_add(d->values, text, &added);
+    int id = bel_names_add(d->values, scoped(d, d->scope, text), &added);
     if (added) {
         d->made = bel_xgrow(d->made, &d->made_capacity, (size_t)id + 1, sizeof *d->made);
         d->made[id] = false;
@@ -195,17 +234,25 @@ static bel_status *decode_outputs(decoder *d, const Onnx__GraphProto *graph)
 
 // --- Nodes ---------------------------------------------------------------------------------------
 
+static bel_status *decode_subgraph(decoder *d, ProtobufCBinaryData bytes,
+                                   const bel_onnx_subgraph **out_graph);
+
 static const char *attr_type_name(int32_t type)
 {
     switch (type) {
-    case 5:
-    case 10: return "a subgraph";
-    case 8: return "a list of texts";
+    case 10: return "a list of subgraphs";
     case 9: return "a list of tensors";
     case 11:
     case 12: return "a sparse tensor";
     default: return "an unknown type";
     }
+}
+
+static const char *decode_text(decoder *d, ProtobufCBinaryData from)
+{
+    char *text = bel_arena_alloc(d->model->arena, from.len + 1);
+    if (from.len > 0) memcpy(text, from.data, from.len);
+    return text;
 }
 
 static bel_status *decode_attr(decoder *d, const Onnx__AttributeProto *from, bel_onnx_attr *out)
@@ -214,15 +261,17 @@ static bel_status *decode_attr(decoder *d, const Onnx__AttributeProto *from, bel
     switch (from->type) {
     case BEL_ONNX_FLOAT: out->number = from->f; return NULL;
     case BEL_ONNX_INT: out->integer = from->i; return NULL;
-    case BEL_ONNX_STRING: {
-        char *text = bel_arena_alloc(d->model->arena, from->s.len + 1);
-        if (from->s.len > 0) memcpy(text, from->s.data, from->s.len);
-        out->text = text;
+    case BEL_ONNX_STRING: out->text = decode_text(d, from->s); return NULL;
+    case BEL_ONNX_STRINGS:
+        out->texts = bel_arena_alloc(d->model->arena, from->n_strings * sizeof *out->texts);
+        for (size_t i = 0; i < from->n_strings; i++)
+            out->texts[i] = decode_text(d, from->strings[i]);
+        out->list_count = from->n_strings;
         return NULL;
-    }
     case BEL_ONNX_TENSOR:
         if (from->t == NULL) return BEL_ERR(BEL_DATA_LOSS, "there is no tensor in it");
         return bel_onnx_decode_tensor(from->t, d->model->arena, &out->tensor);
+    case BEL_ONNX_GRAPH: return decode_subgraph(d, from->g, &out->graph);
     case BEL_ONNX_FLOATS:
         out->numbers = from->floats;
         out->list_count = from->n_floats;
@@ -232,9 +281,10 @@ static bel_status *decode_attr(decoder *d, const Onnx__AttributeProto *from, bel
         out->list_count = from->n_ints;
         return NULL;
     default:
-        return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "%s; Belfry reads numbers, texts, tensors and lists of numbers",
-                       attr_type_name(from->type));
+        return BEL_ERR(
+            BEL_UNIMPLEMENTED,
+            "%s; Belfry reads numbers, texts, tensors, subgraphs and lists of numbers or texts",
+            attr_type_name(from->type));
     }
 }
 
@@ -266,12 +316,13 @@ static bel_status *decode_node(decoder *d, const Onnx__NodeProto *from, bel_onnx
     int *outputs = bel_arena_alloc(d->model->arena, from->n_output * sizeof *outputs);
     for (size_t i = 0; i < from->n_input; i++) {
         bool left_out = from->input[i][0] == '\0';
-        inputs[i] = left_out ? -1 : bel_names_find(d->values, from->input[i]);
-        if (!left_out && (inputs[i] < 0 || !d->made[inputs[i]])) {
+        inputs[i] = left_out ? -1 : find_value(d, from->input[i]);
+        if (!left_out && inputs[i] < 0) {
             return BEL_ERR(BEL_DATA_LOSS, "its input \"%s\" is made by no node before it",
                            from->input[i]);
         }
     }
+    BEL_TRY(decode_attrs(d, from, node)); // subgraphs do not see the outputs
     for (size_t i = 0; i < from->n_output; i++) {
         bool left_out = from->output[i][0] == '\0';
         outputs[i] = left_out ? -1 : value_id(d, from->output[i]);
@@ -284,18 +335,18 @@ static bel_status *decode_node(decoder *d, const Onnx__NodeProto *from, bel_onnx
     node->outputs = outputs;
     node->input_count = (int)from->n_input;
     node->output_count = (int)from->n_output;
-    return decode_attrs(d, from, node);
+    return NULL;
 }
 
-static bel_status *decode_nodes(decoder *d, const Onnx__GraphProto *graph)
+static bel_status *decode_nodes(decoder *d, const Onnx__GraphProto *graph,
+                                bel_onnx_node **out_nodes)
 {
-    bel_onnx_model *model = d->model;
     BEL_TRY(check_count(graph->n_node, "nodes"));
-    model->nodes = bel_arena_alloc(model->arena, graph->n_node * sizeof *model->nodes);
-    model->node_count = (int)graph->n_node;
-    for (int i = 0; i < model->node_count; i++) {
+    bel_onnx_node *nodes = bel_arena_alloc(d->model->arena, graph->n_node * sizeof *nodes);
+    *out_nodes = nodes;
+    for (int i = 0; i < (int)graph->n_node; i++) {
         const Onnx__NodeProto *from = graph->node[i];
-        bel_onnx_node *node = &model->nodes[i];
+        bel_onnx_node *node = &nodes[i];
         *node = (bel_onnx_node){.name = text_of(from->name),
                                 .op = text_of(from->op_type),
                                 .domain = plain_domain(from->domain),
@@ -306,7 +357,92 @@ static bel_status *decode_nodes(decoder *d, const Onnx__GraphProto *graph)
     return NULL;
 }
 
+// --- Subgraphs -----------------------------------------------------------------------------------
+
+static bel_status *decode_locals(decoder *d, const Onnx__GraphProto *graph)
+{
+    if (graph->n_sparse_initializer > 0) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "sparse initializers are not read");
+    }
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const char *name = text_of(graph->initializer[i]->name);
+        bel_tensor *tensor = bel_arena_alloc(d->model->arena, sizeof *tensor);
+        BEL_TRY_CTX(bel_onnx_decode_tensor(graph->initializer[i], d->model->arena, tensor),
+                    "initializer \"%s\"", name);
+        int id = value_id(d, name);
+        if (name[0] == '\0' || !make(d, id)) {
+            return BEL_ERR(BEL_DATA_LOSS, "initializer \"%s\" has no name or stands twice", name);
+        }
+        d->locals = bel_xgrow(d->locals, &d->local_capacity, d->local_count + 1, sizeof *d->locals);
+        d->locals[d->local_count++] = (local_tensor){id, tensor};
+    }
+    return NULL;
+}
+
+// Outputs may be values of graphs around it.
+static bel_status *read_subgraph(decoder *d, const Onnx__GraphProto *graph, bel_onnx_subgraph *out)
+{
+    BEL_TRY(check_count(graph->n_input, "inputs"));
+    BEL_TRY(check_count(graph->n_output, "outputs"));
+    BEL_TRY(decode_locals(d, graph));
+    for (size_t i = 0; i < graph->n_input; i++)
+        make(d, value_id(d, text_of(graph->input[i]->name)));
+    BEL_TRY(decode_nodes(d, graph, &out->nodes));
+    int *ids = bel_arena_alloc(d->model->arena, graph->n_output * sizeof *ids);
+    for (size_t i = 0; i < graph->n_output; i++) {
+        const char *name = text_of(graph->output[i]->name);
+        ids[i] = find_value(d, name);
+        if (ids[i] < 0) return BEL_ERR(BEL_DATA_LOSS, "output \"%s\" is made by no node", name);
+    }
+    out->output_ids = ids;
+    out->node_count = (int)graph->n_node;
+    out->input_count = (int)graph->n_input;
+    out->output_count = (int)graph->n_output;
+    return NULL;
+}
+
+// Its message counts for the budget of the whole file.
+static bel_status *unpack_subgraph(decoder *d, ProtobufCBinaryData bytes, bel_onnx_subgraph *out)
+{
+    bel_onnx_model *model = d->model;
+    if (d->scope != NULL && d->scope->depth >= MOST_DEPTH) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "subgraphs inside each other, more than %d", MOST_DEPTH);
+    }
+    ProtobufCAllocator allocator = {bel_budget_take, bel_budget_give, d->budget};
+    Onnx__GraphProto *graph = onnx__graph_proto__unpack(&allocator, bytes.len, bytes.data);
+    if (graph == NULL) return BEL_ERR(BEL_DATA_LOSS, "this is no subgraph, or it is too large");
+    model->parts =
+        bel_xgrow(model->parts, &model->part_capacity, model->part_count + 1, sizeof *model->parts);
+    model->parts[model->part_count++] = graph;
+    scope inside = {.number = ++d->scope_count,
+                    .depth = d->scope == NULL ? 1 : d->scope->depth + 1,
+                    .outer = d->scope};
+    d->scope = &inside;
+    bel_status *status = read_subgraph(d, graph, out);
+    d->scope = inside.outer;
+    return status;
+}
+
+static bel_status *decode_subgraph(decoder *d, ProtobufCBinaryData bytes,
+                                   const bel_onnx_subgraph **out_graph)
+{
+    bel_onnx_model *model = d->model;
+    bel_onnx_subgraph *graph = bel_arena_alloc(model->arena, sizeof *graph);
+    model->subgraphs = bel_xgrow(model->subgraphs, &model->subgraph_capacity,
+                                 model->subgraph_count + 1, sizeof *model->subgraphs);
+    model->subgraphs[model->subgraph_count++] = graph;
+    graph->refused = unpack_subgraph(d, bytes, graph);
+    *out_graph = graph;
+    return NULL;
+}
+
 // --- Models --------------------------------------------------------------------------------------
+
+static const char *plain_name(const char *text)
+{
+    const char *mark = strrchr(text, SCOPE_MARK);
+    return mark == NULL ? text : mark + 1;
+}
 
 // Tells what each name is.
 static void list_names(decoder *d)
@@ -315,11 +451,13 @@ static void list_names(decoder *d)
     model->name_count = bel_names_count(d->values);
     model->names = bel_arena_alloc(model->arena, (size_t)model->name_count * sizeof *model->names);
     for (int i = 0; i < model->name_count; i++)
-        model->names[i] = (bel_onnx_name){bel_names_text(d->values, i), -1, -1};
+        model->names[i] = (bel_onnx_name){plain_name(bel_names_text(d->values, i)), -1, -1, NULL};
     for (int i = 0; i < model->initializer_count; i++)
         model->names[i].initializer = i;
     for (int i = 0; i < model->input_count; i++)
         model->names[model->input_ids[i]].input = i;
+    for (size_t i = 0; i < d->local_count; i++)
+        model->names[d->locals[i].id].local = d->locals[i].tensor;
 }
 
 static bel_status *decode_model(decoder *d)
@@ -329,7 +467,8 @@ static bel_status *decode_model(decoder *d)
     BEL_TRY(check_opset(d));
     BEL_TRY(decode_initializers(d, graph));
     BEL_TRY(decode_inputs(d, graph));
-    BEL_TRY(decode_nodes(d, graph));
+    BEL_TRY(decode_nodes(d, graph, &d->model->nodes));
+    d->model->node_count = (int)graph->n_node;
     BEL_TRY(decode_outputs(d, graph));
     list_names(d);
     return NULL;
@@ -352,12 +491,14 @@ bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_m
     model->message = message;
     decoder d = {.message = message,
                  .model = model,
+                 .budget = &budget,
                  .values = bel_names_create(),
                  .symbols = bel_names_create()};
     bel_status *status = decode_model(&d);
     bel_names_destroy(d.values);
     bel_names_destroy(d.symbols);
     bel_free(d.made);
+    bel_free(d.locals);
     if (status != NULL) {
         bel_onnx_destroy(model);
         return status;
@@ -370,6 +511,12 @@ void bel_onnx_destroy(bel_onnx_model *model)
 {
     if (model == NULL) return;
     ProtobufCAllocator allocator = {NULL, bel_budget_give, NULL};
+    for (size_t i = 0; i < model->subgraph_count; i++)
+        bel_status_destroy(model->subgraphs[i]->refused);
+    for (size_t i = 0; i < model->part_count; i++)
+        onnx__graph_proto__free_unpacked(model->parts[i], &allocator);
+    bel_free(model->subgraphs);
+    bel_free(model->parts);
     onnx__model_proto__free_unpacked(model->message, &allocator);
     bel_arena_destroy(model->arena);
     bel_free(model);

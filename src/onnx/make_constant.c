@@ -1,6 +1,6 @@
 // Operators whose outputs are constants, or depend on shapes alone. Shape and Size are made
-// constants while the graph is built, which lets the usual chains from Shape to Reshape vanish,
-// so the sizes they read must be closed. Range, EyeLike and Trilu's mask are filled here and
+// constants while the graph is built, or sizes of open dimensions (sizes.h), which lets the usual
+// chains from Shape to Reshape vanish. Range, EyeLike and Trilu's mask are filled here and
 // limited to BEL_ONNX_CONSTANT_ELEMENTS: a file of some bytes must not ask for gigabytes.
 // ConstantOfShape expands one element instead and needs no limit of its own.
 #include <math.h>
@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "onnx/make.h"
 #include "onnx/shapes.h"
+#include "onnx/sizes.h"
 #include "ops/kernels/elements.h"
 
 static bel_status *constant_list(bel_onnx_call *call, const bel_onnx_attr *attr)
@@ -43,8 +44,6 @@ bel_status *bel_onnx_constant(bel_onnx_call *call)
 
 bel_status *bel_onnx_constant_of_shape(bel_onnx_call *call)
 {
-    bel_shape shape;
-    BEL_TRY(bel_onnx_known_shape(call, 0, &shape));
     const bel_onnx_attr *attr = bel_onnx_find_attr(call, "value");
     float zero = 0;
     bel_tensor element = {.dtype = BEL_DTYPE_F32, .data = &zero};
@@ -53,9 +52,7 @@ bel_status *bel_onnx_constant_of_shape(bel_onnx_call *call)
         return BEL_ERR(BEL_DATA_LOSS, "attribute \"value\" must hold one element");
     }
     element.shape = bel_shape_scalar();
-    bel_value *scalar = bel_constant(call->graph, &element);
-    bel_onnx_out(call, 0, bel_expand(call->graph, scalar, &shape));
-    return NULL;
+    return bel_onnx_repeat(call, bel_constant(call->graph, &element), 0);
 }
 
 static bel_status *too_many(double elements)
@@ -184,17 +181,21 @@ bel_status *bel_onnx_shape(bel_onnx_call *call)
         if (range[i] < 0) range[i] += shape.rank;
         range[i] = range[i] < 0 ? 0 : range[i] > shape.rank ? shape.rank : range[i];
     }
+    bel_onnx_extent items[BEL_MAX_RANK] = {{0, 0}};
     for (int64_t d = range[0]; d < range[1]; d++)
-        part.dims[part.rank++] = shape.dims[d];
-    BEL_TRY(bel_onnx_closed(&part, 0, "its size is asked for"));
-    bel_onnx_out(call, 0, bel_onnx_int_list(call->graph, part.dims, part.rank));
+        items[part.rank++] = bel_onnx_size_of(shape.dims[d]);
+    bel_onnx_sizes sizes = {BEL_DTYPE_I64, BEL_SHAPE(part.rank), items};
+    bel_onnx_out_sizes(call, 0, &sizes);
     return NULL;
 }
 
 bel_status *bel_onnx_size(bel_onnx_call *call)
 {
-    bel_shape shape = bel_onnx_in_shape(call, 0);
-    BEL_TRY(bel_onnx_closed(&shape, 0, "its size is asked for"));
-    bel_onnx_out(call, 0, bel_onnx_whole(call->graph, bel_shape_elements(&shape)));
+    bel_shape shape = bel_onnx_in_shape(call, 0), flat = {.rank = 0};
+    bel_onnx_extent size = {1, 0};
+    for (int32_t d = 0; d < shape.rank; d++)
+        size = bel_onnx_size_product(size, bel_onnx_size_of(shape.dims[d]));
+    bel_onnx_sizes sizes = {BEL_DTYPE_I64, flat, &size};
+    bel_onnx_out_sizes(call, 0, &sizes);
     return NULL;
 }

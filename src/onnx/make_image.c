@@ -5,20 +5,19 @@
 // hold them exactly. Training of batch normalisation is read from opset 14 on, where its outputs
 // became those that Belfry has.
 #include "onnx/make.h"
+#include "onnx/windows.h"
 
 // --- Windows -------------------------------------------------------------------------------------
 
-typedef struct window {
-    bel_window_options options;
-    bel_shape kernel, strides, pads, dilations; // that options points to
-} window;
+typedef bel_onnx_window window;
 
 static const int64_t *list_or_null(const bel_shape *list)
 {
     return list->rank > 0 ? list->dims : NULL;
 }
 
-// The lists must have one number for each spatial dimension, of which Belfry has one or two.
+// The lists must have one number for each spatial dimension: one or two of them, or three, which
+// make_volume.c takes apart.
 static bel_status *read_window(const bel_onnx_call *call, int32_t rank, window *w)
 {
     static const char *const pad_names[] = {[BEL_PAD_EXPLICIT] = "NOTSET",
@@ -33,10 +32,10 @@ static bel_status *read_window(const bel_onnx_call *call, int32_t rank, window *
                  {"strides", &w->strides, rank - 2},
                  {"pads", &w->pads, 2 * (rank - 2)},
                  {"dilations", &w->dilations, rank - 2}};
-    if (rank < 3 || rank > 4) {
+    if (rank < 3 || rank > 5) {
         return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "images have %d dimensions, expected 3 or 4: [n, c, w] or "
-                       "[n, c, h, w]",
+                       "images have %d dimensions, expected 3 to 5: [n, c, w], [n, c, h, w] or "
+                       "[n, c, d, h, w]",
                        (int)rank);
     }
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
@@ -73,6 +72,7 @@ bel_status *bel_onnx_conv(bel_onnx_call *call)
 {
     window w;
     BEL_TRY(read_convolution(call, &w));
+    if (bel_onnx_in_shape(call, 0).rank == 5) return bel_onnx_conv_volume(call, &w);
     bel_value *inputs[3]; // the bias may be left out
     bel_onnx_ins(call, 3, inputs);
     bel_onnx_out(call, 0,
@@ -97,6 +97,9 @@ bel_status *bel_onnx_conv_transpose(bel_onnx_call *call)
     bel_shape padding, shape;
     int32_t spatial_count = bel_onnx_in_shape(call, 0).rank - 2;
     BEL_TRY(read_convolution(call, &w));
+    if (spatial_count > 2) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "images have 5 dimensions, expected 3 or 4");
+    }
     BEL_TRY(read_spatial(call, "output_padding", spatial_count, &padding));
     BEL_TRY(read_spatial(call, "output_shape", spatial_count, &shape));
     bel_value *in[3]; // the bias may be left out
@@ -110,6 +113,8 @@ bel_status *bel_onnx_conv_transpose(bel_onnx_call *call)
 static bel_status *read_pool(const bel_onnx_call *call, int32_t rank, window *w)
 {
     BEL_TRY(read_window(call, rank, w));
+    w->ceil_mode = bel_onnx_int(call, "ceil_mode") != 0;
+    w->count_include_pad = bel_onnx_int(call, "count_include_pad") != 0;
     if (w->kernel.rank > 0) return NULL;
     return BEL_ERR(BEL_DATA_LOSS, "attribute \"kernel_shape\" is missing");
 }
@@ -123,8 +128,12 @@ bel_status *bel_onnx_max_pool(bel_onnx_call *call)
     BEL_TRY(read_pool(call, bel_value_shape(x).rank, &w));
     bool bytes = dtype == BEL_DTYPE_U8;
     if (bytes) x = bel_cast(call->graph, x, BEL_DTYPE_F32);
-    bel_value *y = bel_max_pool(call->graph, x, w.kernel.dims, &w.options,
-                                bel_onnx_int(call, "ceil_mode") != 0);
+    bel_value *y = NULL;
+    if (bel_value_shape(x).rank == 5) {
+        BEL_TRY(bel_onnx_pool_volume(call, x, &w, false, &y));
+    } else {
+        y = bel_max_pool(call->graph, x, w.kernel.dims, &w.options, w.ceil_mode);
+    }
     bel_onnx_out(call, 0, bytes ? bel_cast(call->graph, y, dtype) : y);
     return NULL;
 }
@@ -132,11 +141,15 @@ bel_status *bel_onnx_max_pool(bel_onnx_call *call)
 bel_status *bel_onnx_average_pool(bel_onnx_call *call)
 {
     window w;
-    BEL_TRY(read_pool(call, bel_onnx_in_shape(call, 0).rank, &w));
-    bel_onnx_out(call, 0,
-                 bel_average_pool(call->graph, bel_onnx_in(call, 0), w.kernel.dims, &w.options,
-                                  bel_onnx_int(call, "ceil_mode") != 0,
-                                  bel_onnx_int(call, "count_include_pad") != 0));
+    bel_value *x = bel_onnx_in(call, 0), *y = NULL;
+    BEL_TRY(read_pool(call, bel_value_shape(x).rank, &w));
+    if (bel_value_shape(x).rank == 5) {
+        BEL_TRY(bel_onnx_pool_volume(call, x, &w, true, &y));
+    } else {
+        y = bel_average_pool(call->graph, x, w.kernel.dims, &w.options, w.ceil_mode,
+                             w.count_include_pad);
+    }
+    bel_onnx_out(call, 0, y);
     return NULL;
 }
 

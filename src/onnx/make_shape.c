@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "onnx/make.h"
 #include "onnx/shapes.h"
+#include "onnx/sizes.h"
+#include "tensor/open.h"
 
 // --- Shapes from elements ------------------------------------------------------------------------
 
@@ -60,14 +62,118 @@ static bel_status *reshape_to_nothing(bel_onnx_call *call, const bel_shape *shap
     return NULL;
 }
 
+// The number of elements of a shape: a number times sizes of open dimensions, of which one may stand
+// several times.
+typedef struct element_count {
+    int64_t number;
+    int32_t symbol_count;
+    int64_t symbols[BEL_MAX_RANK];
+} element_count;
+
+static bool count_dim(element_count *c, int64_t dim)
+{
+    if (dim < 0) c->symbols[c->symbol_count++] = bel_open_symbol(dim);
+    return !__builtin_mul_overflow(c->number, dim < 0 ? bel_open_factor(dim) : dim, &c->number);
+}
+
+// Takes a dimension out again; false where it is no divisor.
+static bool divide_by(element_count *c, int64_t dim)
+{
+    int64_t factor = dim < 0 ? bel_open_factor(dim) : dim;
+    if (factor == 0 || c->number % factor != 0) return false;
+    c->number /= factor;
+    for (int32_t i = 0; dim < 0 && i < c->symbol_count; i++) {
+        if (c->symbols[i] != bel_open_symbol(dim)) continue;
+        c->symbols[i] = c->symbols[--c->symbol_count];
+        return true;
+    }
+    return dim >= 0;
+}
+
+// The dimensions that are wanted: 0 copies that of x, -1 (one of them) is what the others leave.
+static bool wanted_dims(const bel_shape *x, const bel_onnx_size_list *wanted, bel_shape *out_y)
+{
+    element_count left = {.number = 1};
+    bel_shape y = {.rank = wanted->count};
+    int32_t hole = -1;
+    bool fits = true;
+    for (int32_t d = 0; d < x->rank && fits; d++)
+        fits = count_dim(&left, x->dims[d]);
+    for (int32_t d = 0; d < y.rank && fits; d++) {
+        bel_onnx_extent size = wanted->items[d];
+        if (size.symbol == 0 && size.number == -1) {
+            fits = hole < 0;
+            hole = d;
+            continue;
+        }
+        bool copied = size.symbol == 0 && size.number == 0;
+        fits = copied ? d < x->rank : bel_onnx_dim_of(size, &y.dims[d]);
+        if (fits && copied) y.dims[d] = x->dims[d];
+        fits = fits && divide_by(&left, y.dims[d]);
+    }
+    if (hole >= 0) {
+        fits = fits && left.symbol_count <= 1;
+        int64_t symbol = left.symbol_count == 1 ? left.symbols[0] : 1;
+        fits = fits && left.number > 0 && bel_open_times(symbol, left.number, &y.dims[hole]);
+    }
+    *out_y = y;
+    return fits && (hole >= 0 || (left.number == 1 && left.symbol_count == 0));
+}
+
+// Another value of this very shape, or NULL.
+static bel_value *find_shape(const bel_graph *graph, const bel_shape *shape)
+{
+    for (size_t i = 0; i < graph->value_count; i++)
+        if (bel_shape_equal(&graph->values[i]->spec.shape, shape)) return graph->values[i];
+    return NULL;
+}
+
+// To a shape with open dimensions. Reshape can compute one of them and copy those that keep their
+// place; where more are left, some other value has that shape.
+static bel_status *reshape_open(bel_onnx_call *call, const bel_onnx_size_list *wanted)
+{
+    bel_shape x = bel_onnx_in_shape(call, 0), y, attr;
+    char xt[BEL_SHAPE_TEXT], yt[BEL_SHAPE_TEXT];
+    if (!wanted_dims(&x, wanted, &y)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "cannot reshape %s to the %d dimensions of its second input: element counts "
+                       "differ, or two open dimensions would become one",
+                       bel_shape_text(&x, xt), (int)wanted->count);
+    }
+    int32_t computed = 0;
+    attr = y;
+    for (int32_t d = 0; d < y.rank; d++) {
+        bool open = y.dims[d] < 0, kept = open && d < x.rank && x.dims[d] == y.dims[d];
+        if (open) attr.dims[d] = kept ? 0 : -1;
+        computed += open && !kept;
+    }
+    if (computed <= 1) {
+        bel_onnx_out(call, 0, bel_reshape(call->graph, bel_onnx_in(call, 0), &attr));
+        return NULL;
+    }
+    bel_value *inputs[] = {bel_onnx_in(call, 0), find_shape(call->graph, &y)};
+    if (inputs[1] == NULL) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "reshaping %s to %s, where %d open dimensions move",
+                       bel_shape_text(&x, xt), bel_shape_text(&y, yt), (int)computed);
+    }
+    bel_onnx_out(call, 0, bel_graph_add(call->graph, BEL_OP_RESHAPE_LIKE, NULL, inputs, 2));
+    return NULL;
+}
+
 bel_status *bel_onnx_reshape(bel_onnx_call *call)
 {
-    bel_shape shape;
+    bel_shape shape, x = bel_onnx_in_shape(call, 0);
+    bool zero = false, open = bel_onnx_sizes_in(call, 1) != NULL, keep;
+    bel_onnx_size_list wanted;
+    BEL_TRY(bel_onnx_known_sizes(call, 1, &wanted));
+    for (int32_t d = 0; d < x.rank; d++)
+        open = open || x.dims[d] < 0;
+    for (int32_t d = 0; d < wanted.count; d++)
+        zero = zero || (wanted.items[d].symbol == 0 && wanted.items[d].number == 0);
+    keep = zero && bel_onnx_int(call, "allowzero") != 0;
+    if (open && !keep) return reshape_open(call, &wanted);
     BEL_TRY(bel_onnx_known_ints(call, 1, &shape));
-    bool zero = false;
-    for (int32_t d = 0; d < shape.rank; d++)
-        zero = zero || shape.dims[d] == 0;
-    if (zero && bel_onnx_int(call, "allowzero") != 0) return reshape_to_nothing(call, &shape);
+    if (keep) return reshape_to_nothing(call, &shape);
     BEL_TRY(bel_onnx_check_shape(&shape, -1));
     bel_onnx_out(call, 0, bel_reshape(call->graph, bel_onnx_in(call, 0), &shape));
     return NULL;
@@ -106,12 +212,49 @@ bel_status *bel_onnx_unsqueeze(bel_onnx_call *call)
 
 // --- Repetitions ---------------------------------------------------------------------------------
 
+// An open dimension is that of another value, which Expand takes for its shape; those of several
+// values are made one value after another.
+bel_status *bel_onnx_repeat(bel_onnx_call *call, bel_value *x, int input)
+{
+    if (bel_onnx_sizes_in(call, input) == NULL) {
+        bel_shape shape;
+        BEL_TRY(bel_onnx_known_shape(call, input, &shape));
+        bel_onnx_out(call, 0, bel_expand(call->graph, x, &shape));
+        return NULL;
+    }
+    bel_onnx_size_list wanted;
+    BEL_TRY(bel_onnx_known_sizes(call, input, &wanted));
+    bel_shape closed = {.rank = wanted.count};
+    for (int32_t d = 0; d < wanted.count; d++) {
+        int64_t dim;
+        if (!bel_onnx_dim_of(wanted.items[d], &dim)) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "dimension %d of a shape is %lld", (int)d,
+                           (long long)wanted.items[d].number);
+        }
+        closed.dims[d] = dim < 0 ? 1 : dim;
+        if (dim >= 0) continue;
+        int32_t axis;
+        bel_attr_list attrs = {.count = 1, .items = {{.name = "shape"}}};
+        bel_shape *shape = &attrs.items[0].ints;
+        bel_value *inputs[] = {x, bel_onnx_find_dim(call->graph, dim, &axis)};
+        if (inputs[1] == NULL) {
+            return BEL_ERR(BEL_UNIMPLEMENTED,
+                           "dimension %d is %lld times an open one, and no value has that size",
+                           (int)d, (long long)wanted.items[d].number);
+        }
+        shape->rank = wanted.count;
+        for (int32_t k = 0; k < wanted.count; k++)
+            shape->dims[k] = k == d ? -1 - axis : 1;
+        x = bel_graph_add(call->graph, BEL_OP_EXPAND, &attrs, inputs, 2);
+    }
+    BEL_TRY(bel_onnx_check_shape(&closed, 0));
+    bel_onnx_out(call, 0, bel_expand(call->graph, x, &closed));
+    return NULL;
+}
+
 bel_status *bel_onnx_expand(bel_onnx_call *call)
 {
-    bel_shape shape;
-    BEL_TRY(bel_onnx_known_shape(call, 1, &shape));
-    bel_onnx_out(call, 0, bel_expand(call->graph, bel_onnx_in(call, 0), &shape));
-    return NULL;
+    return bel_onnx_repeat(call, bel_onnx_in(call, 0), 1);
 }
 
 // Repeats dimension `axis` as a whole: it gets a neighbour before it, which is repeated, and both
@@ -245,11 +388,36 @@ bel_status *bel_onnx_old_slice(bel_onnx_call *call)
     return slice(call, lists);
 }
 
+// Ends, where the size of an open dimension along that very dimension is "to the end".
+static bel_status *slice_ends(bel_onnx_call *call, const bel_shape *axes, bel_shape *out_ends)
+{
+    bel_onnx_size_list ends;
+    bel_shape x = bel_onnx_in_shape(call, 0), list = {.rank = 0};
+    BEL_TRY(bel_onnx_known_sizes(call, 2, &ends));
+    for (int32_t i = 0; i < ends.count; i++) {
+        int64_t axis = i < axes->rank ? axes->dims[i] : i, dim;
+        if (axis < 0) axis += x.rank;
+        bool whole = ends.items[i].symbol < 0 && axis >= 0 && axis < x.rank &&
+                     bel_onnx_dim_of(ends.items[i], &dim) && dim == x.dims[axis];
+        if (!whole && ends.items[i].symbol < 0) {
+            return BEL_ERR(
+                BEL_UNIMPLEMENTED,
+                "end %d is the size of an open dimension, but not of the one that is cut", (int)i);
+        }
+        list.dims[list.rank++] = whole ? INT64_MAX : ends.items[i].number;
+    }
+    *out_ends = list;
+    return NULL;
+}
+
 bel_status *bel_onnx_slice(bel_onnx_call *call)
 {
     bel_shape lists[4] = {{.rank = 0}};
-    for (int i = 0; i < 4; i++)
-        if (bel_onnx_has(call, i + 1)) BEL_TRY(bel_onnx_known_ints(call, i + 1, &lists[i]));
+    for (int i = 0; i < 4; i++) {
+        if (!bel_onnx_has(call, i + 1) || i == 1) continue;
+        BEL_TRY(bel_onnx_known_ints(call, i + 1, &lists[i]));
+    }
+    BEL_TRY(slice_ends(call, &lists[2], &lists[1]));
     return slice(call, lists);
 }
 

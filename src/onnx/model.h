@@ -12,9 +12,13 @@ typedef enum bel_onnx_kind {
     BEL_ONNX_INT = 2,
     BEL_ONNX_STRING = 3,
     BEL_ONNX_TENSOR = 4,
+    BEL_ONNX_GRAPH = 5,
     BEL_ONNX_FLOATS = 6,
     BEL_ONNX_INTS = 7,
+    BEL_ONNX_STRINGS = 8,
 } bel_onnx_kind;
+
+typedef struct bel_onnx_subgraph bel_onnx_subgraph;
 
 typedef struct bel_onnx_attr {
     const char *name;
@@ -23,8 +27,10 @@ typedef struct bel_onnx_attr {
     int64_t integer;
     const char *text;
     bel_tensor tensor;
+    const bel_onnx_subgraph *graph;
     const float *numbers;    // list_count
     const int64_t *integers; // list_count
+    const char **texts;      // list_count
     size_t list_count;
 } bel_onnx_attr;
 
@@ -37,10 +43,22 @@ typedef struct bel_onnx_node {
     int attr_count;
 } bel_onnx_node;
 
-// A named value: an input (index), an initializer (index), or made by a node (both -1).
+// A graph in an attribute. Its values have ids beside all others, under names that hold in it and in
+// graphs inside alone. What is wrong with it is told where somebody needs it, as few do.
+struct bel_onnx_subgraph {
+    bel_status *refused; // or NULL, and then all that follows counts
+    bel_onnx_node *nodes;
+    int node_count;
+    const int *output_ids;
+    int input_count, output_count;
+};
+
+// A named value: an input (index), an initializer (index), one of a subgraph (its elements), or made
+// by a node (none of them).
 typedef struct bel_onnx_name {
     const char *text;
     int input, initializer;
+    const bel_tensor *local;
 } bel_onnx_name;
 
 typedef struct bel_onnx_initializer_entry {
@@ -50,7 +68,10 @@ typedef struct bel_onnx_initializer_entry {
 
 struct bel_onnx_model {
     bel_arena *arena;
-    void *message;        // of protobuf-c: elements of tensors may lie in it
+    void *message; // of protobuf-c: elements of tensors may lie in it
+    void **parts;  // messages of subgraphs
+    bel_onnx_subgraph **subgraphs;
+    size_t part_count, subgraph_count, part_capacity, subgraph_capacity;
     bel_onnx_name *names; // by value id
     int name_count;
     bel_onnx_port *inputs, *outputs;

@@ -20,7 +20,9 @@
 #define INTS(name) ATTR(name, BEL_ONNX_INTS, 0)
 #define FLOATS(name) ATTR(name, BEL_ONNX_FLOATS, 0)
 #define TEXT(name) ATTR(name, BEL_ONNX_STRING, 0)
+#define TEXTS(name) ATTR(name, BEL_ONNX_STRINGS, 0)
 #define TENSOR(name) ATTR(name, BEL_ONNX_TENSOR, 0)
+#define GRAPH(name) ATTR(name, BEL_ONNX_GRAPH, 0)
 #define NONE ATTR(NULL, BEL_ONNX_INT, 0) // also the end of every list
 
 // Operations have their numbers of inputs in ops.def; -1 stands for that.

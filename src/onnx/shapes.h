@@ -10,4 +10,7 @@ bel_status *bel_onnx_check_shape(const bel_shape *shape, int64_t low) BEL_MUST_U
 // A known input as a shape without open dimensions.
 bel_status *bel_onnx_known_shape(bel_onnx_call *call, int input, bel_shape *out_shape) BEL_MUST_USE;
 
+// Output 0: x repeated to the shape that an input says, which may have open dimensions.
+bel_status *bel_onnx_repeat(bel_onnx_call *call, bel_value *x, int input) BEL_MUST_USE;
+
 #endif

@@ -44,6 +44,20 @@ bel_status *bel_onnx_axis(int64_t axis, int32_t rank, int32_t *out_axis)
     return NULL;
 }
 
+// The first one: most often an input of the graph, which is there in any case.
+bel_value *bel_onnx_find_dim(const bel_graph *graph, int64_t dim, int32_t *out_axis)
+{
+    for (size_t i = 0; i < graph->value_count; i++) {
+        const bel_shape *shape = &graph->values[i]->spec.shape;
+        for (int32_t d = 0; d < shape->rank; d++) {
+            if (shape->dims[d] != dim) continue;
+            *out_axis = d;
+            return graph->values[i];
+        }
+    }
+    return NULL;
+}
+
 bel_status *bel_onnx_closed(const bel_shape *shape, int32_t first, const char *why)
 {
     for (int32_t d = first; d < shape->rank; d++) {

@@ -156,9 +156,26 @@ static void write_axes(const bel_onnx_writing *w)
     emit_with(w, name_of(w), emit_list(w, "axes"));
 }
 
+// A number -1 - k of the shape is dimension k of the second input.
 static void write_expand(const bel_onnx_writing *w)
 {
-    emit_with(w, "Expand", emit_list(w, "shape"));
+    const bel_shape *shape = bel_attr_ints(&w->node->attrs, "shape");
+    const char *sizes[BEL_MAX_RANK];
+    bel_onnx_emitter *e = w->emitter;
+    if (w->node->input_count < 2) {
+        emit_with(w, "Expand", emit_list(w, "shape"));
+        return;
+    }
+    const char *like = BEL_ONNX_NEW(e, "Shape", w->inputs[1]);
+    for (int32_t d = 0; d < shape->rank; d++) {
+        int64_t place = -1 - shape->dims[d];
+        bool open = shape->dims[d] < 0;
+        sizes[d] = bel_onnx_emit_ints(e, open ? &place : &shape->dims[d], 1);
+        if (open) sizes[d] = BEL_ONNX_NEW(e, "Gather", like, sizes[d]);
+    }
+    const char *target = bel_onnx_emit_new(e, "Concat", sizes, shape->rank);
+    bel_onnx_put_int(e, "axis", 0);
+    emit_with(w, "Expand", target);
 }
 
 static void write_slice(const bel_onnx_writing *w)

@@ -47,6 +47,7 @@ bool bel_op_reads(bel_op op, int input)
     case BEL_OP_SUM_TO:
     case BEL_OP_BROADCAST_TO:
     case BEL_OP_RESHAPE_LIKE:
+    case BEL_OP_EXPAND:
     case BEL_OP_SLICE_GRAD:
     case BEL_OP_PAD_GRAD:
     case BEL_OP_AVERAGE_POOL_GRAD: return input != 1;

@@ -147,18 +147,23 @@ bel_status *bel_infer_pad(const bel_attr_list *attrs, const bel_spec *inputs, in
 
 // --- Expand: shape rule --------------------------------------------------------------------------
 
+// In the shape, -1 - k is dimension k of the second input, of which nothing else is looked at.
 bel_status *bel_infer_expand(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                              bel_spec *out_outputs)
 {
-    (void)input_count;
-    const bel_shape *wanted = bel_attr_ints(attrs, "shape");
-    for (int32_t d = 0; d < wanted->rank; d++) {
-        if (wanted->dims[d] >= 0) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "dimension %lld of the shape must be at least 0",
-                       (long long)wanted->dims[d]);
+    bel_shape wanted = *bel_attr_ints(attrs, "shape");
+    const bel_shape *like = input_count > 1 ? &inputs[1].shape : NULL;
+    for (int32_t d = 0; d < wanted.rank; d++) {
+        int64_t from = -1 - wanted.dims[d];
+        if (from < 0) continue;
+        if (like == NULL || from >= like->rank) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "dimension %lld of the shape must be at least 0",
+                           (long long)wanted.dims[d]);
+        }
+        wanted.dims[d] = like->dims[from];
     }
     out_outputs[0].dtype = inputs[0].dtype;
-    return bel_broadcast_shapes(&inputs[0].shape, wanted, &out_outputs[0].shape);
+    return bel_broadcast_shapes(&inputs[0].shape, &wanted, &out_outputs[0].shape);
 }
 
 // --- Gradients -----------------------------------------------------------------------------------

@@ -83,17 +83,46 @@ static bel_status *check_float(const bel_spec *spec, bel_dtype dtype)
     return BEL_ERR(BEL_INVALID_ARGUMENT, "expected inputs of one type, f32 or f64");
 }
 
+// Inputs of a forward pass: x, W, R, B, then lengths where the count leaves room for them, then the
+// first states that attribute `first` names. False where the count fits neither.
+static bool place_forward(bool lstm, const bel_attr_list *attrs, int count,
+                          bel_recurrent_operands *out)
+{
+    int first = (int)bel_attr_number(attrs, "first", 0);
+    bool h = (first & BEL_RECURRENT_FIRST_H) != 0, c = (first & BEL_RECURRENT_FIRST_C) != 0;
+    int states = (int)h + (int)c, behind = count - states;
+    *out = (bel_recurrent_operands){.x = 0,
+                                    .w = 1,
+                                    .r = 2,
+                                    .b = 3,
+                                    .lengths = behind == 5 ? 4 : -1,
+                                    .first = {h ? behind : -1, c ? behind + h : -1},
+                                    .out_y = 0,
+                                    .out_state = {1, 2},
+                                    .out_saved = lstm ? 3 : 2};
+    return (behind == 4 || behind == 5) && (lstm || !c);
+}
+
 static bel_status *infer_forward(bool lstm, const bel_attr_list *attrs, const bel_spec *inputs,
                                  int count, bel_spec *out_outputs)
 {
     bel_recurrent_shape s;
     BEL_TRY(
         bel_recurrent_read(lstm, attrs, &inputs[0].shape, &inputs[1].shape, &inputs[2].shape, &s));
-    for (int i = 0; i < 4; i++)
-        BEL_TRY(check_float(&inputs[i], inputs[0].dtype));
+    bel_recurrent_operands o;
+    if (!place_forward(lstm, attrs, count, &o)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%d inputs do not fit the first states that it has",
+                       count);
+    }
+    for (int i = 0; i < count; i++)
+        if (i != o.lengths) BEL_TRY(check_float(&inputs[i], inputs[0].dtype));
+    bel_shape state = bel_recurrent_state_shape(&s);
+    for (int i = 0; i < 2; i++)
+        if (o.first[i] >= 0)
+            BEL_TRY(check_shape("a first state", &inputs[o.first[i]].shape, &state));
     bel_shape bias = BEL_SHAPE(s.directions, 2 * s.gates * s.hidden);
     BEL_TRY(check_shape("bias B", &inputs[3].shape, &bias));
-    if (count > 4) BEL_TRY(check_lengths(&inputs[4], s.n));
+    if (o.lengths >= 0) BEL_TRY(check_lengths(&inputs[o.lengths], s.n));
     bel_dtype dtype = inputs[0].dtype;
     int saved = lstm ? 3 : 2;
     out_outputs[0] = (bel_spec){dtype, bel_recurrent_y_shape(&s)};
@@ -120,7 +149,8 @@ bel_status *bel_infer_lstm(const bel_attr_list *attrs, const bel_spec *inputs, i
 static int place_operands(const bel_attr_list *attrs, bel_recurrent_operands *out)
 {
     int given = (int)bel_attr_number(attrs, "given", 0), count = 5;
-    *out = (bel_recurrent_operands){.x = 0, .w = 1, .r = 2, .b = -1, .y = 3, .saved = 4};
+    *out = (bel_recurrent_operands){
+        .x = 0, .w = 1, .r = 2, .b = -1, .first = {-1, -1}, .y = 3, .saved = 4};
     out->lengths = (given & BEL_RECURRENT_LENGTHS) != 0 ? count++ : -1;
     out->dy = (given & BEL_RECURRENT_DY) != 0 ? count++ : -1;
     out->dy_state[0] = (given & BEL_RECURRENT_DY_H) != 0 ? count++ : -1;
@@ -182,16 +212,11 @@ static void prepare_with(const bel_prepare *prepare, bel_kernel_call *call, bool
     bel_status_ignore(bel_recurrent_read(lstm, prepare->attrs, &call->inputs[0].shape,
                                          &call->inputs[1].shape, &call->inputs[2].shape,
                                          &plain.shape)); // inferred
-    bel_recurrent_operands forward = {.x = 0,
-                                      .w = 1,
-                                      .r = 2,
-                                      .b = 3,
-                                      .lengths = call->input_count > 4 ? 4 : -1,
-                                      .out_y = 0,
-                                      .out_state = {1, 2},
-                                      .out_saved = lstm ? 3 : 2};
-    plain.operands = forward;
-    if (gradient) place_operands(prepare->attrs, &plain.operands);
+    if (gradient) {
+        place_operands(prepare->attrs, &plain.operands);
+    } else {
+        place_forward(lstm, prepare->attrs, call->input_count, &plain.operands);
+    }
     if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32) {
         bel_recurrent_prepare_plain(prepare, call, &plain, gradient);
     } else if (gradient) {

@@ -43,6 +43,12 @@ static int64_t unit_at(const step *p, int64_t unit)
     return p->d * p->s->gates * p->s->hidden + unit;
 }
 
+static void add_inputs(const step *p, int operand, int64_t at, double *sum)
+{
+    for (int64_t i = 0; operand >= 0 && i < p->s->hidden; i++)
+        sum[i] += in(p, operand, at + i);
+}
+
 // W x + Wb of one gate unit; biases are [2 · gates · hidden] for each direction, those of W first.
 static double x_sum(const step *p, int64_t unit)
 {
@@ -105,11 +111,15 @@ static void set_vector(const bel_tensor *y, int64_t at, const double *x, int64_t
         bel_element_set(y, at + i, x[i]);
 }
 
-// h and c are zeros before the first step. In a reversed direction step 0 is the last valid time.
+// h and c are zeros before the first step, unless they are inputs. In a reversed direction step 0 is
+// the last valid time.
 static void forward_row(step *p)
 {
     const bel_recurrent_shape *s = p->s;
     const bel_tensor *outputs = p->call->outputs;
+    int64_t at = bel_recurrent_state_at(s, p->d, p->row);
+    add_inputs(p, p->o->first[0], at, p->h);
+    add_inputs(p, p->o->first[1], at, p->c);
     for (p->step = 0; p->step < p->length; p->step++) {
         p->time = bel_recurrent_time(s, p->d, p->length, p->step);
         if (s->lstm) {
@@ -122,7 +132,6 @@ static void forward_row(step *p)
         set_vector(&outputs[p->o->out_saved], bel_recurrent_saved_at(s, p->d, p->row, p->time),
                    p->kept, s->saved_parts * s->hidden);
     }
-    int64_t at = bel_recurrent_state_at(s, p->d, p->row);
     set_vector(&outputs[p->o->out_state[0]], at, p->h, s->hidden);
     if (s->lstm) set_vector(&outputs[p->o->out_state[1]], at, p->c, s->hidden);
 }
@@ -193,12 +202,6 @@ static void spread_unit(const step *p, int64_t unit)
     }
     add(p, 3, 2 * p->d * units + unit, p->a[unit]);
     add(p, 3, (2 * p->d + 1) * units + unit, p->b[unit]);
-}
-
-static void add_inputs(const step *p, int operand, int64_t at, double *sum)
-{
-    for (int64_t i = 0; operand >= 0 && i < p->s->hidden; i++)
-        sum[i] += in(p, operand, at + i);
 }
 
 // From the last step to the first; dh and dc are handed on from step to step, and begin with the

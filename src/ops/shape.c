@@ -1,7 +1,7 @@
 // Shapes: Reshape, Flatten, Squeeze, Unsqueeze, Transpose; and OneHot. All but the last two are
 // aliases: rules without a kernel. Reshape knows a dimension 0 (copied) and one that is
-// computed; with an open dimension in x the computed one takes over its symbol, so all else must
-// agree. Transpose moves bytes: where the last dimension of the result is not the source's,
+// computed; with an open dimension in x the computed one is a multiple of it (tensor/open.h), so
+// what the closed ones leave must be whole. Transpose moves bytes: where the last dimension of the result is not the source's,
 // squares of 16 by 16 are turned, so that both sides use whole cache lines; the plain kernel
 // goes run by run.
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/walk.h"
+#include "tensor/open.h"
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
@@ -19,21 +20,21 @@ static bel_status *cannot_reshape(const bel_shape *from, const bel_shape *to)
                    bel_shape_text(from, ft), bel_shape_text(to, tt));
 }
 
-// Product of closed dimensions, INT64_MAX where it does not fit (no input has so many), and
-// the one open symbol if there is exactly one (else 0, or a count above one).
+// Product of closed dimensions and of the factors of open ones, INT64_MAX where it does not fit (no
+// input has so many), and the one open symbol if there is exactly one (else 0, or a count above
+// one).
 static int64_t closed_product(const bel_shape *shape, int64_t *out_symbol, int *out_open)
 {
     int64_t product = 1;
     *out_symbol = 0;
     *out_open = 0;
     for (int32_t i = 0; i < shape->rank; i++) {
-        if (shape->dims[i] >= 0) {
-            bool fits = !__builtin_mul_overflow(product, shape->dims[i], &product);
-            if (!fits) product = INT64_MAX;
-        } else {
-            *out_symbol = shape->dims[i];
-            ++*out_open;
-        }
+        int64_t dim = shape->dims[i];
+        bool open = dim < 0;
+        bool fits = !__builtin_mul_overflow(product, open ? bel_open_factor(dim) : dim, &product);
+        if (!fits) product = INT64_MAX;
+        if (open) *out_symbol = bel_open_symbol(dim);
+        *out_open += open;
     }
     return product;
 }
@@ -54,9 +55,11 @@ bel_status *bel_infer_reshape(const bel_attr_list *attrs, const bel_spec *inputs
     if (y_open == 0 && have != closed) return cannot_reshape(x, wanted);
     if (y_open == 1) {
         if (closed == 0 || have % closed != 0) return cannot_reshape(x, wanted);
-        if (x_open == 1 && have != closed) return cannot_reshape(x, wanted);
+        int64_t computed = have / closed;
+        if (x_open == 1 && (computed == 0 || !bel_open_times(symbol, computed, &computed)))
+            return cannot_reshape(x, wanted);
         for (int32_t i = 0; i < y.rank; i++)
-            if (y.dims[i] < 0) y.dims[i] = x_open == 1 ? symbol : have / closed;
+            if (y.dims[i] < 0) y.dims[i] = computed;
     }
     for (int32_t i = 0; i < y.rank && i < x->rank; i++)
         if (wanted->dims[i] == 0) y.dims[i] = x->dims[i];
@@ -64,15 +67,18 @@ bel_status *bel_infer_reshape(const bel_attr_list *attrs, const bel_spec *inputs
     return NULL;
 }
 
-// Dimensions are multiplied where all are closed; a single open one stays as it is.
+// The product of dimensions, of which one may be open.
 static bool flat_product(const bel_shape *shape, int32_t first, int32_t end, int64_t *out_product)
 {
-    *out_product = 1;
+    int64_t product = 1;
     for (int32_t i = first; i < end; i++) {
-        bool open = shape->dims[i] < 0 || *out_product < 0;
-        if (open && shape->dims[i] != 1 && *out_product != 1) return false;
-        *out_product *= shape->dims[i];
+        int64_t dim = shape->dims[i], closed = dim < 0 ? product : dim;
+        int64_t other = dim < 0 ? dim : product;
+        bool open = other < 0;
+        if (closed < 0 || (open && closed == 0) || !bel_open_times(other, closed, &product))
+            return false;
     }
+    *out_product = product;
     return true;
 }
 

@@ -14,10 +14,10 @@
 
 // --- Reading -------------------------------------------------------------------------------------
 
-static bel_status *read_tensors(const char *folder, const char *kind, onnx_tensors *out)
+static bel_status *read_tensors(const char *folder, int set, const char *kind, onnx_tensors *out)
 {
     for (int i = 0; i < ONNX_CASE_TENSORS; i++) {
-        char *path = bel_strf("%s/test_data_set_0/%s_%d.pb", folder, kind, i), *bytes;
+        char *path = bel_strf("%s/test_data_set_%d/%s_%d.pb", folder, set, kind, i), *bytes;
         bool there = bel_file_exists(path);
         size_t size;
         bel_status *status = there ? bel_file_read(path, &bytes, &size) : NULL;
@@ -32,7 +32,7 @@ static bel_status *read_tensors(const char *folder, const char *kind, onnx_tenso
     return BEL_ERR(BEL_INTERNAL, "%s has more than %d tensors", folder, ONNX_CASE_TENSORS);
 }
 
-static bel_status *read_case(const char *folder, onnx_case *opened)
+static bel_status *read_case(const char *folder, int set, onnx_case *opened)
 {
     char *path = bel_path_join(folder, "model.onnx"), *bytes;
     size_t size;
@@ -42,8 +42,8 @@ static bel_status *read_case(const char *folder, onnx_case *opened)
     status = bel_onnx_read(bytes, size, &opened->model);
     bel_free(bytes);
     BEL_TRY(status);
-    BEL_TRY(read_tensors(folder, "input", &opened->inputs));
-    BEL_TRY(read_tensors(folder, "output", &opened->outputs));
+    BEL_TRY(read_tensors(folder, set, "input", &opened->inputs));
+    BEL_TRY(read_tensors(folder, set, "output", &opened->outputs));
     bool fits = opened->inputs.count == bel_onnx_input_count(opened->model) &&
                 opened->outputs.count == bel_onnx_output_count(opened->model);
     if (fits) return NULL;
@@ -52,10 +52,10 @@ static bel_status *read_case(const char *folder, onnx_case *opened)
                    opened->inputs.count, opened->outputs.count);
 }
 
-bel_status *onnx_case_open(const char *folder, onnx_case *out)
+bel_status *onnx_case_open(const char *folder, int set, onnx_case *out)
 {
     *out = (onnx_case){.model = NULL};
-    bel_status *status = read_case(folder, out);
+    bel_status *status = read_case(folder, set, out);
     if (status != NULL) onnx_case_close(out);
     return status;
 }
@@ -163,6 +163,19 @@ static bel_status *check_random(const run *r)
     return NULL;
 }
 
+// Initializers that became variables, by their names.
+static void bind_variables(run *r)
+{
+    for (size_t v = 0; v < r->graph->variable_count; v++) {
+        for (int i = 0; i < bel_onnx_initializer_count(r->opened->model); i++) {
+            bel_tensor tensor;
+            const char *name = bel_onnx_initializer(r->opened->model, i, &tensor);
+            if (strcmp(name, r->graph->variables[v].name) == 0)
+                bel_instance_bind_variable(r->instance, (int)v, tensor.data);
+        }
+    }
+}
+
 static bel_status *compile(run *r, bool reference)
 {
     bel_program_output outputs[ONNX_CASE_TENSORS];
@@ -179,17 +192,22 @@ static bel_status *compile(run *r, bool reference)
     r->instance = bel_instance_create(r->program, r->arena);
     for (size_t i = 0; i < r->graph->input_count; i++)
         bel_instance_bind_input(r->instance, (int)i, tensor_for(r, (int)i)->data);
+    bind_variables(r);
     return NULL;
 }
 
-static bel_status *run_and_compare(run *r, onnx_match *out_match)
+static bel_status *execute(run *r)
 {
     bel_team *team;
     BEL_TRY(bel_team_create(1, &team));
     bel_run_context context = {.seed = 1};
     bel_status *status = bel_instance_run(r->instance, team, &context, NULL, NULL);
     bel_team_destroy(team);
-    BEL_TRY(status);
+    return status;
+}
+
+static bel_status *compare(run *r, onnx_match *out_match)
+{
     *out_match = ONNX_CLOSE;
     for (int i = 0; i < r->opened->outputs.count; i++) {
         char difference[200];
@@ -201,18 +219,55 @@ static bel_status *run_and_compare(run *r, onnx_match *out_match)
     return NULL;
 }
 
+// Infinite where type or shape differ, or one is no number.
+static double largest_difference(run *r)
+{
+    double largest = 0;
+    for (int i = 0; i < r->opened->outputs.count; i++) {
+        const bel_tensor *expected = &r->opened->outputs.items[i];
+        bel_tensor got = bel_instance_output(r->instance, i);
+        if (got.dtype != expected->dtype || !bel_shape_equal(&got.shape, &expected->shape))
+            return INFINITY;
+        for (int64_t k = 0; k < bel_shape_elements(&got.shape); k++) {
+            double e = bel_element_get(expected, k), g = bel_element_get(&got, k);
+            double difference = fabs(g - e) / fmax(1, fabs(e));
+            if (!(difference <= largest)) largest = isnan(difference) ? INFINITY : difference;
+        }
+    }
+    return largest;
+}
+
+// Compiles, runs and compares what `status` built, and takes everything down.
+static bel_status *finish(run *r, bel_status *status, bool reference, onnx_match *out_match,
+                          double *out_difference)
+{
+    if (status == NULL) status = check_random(r);
+    if (status == NULL) status = compile(r, reference);
+    if (status == NULL) status = execute(r);
+    if (status == NULL && out_match != NULL) status = compare(r, out_match);
+    if (status == NULL && out_difference != NULL) *out_difference = largest_difference(r);
+    if (r->instance != NULL) bel_instance_destroy(r->instance);
+    bel_pages_destroy(r->arena, r->arena_bytes);
+    bel_program_destroy(r->program);
+    bel_graph_destroy(r->graph);
+    return status;
+}
+
 bel_status *onnx_case_run(const onnx_case *opened, bool reference, int *out_bound,
                           onnx_match *out_match)
 {
     run r = {.opened = opened, .graph = bel_graph_create()};
     bel_status *status = build(&r);
-    if (status == NULL) status = check_random(&r);
     if (status == NULL) *out_bound = opened->inputs.count - (int)r.graph->input_count;
-    if (status == NULL) status = compile(&r, reference);
-    if (status == NULL) status = run_and_compare(&r, out_match);
-    if (r.instance != NULL) bel_instance_destroy(r.instance);
-    bel_pages_destroy(r.arena, r.arena_bytes);
-    bel_program_destroy(r.program);
-    bel_graph_destroy(r.graph);
-    return status;
+    return finish(&r, status, reference, out_match, NULL);
+}
+
+bel_status *onnx_case_run_open(const onnx_case *opened, bool reference, bool variables,
+                               double *out_difference)
+{
+    run r = {.opened = opened, .graph = bel_graph_create()};
+    bel_onnx_options options = {.variables = variables};
+    bel_status *status = bel_onnx_build(opened->model, r.graph, &options, r.outputs);
+    if (status == NULL) status = bel_graph_verify(r.graph);
+    return finish(&r, status, reference, NULL, out_difference);
 }

@@ -1,4 +1,5 @@
-// A case of ONNX's test data: a folder with model.onnx and test_data_set_0/input_*.pb, output_*.pb.
+// A case of ONNX's test data: a folder with model.onnx and test_data_set_0/input_*.pb, output_*.pb,
+// and perhaps further sets.
 #ifndef BELFRY_TESTS_ONNX_ONNX_CASE_H
 #define BELFRY_TESTS_ONNX_ONNX_CASE_H
 
@@ -19,7 +20,7 @@ typedef struct onnx_case {
     onnx_tensors inputs, outputs; // as the files say
 } onnx_case;
 
-bel_status *onnx_case_open(const char *folder, onnx_case *out) BEL_MUST_USE;
+bel_status *onnx_case_open(const char *folder, int set, onnx_case *out) BEL_MUST_USE;
 void onnx_case_close(onnx_case *opened);
 
 // How near an output is to what is expected.
@@ -38,7 +39,12 @@ onnx_match onnx_compare(const bel_tensor *got, const bel_tensor *expected, char 
 bel_status *onnx_case_run(const onnx_case *opened, bool reference, int *out_bound,
                           onnx_match *out_match) BEL_MUST_USE;
 
-// The same for a model of one optimizer (ai.onnx.preview.training) against src/optim.
+// The same, but the model is built without knowing its inputs, and `variables` says whether its
+// initializers become variables; the largest |got - expected| / max(1, |expected|).
+bel_status *onnx_case_run_open(const onnx_case *opened, bool reference, bool variables,
+                               double *out_difference) BEL_MUST_USE;
+
+// The same as onnx_case_run for a model of one optimizer (ai.onnx.preview.training) against src/optim.
 bool onnx_is_optimizer(const onnx_case *opened);
 bel_status *onnx_optimizer_run(const onnx_case *opened, onnx_match *out_match) BEL_MUST_USE;
 

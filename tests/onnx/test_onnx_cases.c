@@ -74,11 +74,15 @@ static void print_and_free(reasons *list)
     bel_free(list->items);
 }
 
+#define FRACTION "corners are aligned to a length with a fraction, and not to the resized tensor's"
+
 // Cases whose data are not what their model says.
 static const struct {
     const char *name, *why;
 } wrong_cases[] = {
     {"test_adam_multiple", "the outputs were computed with an epsilon that the model does not say"},
+    {"test_resize_downsample_scales_cubic_align_corners", FRACTION},
+    {"test_resize_downsample_scales_linear_align_corners", FRACTION},
 };
 
 static bel_status *check_data(const char *name)
@@ -95,7 +99,7 @@ static bel_status *run_case(const char *folder, int *out_bound, onnx_match *out_
 {
     onnx_case opened;
     onnx_match plain = ONNX_DIFFERS, fast = ONNX_DIFFERS;
-    BEL_TRY(onnx_case_open(folder, &opened));
+    BEL_TRY(onnx_case_open(folder, 0, &opened));
     bel_status *status = NULL;
     *out_bound = 0;
     if (onnx_is_optimizer(&opened)) {
@@ -168,10 +172,10 @@ static bool run_suite(suite *s, const char *only)
 
 int main(int argc, char **argv)
 {
-    suite suites[] = {{.folder = "node", .least = 740},
+    suite suites[] = {{.folder = "node", .least = 773},
                       {.folder = "simple", .least = 7},
                       {.folder = "pytorch-operator", .least = 35},
-                      {.folder = "pytorch-converted", .least = 69}};
+                      {.folder = "pytorch-converted", .least = 82}};
     bool fine = true;
     for (size_t i = 0; i < sizeof suites / sizeof suites[0]; i++)
         fine = run_suite(&suites[i], argc > 1 ? argv[1] : NULL) && fine;

@@ -89,7 +89,7 @@ static bool open_damaged(const char *name, damaged *d)
     bool there = bel_file_exists(path);
     if (there) {
         BEL_ASSERT_OK(bel_file_read(path, &d->bytes, &d->size));
-        BEL_ASSERT_OK(onnx_case_open(folder, &d->opened));
+        BEL_ASSERT_OK(onnx_case_open(folder, 0, &d->opened));
         for (int i = 0; i < d->opened.inputs.count; i++) {
             d->bindings[i] = (bel_onnx_binding){.name = bel_onnx_input(d->opened.model, i)->name,
                                                 .elements = &d->opened.inputs.items[i]};

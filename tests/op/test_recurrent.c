@@ -160,6 +160,65 @@ static void test_impossible_lengths(void **state)
     }
 }
 
+// A sequence cut in two, the second part beginning with the last states of the first, gives the bits
+// of the whole; and there is no gradient.
+static void check_first_states(const op_case *row, bel_dtype dtype, bool reference)
+{
+    op_run run;
+    op_run_build(&run, row, dtype);
+    bel_node *whole = run.y->node;
+    bel_value *halves[2], *inputs[BEL_OP_MAX_INPUTS];
+    const int64_t sizes[] = {4, 5};
+    bel_split(run.graph, run.values[0], 1, sizes, 2, halves);
+    for (int i = 0; i < 4; i++)
+        inputs[i] = run.values[i];
+    inputs[0] = halves[0];
+    bel_attr_list attrs = whole->attrs;
+    bel_value *first = bel_graph_add(run.graph, row->op, &attrs, inputs, 4);
+    bool lstm = row->op == BEL_OP_LSTM;
+    int count = 4;
+    inputs[0] = halves[1];
+    for (int i = 0; i < 1 + lstm; i++)
+        inputs[count++] = bel_graph_output(first, 1 + i);
+    attrs.items[attrs.count++] = (bel_attr){.name = "first", .number = lstm ? 3 : 1};
+    bel_value *second = bel_graph_add(run.graph, row->op, &attrs, inputs, count), *gradient;
+    bel_value *both[] = {first, second};
+    bel_value *joined = bel_concat(run.graph, both, 2, 1);
+    const bel_program_output outputs[] = {{.value = run.y},
+                                          {.value = joined},
+                                          {.value = whole->outputs[1]},
+                                          {.value = bel_graph_output(second, 1)}};
+    BEL_ASSERT_OK(bel_graph_check(run.graph));
+    op_run_compile(&run, outputs, 4, reference);
+    op_run_start(&run, 1);
+    for (int o = 0; o < 4; o += 2) {
+        bel_tensor want = bel_instance_output(run.instance, o);
+        bel_tensor got = bel_instance_output(run.instance, o + 1);
+        assert_true(bel_shape_equal(&want.shape, &got.shape));
+        assert_memory_equal(got.data, want.data, bel_tensor_bytes(&want));
+    }
+    bel_value *loss = bel_reduce_sum(run.graph, second, NULL, 0, false);
+    bel_gradients(run.graph, loss, &run.values[2], 1, &gradient);
+    BEL_ASSERT_FAILS(bel_graph_check(run.graph), BEL_UNIMPLEMENTED, "first states");
+    op_run_destroy(&run);
+}
+
+static void test_first_states(void **state)
+{
+    (void)state;
+    static const op_case cut[] = {
+        {"gru", BEL_OP_GRU, "f[39,9,21] f[1,99,21] f[1,99,33] f[1,198]",
+         "hidden_size=33 layout=1 linear_before_reset=1", 0},
+        {"gru_reset_first", BEL_OP_GRU, "f[39,9,21] f[1,99,21] f[1,99,33] f[1,198]",
+         "hidden_size=33 layout=1", 0},
+        {"lstm", BEL_OP_LSTM, "f[39,9,21] f[1,132,21] f[1,132,33] f[1,264]",
+         "hidden_size=33 layout=1", 0}};
+    for (int i = 0; i < 3; i++) {
+        check_first_states(&cut[i], BEL_DTYPE_F32, false);
+        check_first_states(&cut[i], BEL_DTYPE_F64, true); // f32 states are rounded between steps
+    }
+}
+
 static void test_layers(void **state)
 {
     (void)state;
@@ -182,11 +241,9 @@ static void test_layers(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_behind_lengths),
-        cmocka_unit_test(test_last_states),
-        cmocka_unit_test(test_gradient_of_last_state),
-        cmocka_unit_test(test_impossible_lengths),
-        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_behind_lengths),         cmocka_unit_test(test_last_states),
+        cmocka_unit_test(test_gradient_of_last_state), cmocka_unit_test(test_impossible_lengths),
+        cmocka_unit_test(test_first_states),           cmocka_unit_test(test_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -318,6 +318,26 @@ static void finish_rows(const bel_kernel_call *call, const forward *f,
     }
 }
 
+// First states: zeros, as the memory is, or inputs. h stands in the input rows, and where reset comes
+// first beside them, too.
+static void begin_rows(const bel_kernel_call *call, const forward *f,
+                       const bel_recurrent_rows *rows)
+{
+    const bel_recurrent_walk *w = f->w;
+    const bel_recurrent_shape *s = &w->shape;
+    const int *first = w->operands.first;
+    size_t bytes = (size_t)s->hidden * sizeof(float);
+    for (int64_t i = 0; i < rows->count; i++) {
+        float *row = f->inputs + i * w->inputs, *state = f->states + i * s->hidden;
+        int64_t at = bel_recurrent_state_at(s, f->d, bel_recurrent_row(rows, i));
+        row[s->in] = 1.0f;
+        if (first[0] >= 0)
+            memcpy(row + s->in + 1, (const float *)call->inputs[first[0]].data + at, bytes);
+        if (!s->lstm) memcpy(state, row + s->in + 1, bytes);
+        if (first[1] >= 0) memcpy(state, (const float *)call->inputs[first[1]].data + at, bytes);
+    }
+}
+
 // A tile is one direction of every row_tiles-th of the rows by length, so tiles have equal work.
 // The longest come first, so the rows that still run at a step are the first `active` of them.
 static void run_forward(const bel_kernel_call *call, int64_t tile)
@@ -331,8 +351,7 @@ static void run_forward(const bel_kernel_call *call, int64_t tile)
     f.states = f.gates + w->tile_rows * w->group_count * w->width;
     f.row = f.states + w->tile_rows * s->hidden;
     memset(memory, 0, (size_t)w->tile * sizeof *memory);
-    for (int64_t i = 0; i < rows.count; i++)
-        f.inputs[i * w->inputs + s->in] = 1.0f;
+    begin_rows(call, &f, &rows);
     int64_t active = rows.count;
     for (int64_t step = 0; step < s->t; step++) {
         while (active > 0 && bel_recurrent_row_length(&rows, active - 1) <= step)

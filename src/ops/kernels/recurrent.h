@@ -29,6 +29,10 @@ enum {
     BEL_RECURRENT_DX = 16,
 };
 
+// First states that a forward operation has, as bits of its attribute "first"; without them they are
+// zeros.
+enum { BEL_RECURRENT_FIRST_H = 1, BEL_RECURRENT_FIRST_C = 2 };
+
 // What a recurrent operation is. x [t, n, in] or with `batch_first` [n, t, in]; y [t, directions,
 // n, hidden] or [n, t, directions, hidden]; last states [directions, n, hidden] or [n, directions,
 // hidden]; saved [n, t, directions, saved_parts · hidden].
@@ -57,6 +61,7 @@ static inline int64_t bel_recurrent_time(const bel_recurrent_shape *s, int64_t d
 // Operands of both passes by what they are; -1: not there.
 typedef struct bel_recurrent_operands {
     int x, w, r, b, lengths;            // inputs
+    int first[2];                       // inputs of a forward pass: states h, c before it
     int y, saved, dy, dy_state[2];      // inputs of a gradient; states are h, c
     int out_y, out_state[2], out_saved; // outputs of a forward pass
     bool dx;
