@@ -138,7 +138,7 @@ static void offer_choices(answer *a, const char *choices, const char *about)
     while (*choices != '\0') {
         size_t length = strcspn(choices, "|");
         char *word = bel_xstrndup(choices, length);
-        offer(a, word, about);
+        if (strchr(word, '*') == NULL) offer(a, word, about); // else files that end so
         bel_free(word);
         choices += length + (choices[length] == '|');
     }

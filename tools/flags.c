@@ -33,9 +33,9 @@
      BEL_VERB_JOBS_REMOVE | BEL_VERB_JOBS_SCALE | BEL_VERB_JOBS_LOGS | BEL_VERB_JOBS_TOP |         \
      BEL_VERB_JOBS_RESUME | BEL_VERB_SUPERVISE)
 #define REPORTING                                                                                  \
-    (RUNNING | BEL_VERB_COLUMNS | BEL_VERB_INSPECT | BEL_VERB_BENCH | BEL_VERB_DOCTOR | BEL_VERB_VERSION |          \
-     BEL_VERB_NEW | BEL_VERB_EXPERIMENT | BEL_VERB_SHELL | CERTS | LOCAL | BEL_VERB_LOCAL_RANKS |  \
-     BEL_VERB_CARRY | BEL_VERB_RANK | EXPORT | JOBS) // all
+    (RUNNING | BEL_VERB_COLUMNS | BEL_VERB_INSPECT | BEL_VERB_BENCH | BEL_VERB_DOCTOR |            \
+     BEL_VERB_VERSION | BEL_VERB_NEW | BEL_VERB_EXPERIMENT | BEL_VERB_SHELL | CERTS | LOCAL |      \
+     BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | BEL_VERB_RANK | EXPORT | JOBS) // all
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
 
 #define DATA BEL_FLAG_GROUP_DATA
@@ -157,8 +157,11 @@ static const bel_option table[] = {
      "Batches kept ready. 0: 4, and more where they run out again and again, up to 64 and 256 MiB a tower.", NULL},
     {"input_threads", INT, RUNNING, "1", "[1, 64]", "threads", DATA, "Threads that make batches.", NULL},
 
-    {"model", STRING, RUNNING, "dnn", "linear|dnn|cnn|resnet|wide_deep|gru|lstm", NULL, MODEL,
-     "The model; evaluate and predict take it from the checkpoint unless told.", NULL},
+    {"model", STRING, RUNNING, "dnn", "linear|dnn|cnn|resnet|wide_deep|gru|lstm|*.onnx", NULL, MODEL,
+     "The model, or the file of one that another tool has made (docs/models.md); evaluate and predict take it from "
+     "the checkpoint unless told.", NULL},
+    {"freeze", STRINGS, TRAINING, "", NULL, "PATTERN", MODEL,
+     "*.onnx: variables that are not trained, by their names in the file.", "model=onnx"},
     {"package", STRING, RUNNING | EXPORT, "", NULL, "FILE", MODEL,
      "A shared object with a model of your own (docs/models.md), in place of --model.", NULL},
     {"package_path", STRING, BUILDING | TYPED, "", NULL, "FOLDER", MODEL,

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
 #include "base/launcher.h"
 #include "base/log.h"
 #include "base/number.h"
@@ -30,6 +32,32 @@
 
 // --- The model ----------------------------------------------------------------------------------
 
+static bool is_onnx_file(const char *model)
+{
+    size_t length = strlen(model), end = strlen(".onnx");
+    return length > end && strcmp(model + length - end, ".onnx") == 0;
+}
+
+// The file is known by what is in it, wherever it lies: so another one is told from it, and the
+// copy in the model's folder is as good.
+static bel_status *set_onnx_file(bel_params *params, bel_setup *setup)
+{
+    char *bytes, digest[33];
+    size_t size;
+    BEL_TRY(bel_file_read(setup->onnx_file, &bytes, &size));
+    bel_hash128_text(bel_hash128_of(bytes, size, 0), digest);
+    bel_free(bytes);
+    const char *was = bel_params_get(params, "onnx_digest");
+    if (was != NULL && strcmp(was, digest) != 0) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "%s is not the model that %s was trained with; hint: leave --model out, the "
+                       "model's folder has it",
+                       setup->onnx_file, setup->checkpoint);
+    }
+    bel_params_set(params, "onnx_digest", digest);
+    return NULL;
+}
+
 static bel_status *choose_model(const bel_options *options, const bel_params *params,
                                 bel_setup *setup)
 {
@@ -41,6 +69,12 @@ static bel_status *choose_model(const bel_options *options, const bel_params *pa
     if (package != NULL) return bel_package_open(package, &setup->model);
     const char *stored = bel_params_get(params, "model");
     const char *name = named || stored == NULL ? bel_options_string(options, "model") : stored;
+    if (is_onnx_file(name)) {
+        setup->onnx_file = bel_xstrdup(name);
+        name = "onnx";
+    } else if (strcmp(name, "onnx") == 0) {
+        setup->onnx_file = bel_path_join(setup->model_dir, "source.onnx");
+    }
     setup->model = bel_model_find(name);
     if (setup->model != NULL) return NULL;
     return BEL_ERR(BEL_FAILED_PRECONDITION,
@@ -116,6 +150,7 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     BEL_TRY(choose_model(options, params, setup));
     bool is_package = bel_options_string(options, "package") != NULL;
     bel_params_set(params, "model", setup->model->name);
+    if (setup->onnx_file != NULL) BEL_TRY(set_onnx_file(params, setup));
     BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));
     BEL_TRY(check_flags(options, is_package, setup));
     if (setup->columns != NULL) BEL_TRY(set_table(options, params, setup));
@@ -289,6 +324,7 @@ static bel_status *create_estimator(const bel_options *options, bel_params *para
     bel_run_config_init(&config);
     config.model_dir = setup->model_dir;
     config.job_file = setup->job_file;
+    config.model_file = setup->onnx_file;
     config.user = setup->model->user;
     int *towers;
     BEL_TRY(set_part(options, &config));
@@ -298,6 +334,8 @@ static bel_status *create_estimator(const bel_options *options, bel_params *para
                                               (int)params->count, &setup->estimator);
     bel_free(towers);
     if (status == NULL) mark_read(options, params, setup);
+    if (status == NULL && setup->onnx_file != NULL)
+        bel_estimator_tell(setup->estimator, "onnx_file", setup->onnx_file, false);
     if (status == NULL && setup->model->input_fn != NULL) tell_data_flags(options, setup);
     return status;
 }
@@ -478,5 +516,6 @@ void bel_setup_destroy(bel_setup *setup)
     bel_free(setup->checkpoint);
     bel_free(setup->model_dir);
     bel_free(setup->job_file);
+    bel_free(setup->onnx_file);
     bel_free(setup);
 }

@@ -1,5 +1,5 @@
 // Options as people read and write them: what a row accepts, the help text, the dump. A row
-// accepts a choice of words, `a|b`, or an interval as mathematics writes it, and the same text
+// accepts a choice of words, `a|b` (`*.c`: all that end so), or an interval as mathematics writes it, and the same text
 // is checked against, shown in the help and named in errors. A dump is a settings file again:
 // defaults are comments, since a default that is given would exclude other flags, and texts are
 // JSON strings, which YAML reads alike. What comes from a file's name cannot break a line.
@@ -34,6 +34,16 @@ void bel_option_describe(const bel_option *option, bel_str *out)
     if (option->accepts != NULL) bel_str_printf(out, " in %s", option->accepts);
 }
 
+// One of the words, or a text that ends like a choice "*.onnx".
+static bool is_choice(const char *choices, const char *text)
+{
+    if (bel_list_find(choices, "|", text) >= 0) return true;
+    const char *star = strchr(choices, '*');
+    if (star == NULL) return false;
+    size_t length = strcspn(++star, "|"), has = strlen(text);
+    return has > length && strncmp(text + has - length, star, length) == 0;
+}
+
 // By the type of the option, and the choices or the interval that it accepts.
 static bool is_accepted(const bel_option *option, const char *text)
 {
@@ -42,7 +52,7 @@ static bool is_accepted(const bel_option *option, const char *text)
     int64_t whole;
     switch (option->type) {
     case BEL_OPTION_STRING:
-        return option->accepts == NULL || bel_list_find(option->accepts, "|", text) >= 0;
+        return option->accepts == NULL || is_choice(option->accepts, text);
     case BEL_OPTION_STRINGS: return length > 0;
     case BEL_OPTION_BOOL: return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
     case BEL_OPTION_PAIRS: return text[0] != '=' && strchr(text, '=') != NULL;

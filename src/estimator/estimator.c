@@ -377,6 +377,7 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
         estimator->config.metrics_address = bel_xstrdup(config->metrics_address);
     }
     if (config->job_file != NULL) estimator->config.job_file = bel_xstrdup(config->job_file);
+    if (config->model_file != NULL) estimator->config.model_file = bel_xstrdup(config->model_file);
     if (config->trace_file != NULL) {
         estimator->config.trace_file = bel_xstrdup(config->trace_file);
     }
@@ -426,6 +427,7 @@ void bel_estimator_destroy(bel_estimator *estimator)
     free_text(estimator->config.model_dir);
     free_text(estimator->config.trace_file);
     free_text(estimator->config.job_file);
+    free_text(estimator->config.model_file);
     free_text(estimator->config.metrics_address);
     bel_free(estimator);
 }

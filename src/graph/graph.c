@@ -24,9 +24,24 @@ bel_graph *bel_graph_create(void)
     return graph;
 }
 
+typedef struct bel_attached {
+    void *owner;
+    void (*release)(void *owner);
+    struct bel_attached *next;
+} bel_attached;
+
+void bel_graph_attach(bel_graph *graph, void *owner, void (*release)(void *owner))
+{
+    bel_attached *attached = bel_arena_alloc(graph->arena, sizeof *attached);
+    *attached = (bel_attached){owner, release, graph->attached};
+    graph->attached = attached;
+}
+
 void bel_graph_destroy(bel_graph *graph)
 {
     if (graph == NULL) return;
+    for (bel_attached *a = graph->attached; a != NULL; a = a->next)
+        a->release(a->owner);
     bel_arena_destroy(graph->arena);
     bel_free(graph->nodes);
     bel_free(graph->values);

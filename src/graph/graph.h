@@ -44,7 +44,8 @@ typedef struct bel_graph_variable {
     bel_value *read;  // what bel_variable gives for it
     bel_initializer initializer;
     bel_variable_kind kind;
-    bel_value *assigned; // what a state variable is assigned, or NULL
+    bel_value *assigned;   // what a state variable is assigned, or NULL
+    const float *elements; // with which it begins, in place of the initializer's; NULL: those
 } bel_graph_variable;
 
 typedef struct bel_graph_input {
@@ -97,9 +98,13 @@ struct bel_graph {
     char scope[256];
     int scope_starts[BEL_GRAPH_MAX_SCOPES]; // where each of the open ones begins in `scope`
     int scope_count;
-    bel_code error_code; // BEL_OK until something fails
+    struct bel_attached *attached; // what goes with the graph
+    bel_code error_code;           // BEL_OK until something fails
     char *error;
 };
+
+// Hands over what must live as long as the graph: `release` is called when that goes.
+void bel_graph_attach(bel_graph *graph, void *owner, void (*release)(void *owner));
 
 // As bel_graph_add (ops/op.h), for rewriting: under a name of its own (NULL: the usual one), and a
 // constant whose elements are not copied and must outlive the graph.

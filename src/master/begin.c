@@ -223,6 +223,22 @@ static bel_status *write_job_file(const bel_run_config *config)
     return status;
 }
 
+// What evaluate, predict and export read the model from. A copy that is there already is left alone.
+static bel_status *keep_model_file(const bel_run_config *config)
+{
+    if (config->model_file == NULL) return NULL;
+    char *path = bel_path_join(config->model_dir, "source.onnx"), *bytes = NULL, *there = NULL;
+    size_t size = 0, size_there = 0;
+    bel_status *status = bel_file_read(config->model_file, &bytes, &size);
+    if (status == NULL && bel_file_exists(path)) status = bel_file_read(path, &there, &size_there);
+    bool same = there != NULL && size == size_there && memcmp(bytes, there, size) == 0;
+    if (status == NULL && !same) status = bel_file_write_atomic(path, bytes, size);
+    bel_free(bytes);
+    bel_free(there);
+    bel_free(path);
+    return status;
+}
+
 // What determines the bits, as a table where TensorBoard shows texts.
 static void log_settings(const bel_job *job)
 {
@@ -276,5 +292,6 @@ bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_c
     BEL_TRY(bel_job_find_last_step(job));
     BEL_TRY(bel_run_log_open(config->model_dir, job->first_step, &job->log));
     log_settings(job);
+    BEL_TRY(keep_model_file(config));
     return write_job_file(config);
 }

@@ -1,5 +1,5 @@
-// What a new run begins with: values of initializers, then those of a warm start, then what the
-// program's function makes of them. The master fills them into one array, and rows of tables, of
+// What a new run begins with: values of initializers, or those that the model function has given
+// (of an ONNX file); then those of a warm start, then what the program's function makes of them. The master fills them into one array, and rows of tables, of
 // which only a warm start has any, into shards of this process; that becomes ckpt-0, and all
 // shards, wherever they are, begin by loading it. So a warm start needs no part in any protocol,
 // and its bits do not depend on the deal.
@@ -232,9 +232,23 @@ static bel_status *call_function(const bel_job *job, float *values)
     return NULL;
 }
 
+// Variables that the model function has given elements to.
+static void take_elements(const bel_job *job, float *values)
+{
+    const bel_graph *graph = job->trainable.built->graph;
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        const float *elements = graph->variables[v].elements;
+        if (elements == NULL) continue;
+        const bel_layout_variable *variable =
+            &job->trainable.layout->variables[job->trainable.variables[v]];
+        memcpy(values + variable->offset, elements, (size_t)variable->elements * sizeof *values);
+    }
+}
+
 bel_status *bel_job_initialize(const bel_job *job, float *values)
 {
     BEL_TRY(bel_space_initialize(job->trainable.layout, job->estimator->config.seed, values));
+    take_elements(job, values);
     if (job->spec->warm_start.checkpoint != NULL) BEL_TRY_CTX(warm_up(job, values), "warm start");
     return job->spec->init_fn != NULL ? call_function(job, values) : NULL;
 }

@@ -15,6 +15,7 @@ bel_model_fn bel_resnet_model;
 bel_model_fn bel_wide_deep_model;
 bel_model_fn bel_gru_model;
 bel_model_fn bel_lstm_model;
+bel_model_fn bel_onnx_file_model;
 
 // A whole number from the model's parameters; outside [low, high] it is a sticky error that names
 // the parameter.

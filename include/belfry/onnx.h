@@ -1,0 +1,60 @@
+/// Models of other tools inside of model functions.
+///
+/// ```c
+/// static bel_status *model_fn(bel_model_context *ctx, bel_estimator_spec *spec)
+/// {
+///     static const char *const frozen[] = {"backbone.*"};
+///     bel_onnx_use use = {.size = sizeof use, .freeze = frozen, .freeze_count = 1, .logits = true};
+///     bel_value *outputs[1];
+///     bel_onnx_add(ctx, "resnet18.onnx", &use, outputs, 1);
+///     …
+/// ```
+///
+/// What is read of the format, and what is refused: docs/formats/onnx.md. The command has a model
+/// function of this kind: `belfry train_and_evaluate --model resnet18.onnx`.
+#ifndef BELFRY_ONNX_H
+#define BELFRY_ONNX_H
+
+#include "belfry/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// A value for an input of the model.
+typedef struct bel_onnx_feed {
+    const char *name;
+    bel_value *value;
+} bel_onnx_feed;
+
+/// How a model is used. Zero is the default of every field.
+typedef struct bel_onnx_use {
+    size_t size; ///< sizeof(bel_onnx_use): what lies behind counts as 0
+    /// Patterns (`*`, `?`) of variables that are not trained, by their names in the file.
+    const char *const *freeze;
+    int freeze_count;
+    /// Values for inputs. One that is not named gets the feature of its name, or the only feature
+    /// where it is the only input that is not named.
+    const bel_onnx_feed *feeds;
+    int feed_count;
+    /// An output that a Softmax, LogSoftmax or Sigmoid gives is what went into that, as losses take
+    /// it.
+    bool logits;
+} bel_onnx_use;
+
+/// Adds the model in file `path` to the context's graph. Its F32 initializers become variables
+/// under their names, in the scope that is open; they begin with the elements in the file, and are
+/// trained but for the mean and variance of BatchNormalization, and those that `use` (may be NULL)
+/// freezes. A feature of another shape is reshaped where only the batch is open and the elements of
+/// an example are as many, and cast where its type is another one. Sets out_outputs for the first
+/// `capacity` outputs of the model and gives their number in the file; 0 after an error. Errors:
+/// those of reading the file, with its path; a feature that does not fit an input; a pattern of
+/// `freeze` that matches no initializer; no such feed.
+BEL_API int bel_onnx_add(bel_model_context *context, const char *path, const bel_onnx_use *use,
+                         bel_value **out_outputs, int capacity);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Models out and in: exports and what is refused, exporters along the way, and training that goes on from an ONNX file,
+# in one process and in many, after kills, to exports again.
+# usage: export.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+# --- Out
+run_ok belfry train_and_evaluate --model_dir m "${digits[@]}" --train_steps 60
+run_ok belfry export --model_dir m
+equal "it says where" "$(cat out.txt)" "export_dir m/export/60"
+equal "three files" "$(ls m/export/60 | tr '\n' ' ')" "model.onnx signature.json weights.safetensors "
+check "the signature is JSON that says what goes in and comes out" python3 - <<'END'
+import json
+s = json.load(open("m/export/60/signature.json"))
+assert s["format"] == "belfry-export" and s["step"] == 60 and s["model"] == "dnn"
+assert s["inputs"] == [{"name": "x", "dtype": "f32", "shape": ["N", 64], "scale": 0.0625}]
+assert s["outputs"] == [{"name": "predictions", "dtype": "f32", "shape": ["N", 10]}]
+assert s["columns"]["label"] == "digit" and len(s["columns"]["columns"]) == 64
+END
+check "weights have the names of variables" python3 - <<'END'
+import json, struct
+f = open("m/export/60/weights.safetensors", "rb")
+header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+header.pop("__metadata__")
+assert set(header) == {"dense_0/kernel", "dense_0/bias", "logits/kernel", "logits/bias"}, header
+assert header["dense_0/kernel"]["shape"] == [64, 32] and header["dense_0/kernel"]["dtype"] == "F32"
+END
+equal "the digest is the checkpoint's" "$(sed -n 's/.*"digest":"\([0-9a-f]*\)".*/\1/p' m/export/60/signature.json)" \
+    "$(digest m)"
+cp -r m/export/60 first
+run_ok belfry export --model_dir m
+check "the same export has the same bytes" diff -r first m/export/60
+run_ok belfry export --checkpoint m/ckpt-00000060 --export_dir here --opset 13
+run_ok belfry inspect here/model.onnx
+check "an ONNX model is shown by its nodes" grep -q Softmax out.txt
+mkdir mine && echo data >mine/file
+run_fails 1 "mine is there and is no exported model" belfry export --model_dir m --export_dir mine
+equal "what was there stays" "$(cat mine/file)" data
+run_fails 2 "--opset" belfry export --model_dir m --opset 12
+run_fails 3 "no checkpoint" belfry export --model_dir nowhere
+run_fails 2 "--model_dir or --checkpoint is needed" belfry export
+
+# --- Exporters
+run_ok belfry train_and_evaluate --model_dir e "${digits[@]}" --train_steps 60 \
+    --save_checkpoints_steps 20 --export best,final
+best=$(ls e/export/best)
+for folder in e/export/best/$best e/export/final/60; do
+    check "$folder has a checkpoint and a model" test -s "$folder/manifest.json" -a -s "$folder/model.onnx"
+done
+run_ok belfry export --checkpoint e/export/final/60 --export_dir again
+check "an exporter's model is that of export" cmp again/model.onnx e/export/final/60/model.onnx
+
+# --- Tables: columns are inputs
+penguins=$SOURCE/examples/data/penguins.csv
+run_ok belfry train --model_dir t --train_files "$penguins" --label_column Species --train_steps 50 --no_report
+run_ok belfry export --model_dir t --export_dir table
+check "inputs are columns, classes have their names" python3 - <<'END'
+import json
+s = json.load(open("table/signature.json"))
+by_name = {i["name"]: i for i in s["inputs"]}
+assert by_name["Sex"]["kind"] == "category" and by_name["Sex"]["values"] == ["MALE", "FEMALE"]
+assert by_name["Body Mass (g)"] == {"name": "Body Mass (g)", "dtype": "f64", "shape": ["N"], "kind": "number"}
+assert s["label"] == "Species" and s["classes"] == ["Adelie", "Chinstrap", "Gentoo"]
+END
+
+# --- In: a model of a file trains on. The export takes numbers as the file has them, so no scale is given.
+in=(--train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --label_column digit --no_report --train_batch_size 32
+    --num_threads 1 --train_steps 40)
+run_ok belfry evaluate --model_dir m --eval_files "$EVAL_CSV"
+expected=$(sed -n 's/^loss //p' out.txt)
+run_ok belfry train_and_evaluate --model_dir o "${in[@]}" --model m/export/60/model.onnx
+run_ok belfry evaluate --checkpoint o/ckpt-00000000 --eval_files "$EVAL_CSV"
+equal "it begins with what the file has" "$(sed -n 's/^loss //p' out.txt)" "$expected"
+rm -r m/export # the model's folder has the file
+run_ok belfry evaluate --model_dir o --eval_files "$EVAL_CSV"
+run_ok belfry predict --model_dir o --eval_files "$EVAL_CSV"
+equal "a line for each example" "$(wc -l <out.txt)" 359
+run_ok belfry export --model_dir o --export_dir out
+check "what was trained can leave" test -s out/model.onnx
+whole=$(digest o)
+
+# Interrupted and begun again; many processes.
+run_ok belfry train_and_evaluate --model_dir parts "${in[@]}" --model first/model.onnx --train_steps 17
+run_ok belfry train_and_evaluate --model_dir parts "${in[@]}" --model first/model.onnx
+equal "the same bits in two parts" "$(digest parts)" "$whole"
+run_ok belfry local train --distributed --worker_count 2 --parameter_server_count 2 --job_dir many -- "${in[@]}" \
+    --model first/model.onnx --train_steps 20
+run_ok belfry train_and_evaluate --model_dir two "${in[@]}" --model first/model.onnx --train_steps 20 --num_workers 2
+equal "the same bits in processes" "$(digest many)" "$(digest two)"
+
+run_ok belfry train_and_evaluate --model_dir frozen "${in[@]}" --model first/model.onnx --freeze 'dense_*'
+check "what is frozen stays" python3 - <<'END'
+import glob, json, struct
+def tensor(folder, name):
+    f = open(glob.glob(folder + "/shard-*")[0], "rb")
+    n = struct.unpack("<Q", f.read(8))[0]
+    at = json.loads(f.read(n))[name]["data_offsets"]
+    f.seek(8 + n + at[0])
+    return f.read(at[1] - at[0])
+before, after = "frozen/ckpt-00000000", "frozen/ckpt-00000040"
+assert tensor(before, "dense_0/kernel") == tensor(after, "dense_0/kernel")
+assert tensor(before, "logits/kernel") != tensor(after, "logits/kernel")
+END
+
+# --- What does not fit
+cp -r o other
+run_fails 2 "param.onnx_digest was|and is" belfry train_and_evaluate --model_dir other "${in[@]}" --model here/model.onnx
+run_fails 2 "is not the model that|was trained with" belfry evaluate --model_dir o --model here/model.onnx \
+    --eval_files "$EVAL_CSV"
+run_fails 2 'freeze: "dens" matches no variable; there are "dense_0/kernel"' \
+    belfry train_and_evaluate --model_dir bad "${in[@]}" --model first/model.onnx --freeze dens
+run_fails 2 "--freeze is read only with --model onnx" belfry train_and_evaluate --model_dir bad "${digits[@]}" --freeze 'd*'
+run_fails 2 "f32 [batch, 12]|f32 [?, 10]" belfry train_and_evaluate --model_dir bad "${in[@]}" --model first/model.onnx \
+    --class_count 12
+cp "$EVAL_CSV" text.onnx
+run_fails 3 "text.onnx: this is no ONNX model" belfry train_and_evaluate --model_dir bad "${in[@]}" --model text.onnx
+run_fails 3 "missing.onnx" belfry train_and_evaluate --model_dir bad "${in[@]}" --model missing.onnx
+run_fails 2 "*.onnx, got \"net.pt\"" belfry train_and_evaluate --model_dir bad "${in[@]}" --model net.pt
+
+finish
