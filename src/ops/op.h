@@ -100,6 +100,9 @@ struct bel_kernel_call {
     bel_kernel_fn *before, *after;
     int64_t before_tiles, after_tiles;
     bool run_writes;
+    // So many bytes `before` makes of inputs that stay as they are (bel_prepare.fixed), and once:
+    // it finds their place as its workspace, `run` as an input behind the others. 0: none.
+    size_t packed_bytes;
     size_t workspace_bytes;
     void *workspace;
     int64_t work; // of `run`, in vector operations on one element; 0: as many as operands' elements
@@ -114,8 +117,9 @@ typedef struct bel_prepare {
     const bel_attr_list *attrs;
     bel_arena *arena; // lives as long as the program: for params
     bool reference;
-    bool openblas; // multiplies matrices (base/openblas.h, which is open then)
-    int threads;   // of the team that will run it; only BELFRY_FAULT=threads2 may look at it
+    bool openblas;  // multiplies matrices (base/openblas.h, which is open then)
+    unsigned fixed; // bits (1 << input): its elements stay as they are from run to run
+    int threads;    // of the team that will run it; only BELFRY_FAULT=threads2 may look at it
 } bel_prepare;
 typedef void bel_prepare_fn(const bel_prepare *prepare, bel_kernel_call *call);
 
