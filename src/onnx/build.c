@@ -17,6 +17,7 @@ struct bel_onnx_builder {
     const bel_onnx_options *options;
     bel_value **values;                // by value id; NULL: not there yet
     bool *frozen;                      // by value id: a variable that is not trained
+    int *uses;                         // by value id: nodes and outputs that read it
     bool *taken;                       // by value id: an initializer that a row has counted
     const bel_onnx_binding **bindings; // by input; NULL: none
 };
@@ -136,6 +137,13 @@ bool bel_onnx_is_known(bel_onnx_call *call, int input)
 {
     return bel_onnx_has(call, input) &&
            elements_of(call->builder, call->node->inputs[input]) != NULL;
+}
+
+bool bel_onnx_may_merge(const bel_onnx_call *call, int input)
+{
+    const bel_onnx_builder *b = call->builder;
+    return b->options->merge && call->graph == b->graph && bel_onnx_has(call, input) &&
+           b->uses[call->node->inputs[input]] == 1;
 }
 
 bel_status *bel_onnx_known(bel_onnx_call *call, int input, bel_tensor *out_elements)
@@ -312,6 +320,17 @@ static void freeze_statistics(bel_onnx_builder *b)
     }
 }
 
+static void count_uses(bel_onnx_builder *b)
+{
+    for (int i = 0; i < b->model->node_count; i++) {
+        const bel_onnx_node *node = &b->model->nodes[i];
+        for (int k = 0; k < node->input_count; k++)
+            if (node->inputs[k] >= 0) b->uses[node->inputs[k]]++;
+    }
+    for (int i = 0; i < b->model->output_count; i++)
+        b->uses[b->model->output_ids[i]]++;
+}
+
 // --- Rows for people -----------------------------------------------------------------------------
 
 // Whether what a node reads is there: the nodes before it could be built.
@@ -387,12 +406,14 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
     bel_onnx_builder b = {.model = model,
                           .graph = graph,
                           .options = options,
+                          .uses = bel_xcalloc(names, sizeof(int)),
                           .taken = bel_xcalloc(names, sizeof(bool)),
                           .values = bel_xcalloc(names, sizeof(bel_value *)),
                           .frozen = bel_xcalloc(names, sizeof(bool)),
                           .bindings = bel_xcalloc(inputs, sizeof(bel_onnx_binding *))};
     bel_arena *arena = bel_arena_create(); // emptied after each node
     freeze_statistics(&b);
+    count_uses(&b);
     bel_status *status = NULL;
     for (int i = 0; i < options->binding_count && status == NULL; i++)
         status = bind_one(&b, &options->bindings[i]);
@@ -400,6 +421,7 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
     bel_arena_destroy(arena);
     bel_free(b.values);
     bel_free(b.frozen);
+    bel_free(b.uses);
     bel_free(b.taken);
     bel_free(b.bindings);
     return status;

@@ -43,7 +43,7 @@ static void release(void *owner)
 // it: files have it from elsewhere, or not at all.
 static bel_status *build(loaded *l, bel_predictor_parts *parts)
 {
-    const bel_onnx_options options = {.views = true};
+    const bel_onnx_options options = {.views = true, .merge = true};
     size_t inputs = (size_t)bel_onnx_input_count(l->model);
     size_t outputs = (size_t)bel_onnx_output_count(l->model);
     l->graph = bel_graph_create();
