@@ -35,6 +35,9 @@ typedef struct bel_attr_list {
     bel_attr items[BEL_OP_MAX_ATTRS];
 } bel_attr_list;
 
+// Of products and convolutions: what comes out goes through Relu. Passes put it there.
+#define BEL_ATTR_RELU "relu"
+
 double bel_attr_number(const bel_attr_list *attrs, const char *name, double otherwise);
 const bel_shape *bel_attr_ints(const bel_attr_list *attrs, const char *name); // NULL: not there
 static inline bool bel_attr_flag(const bel_attr_list *attrs, const char *name)
@@ -117,9 +120,10 @@ typedef struct bel_prepare {
     const bel_attr_list *attrs;
     bel_arena *arena; // lives as long as the program: for params
     bool reference;
-    bool openblas;  // multiplies matrices (base/openblas.h, which is open then)
-    unsigned fixed; // bits (1 << input): its elements stay as they are from run to run
-    int threads;    // of the team that will run it; only BELFRY_FAULT=threads2 may look at it
+    bool openblas;     // multiplies matrices (base/openblas.h, which is open then)
+    bool short_chains; // small products in four chains (bel_program_options)
+    unsigned fixed;    // bits (1 << input): its elements stay as they are from run to run
+    int threads;       // of the team that will run it; only BELFRY_FAULT=threads2 may look at it
 } bel_prepare;
 typedef void bel_prepare_fn(const bel_prepare *prepare, bel_kernel_call *call);
 

@@ -98,7 +98,8 @@ static bel_status *load(const void *bytes, size_t size, const bel_predictor_opti
     bel_predictor_parts parts = {
         .forward = {.seed = options.seed,
                     .step = step,
-                    .program = {.threads = options.threads > 0 ? options.threads : 1}},
+                    .program = {.short_chains = true,
+                                .threads = options.threads > 0 ? options.threads : 1}},
         .owner = l,
         .release = release};
     bel_status *status = bel_onnx_read(bytes, size, &l->model);

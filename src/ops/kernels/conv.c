@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "ops/kernels/cpu.h"
+
 enum { LANES = BEL_PRODUCT_LANES, MOST_WIDTH = 4 * LANES, MAX_TILES = 16 };
 
 // --- Padding -------------------------------------------------------------------------------------
@@ -74,7 +76,7 @@ typedef struct conv_walk {
     int64_t block_width;                                 // most of them in a block
     int64_t slot_floats, block_floats;                   // packed weights and then as many biases
     int64_t weights_group, weights_depth, weights_width; // steps in w
-    bool has_bias, packs_once;
+    bool has_bias, packs_once, relu;
     int64_t window_columns; // of w
     int phase_count;
     conv_phase *phases;
@@ -373,6 +375,8 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
                     walk_phase(walk, &walk->phases[i], &at);
             }
         }
+        if (walk->relu)
+            bel_cpu_kernels_get()->unary[BEL_CPU_RELU](result, result, walk->result.image);
     }
 }
 
@@ -427,7 +431,8 @@ void bel_conv_prepare_output(const bel_prepare *prepare, bel_kernel_call *call,
                       .weights_group = shape->out * shape->in * taps,
                       .weights_depth = taps,
                       .weights_width = shape->in * taps,
-                      .has_bias = call->input_count > 2};
+                      .has_bias = call->input_count > 2,
+                      .relu = bel_attr_flag(prepare->attrs, BEL_ATTR_RELU)};
     make_phases(prepare, &walk, w, false);
     choose(prepare, call, shape, &walk);
 }
