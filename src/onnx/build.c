@@ -21,6 +21,7 @@ struct bel_onnx_builder {
     const bel_onnx_sizes **sizes;      // by value id; NULL: it is no sizes
     bel_arena *arena;                  // of sizes
     bool *frozen;                      // by value id: a variable that is not trained
+    int *uses;                         // by value id: nodes and outputs that read it
     bool *taken;                       // by value id: an initializer that a row has counted
     const bel_onnx_binding **bindings; // by input; NULL: none
 };
@@ -174,6 +175,13 @@ void bel_onnx_keep_sizes(bel_onnx_call *call, int output, const bel_onnx_sizes *
     size_t count = (size_t)bel_shape_elements(&sizes->shape);
     kept->items = bel_arena_copy(b->arena, sizes->items, count * sizeof *sizes->items);
     b->sizes[call->node->outputs[output]] = kept;
+}
+
+bool bel_onnx_may_merge(const bel_onnx_call *call, int input)
+{
+    const bel_onnx_builder *b = call->builder;
+    return b->options->merge && call->graph == b->graph && bel_onnx_has(call, input) &&
+           b->uses[call->node->inputs[input]] == 1;
 }
 
 bel_status *bel_onnx_known(bel_onnx_call *call, int input, bel_tensor *out_elements)
@@ -400,6 +408,17 @@ static void freeze_statistics(bel_onnx_builder *b, const bel_onnx_node *nodes, i
     }
 }
 
+static void count_uses(bel_onnx_builder *b)
+{
+    for (int i = 0; i < b->model->node_count; i++) {
+        const bel_onnx_node *node = &b->model->nodes[i];
+        for (int k = 0; k < node->input_count; k++)
+            if (node->inputs[k] >= 0) b->uses[node->inputs[k]]++;
+    }
+    for (int i = 0; i < b->model->output_count; i++)
+        b->uses[b->model->output_ids[i]]++;
+}
+
 // --- Rows for people -----------------------------------------------------------------------------
 
 // Whether what a node reads is there: the nodes before it could be built.
@@ -470,6 +489,7 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
     bel_onnx_builder b = {.model = model,
                           .graph = graph,
                           .options = options,
+                          .uses = bel_xcalloc(names, sizeof(int)),
                           .taken = bel_xcalloc(names, sizeof(bool)),
                           .values = bel_xcalloc(names, sizeof(bel_value *)),
                           .sizes = bel_xcalloc(names, sizeof(bel_onnx_sizes *)),
@@ -478,6 +498,7 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
                           .bindings = bel_xcalloc(inputs, sizeof(bel_onnx_binding *))};
     bel_arena *arena = bel_arena_create(); // emptied after each node
     freeze_statistics(&b, model->nodes, model->node_count);
+    count_uses(&b);
     bel_status *status = NULL;
     for (int i = 0; i < options->binding_count && status == NULL; i++)
         status = bind_one(&b, &options->bindings[i]);
@@ -487,6 +508,7 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
     bel_free(b.values);
     bel_free(b.sizes);
     bel_free(b.frozen);
+    bel_free(b.uses);
     bel_free(b.taken);
     bel_free(b.bindings);
     return status;

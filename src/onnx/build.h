@@ -82,6 +82,13 @@ bool bel_onnx_is_constant(const bel_onnx_call *call, int input);
 // What an input is that holds sizes of open dimensions, or NULL; a value of the graph it is not.
 const bel_onnx_sizes *bel_onnx_sizes_in(const bel_onnx_call *call, int input);
 
+// Whether an input's operation may be replaced together with this one: nothing else reads what it
+// makes, and it was asked for (bel_onnx_options.merge).
+bool bel_onnx_may_merge(const bel_onnx_call *call, int input);
+
+// The node as a part of the convolution that makes its input 0; NULL: it cannot be.
+bel_value *bel_onnx_merge_norm(bel_onnx_call *call);
+
 // The same as whole numbers (I64 or I32, rank 0 or 1, at most BEL_MAX_RANK of them), as one such
 // number, and as one number of any type.
 bel_status *bel_onnx_known_ints(bel_onnx_call *call, int input, bel_shape *out_ints) BEL_MUST_USE;

@@ -225,6 +225,11 @@ bel_status *bel_onnx_batch_norm(bel_onnx_call *call)
 {
     bel_value *mean, *variance;
     bool training = bel_onnx_int(call, "training_mode") != 0;
+    bel_value *merged = training ? NULL : bel_onnx_merge_norm(call);
+    if (merged != NULL) {
+        bel_onnx_out(call, 0, merged);
+        return NULL;
+    }
     bel_onnx_out(call, 0, normalise(call, training, &mean, &variance));
     bel_onnx_out(call, 1, mean);
     bel_onnx_out(call, 2, variance);
@@ -236,7 +241,8 @@ bel_status *bel_onnx_resting_batch_norm(bel_onnx_call *call)
     if (bel_onnx_int(call, "spatial") == 0) {
         return BEL_ERR(BEL_UNIMPLEMENTED, "statistics of single activations (spatial = 0)");
     }
-    bel_onnx_out(call, 0, normalise(call, false, NULL, NULL));
+    bel_value *merged = bel_onnx_merge_norm(call);
+    bel_onnx_out(call, 0, merged != NULL ? merged : normalise(call, false, NULL, NULL));
     return NULL;
 }
 

@@ -104,7 +104,7 @@ bel_status *bel_infer_gemm(const bel_attr_list *attrs, const bel_spec *inputs, i
 // --- Kernels -------------------------------------------------------------------------------------
 
 typedef struct gemm_params {
-    bool transpose_a, transpose_b;
+    bool transpose_a, transpose_b, relu;
     double alpha, beta;
     int64_t m, n, k;
     int64_t tile_m, tile_n; // rows and columns of y in one tile
@@ -114,6 +114,7 @@ typedef struct gemm_params {
     int64_t tiles;          // of one matrix
     int64_t k_parts;        // 1, but for BELFRY_FAULT=threads2
     bel_product_fn *multiply;
+    void (*run_few)(const bel_product_few *few);
     void (*few_rows)(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                      const float *bias, float *y);
 } gemm_params;
@@ -146,6 +147,7 @@ static void run_gemm_reference(const bel_kernel_call *call, int64_t tile)
                 int64_t ci = bel_broadcast_index(&y->shape, &c->shape, i * p->n + j);
                 sum += p->beta * bel_element_get(c, ci);
             }
+            if (p->relu && !(sum > 0)) sum = 0;
             bel_element_set(y, y_base + i * p->n + j, sum);
         }
     }
@@ -181,6 +183,13 @@ static void scale(const bel_product *tile, float factor)
         for (int64_t j = 0; j < tile->n; j++)
             y[j] *= factor;
     }
+}
+
+static void above_zero(const bel_product *tile)
+{
+    bel_cpu_unary_fn *relu = bel_cpu_kernels_get()->unary[BEL_CPU_RELU];
+    for (int64_t i = 0; i < tile->m; i++)
+        relu(tile->y + i * tile->y_row, tile->y + i * tile->y_row, tile->n);
 }
 
 // BELFRY_FAULT=threads2: the chains are cut by thread count and begin at their later parts.
@@ -223,6 +232,7 @@ static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile
     run_in_parts(product, p->multiply, p->k_parts);
     if (p->alpha != 1) scale(&product, (float)p->alpha);
     if (!starts) add_c(call, &product, row, column);
+    if (p->relu) above_zero(&product);
 }
 
 static void run_few_rows(const bel_kernel_call *call, int64_t tile)
@@ -232,6 +242,24 @@ static void run_few_rows(const bel_kernel_call *call, int64_t tile)
     const float *bias = call->input_count > 2 ? call->inputs[2].data : NULL;
     p->few_rows(p->m, p->n, p->k, call->inputs[0].data, call->inputs[1].data, bias,
                 call->outputs[0].data);
+    if (!p->relu) return;
+    float *y = call->outputs[0].data;
+    bel_cpu_kernels_get()->unary[BEL_CPU_RELU](y, y, p->m * p->n);
+}
+
+static void run_short_chains(const bel_kernel_call *call, int64_t tile)
+{
+    (void)tile;
+    const gemm_params *p = call->params;
+    const bel_product_few few = {.m = p->m,
+                                 .n = p->n,
+                                 .k = p->k,
+                                 .a = call->inputs[0].data,
+                                 .b = call->inputs[1].data,
+                                 .bias = call->input_count > 2 ? call->inputs[2].data : NULL,
+                                 .relu = p->relu,
+                                 .y = call->outputs[0].data};
+    p->run_few(&few);
 }
 
 // True where packing would cost more than the product.
@@ -291,6 +319,7 @@ static gemm_params read_product(const bel_attr_list *attrs, const bel_kernel_cal
     const bel_shape *y = &call->outputs[0].shape;
     gemm_params p = {.transpose_a = bel_attr_flag(attrs, "transA"),
                      .transpose_b = bel_attr_flag(attrs, "transB"),
+                     .relu = bel_attr_flag(attrs, BEL_ATTR_RELU),
                      .alpha = bel_attr_number(attrs, "alpha", 1),
                      .beta = bel_attr_number(attrs, "beta", 1),
                      .m = y->dims[y->rank - 2],
@@ -323,7 +352,8 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
     if (openblas) p.multiply = bel_product_run_openblas;
     if (fast && !openblas && is_small(&p, call)) {
         p.few_rows = bel_cpu_kernels_get()->few_rows;
-        call->run = run_few_rows;
+        p.run_few = bel_product_kernels_get()->run_few;
+        call->run = prepare->short_chains ? run_short_chains : run_few_rows;
         call->tile_elements = p.m * p.n;
     } else if (fast) {
         choose_tiles(&p);

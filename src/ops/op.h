@@ -35,6 +35,9 @@ typedef struct bel_attr_list {
     bel_attr items[BEL_OP_MAX_ATTRS];
 } bel_attr_list;
 
+// Of products and convolutions: what comes out goes through Relu. Passes put it there.
+#define BEL_ATTR_RELU "relu"
+
 double bel_attr_number(const bel_attr_list *attrs, const char *name, double otherwise);
 const bel_shape *bel_attr_ints(const bel_attr_list *attrs, const char *name); // NULL: not there
 static inline bool bel_attr_flag(const bel_attr_list *attrs, const char *name)
@@ -100,6 +103,9 @@ struct bel_kernel_call {
     bel_kernel_fn *before, *after;
     int64_t before_tiles, after_tiles;
     bool run_writes;
+    // So many bytes `before` makes of inputs that stay as they are (bel_prepare.fixed), and once:
+    // it finds their place as its workspace, `run` as an input behind the others. 0: none.
+    size_t packed_bytes;
     size_t workspace_bytes;
     void *workspace;
     int64_t work; // of `run`, in vector operations on one element; 0: as many as operands' elements
@@ -114,8 +120,10 @@ typedef struct bel_prepare {
     const bel_attr_list *attrs;
     bel_arena *arena; // lives as long as the program: for params
     bool reference;
-    bool openblas; // multiplies matrices (base/openblas.h, which is open then)
-    int threads;   // of the team that will run it; only BELFRY_FAULT=threads2 may look at it
+    bool openblas;     // multiplies matrices (base/openblas.h, which is open then)
+    bool short_chains; // small products in four chains (bel_program_options)
+    unsigned fixed;    // bits (1 << input): its elements stay as they are from run to run
+    int threads;       // of the team that will run it; only BELFRY_FAULT=threads2 may look at it
 } bel_prepare;
 typedef void bel_prepare_fn(const bel_prepare *prepare, bel_kernel_call *call);
 

@@ -318,6 +318,88 @@ static void run_images(const bel_kernel_call *call, int64_t tile)
                 run_position(call, image, row, column);
 }
 
+// --- Largest elements, a row at a time -----------------------------------------------------------
+
+// Positions [0, n) of a row of y take one tap of their windows. Each has `run` numbers side by side,
+// and those of the next one are `step` further on in x.
+static inline __attribute__((always_inline)) void
+take_tap(const float *x, int64_t step, int64_t run, float *y, int64_t n, bool first)
+{
+    for (int64_t c = 0; c < n; c++, x += step, y += run)
+        for (int64_t i = 0; i < run; i++)
+            y[i] = first || x[i] > y[i] ? x[i] : y[i];
+}
+
+// Loops of known steps become vectors.
+static void take_taps(const float *x, int64_t step, int64_t run, float *y, int64_t n, bool first)
+{
+    if (run == 1 && step == 1) {
+        take_tap(x, 1, 1, y, n, first);
+    } else if (run == 1 && step == 2) {
+        take_tap(x, 2, 1, y, n, first);
+    } else if (first) {
+        take_tap(x, step, run, y, n, true);
+    } else {
+        take_tap(x, step, run, y, n, false);
+    }
+}
+
+// Columns of y whose windows lie inside the image, [*out_first, *out_end); there may be none.
+static void find_inside(const bel_window *w, int64_t *out_first, int64_t *out_end)
+{
+    int64_t reach = (w->kernel[1] - 1) * w->dilation[1], most = w->in[1] - 1 - reach + w->pad[1];
+    int64_t first = (w->pad[1] + w->stride[1] - 1) / w->stride[1];
+    int64_t end = most < 0 ? 0 : most / w->stride[1] + 1;
+    *out_end = end < w->out[1] ? end : w->out[1];
+    *out_first = first < *out_end ? first : *out_end;
+}
+
+// A row of y, of all channels where they lie side by side, else of one. Taps come in the order of
+// run_max, so that of zeros of both signs the same one stays.
+static void run_max_row(const pool_params *p, const float *x, int64_t row, float *y)
+{
+    const bel_window *w = &p->window;
+    int64_t first, end, run = p->x_steps.column, step = w->stride[1] * run;
+    find_inside(w, &first, &end);
+    const window_box rows = make_box(p, row, 0);
+    const float *at = x + rows.row * p->x_steps.row + first * step - w->pad[1] * run;
+    for (int64_t r = 0; r < rows.rows; r++, at += w->dilation[0] * p->x_steps.row)
+        for (int64_t t = 0; t < w->kernel[1]; t++)
+            take_taps(at + t * w->dilation[1] * run, step, run, y + first * run, end - first,
+                      r == 0 && t == 0);
+    for (int64_t column = 0; column < w->out[1]; column++) {
+        if (column == first && end > first) column = end;
+        if (column == w->out[1]) break;
+        const window_box box = make_box(p, row, column);
+        for (int64_t c = 0; c < run; c += RUN) {
+            const channel_run at_edge = {.p = p,
+                                         .box = &box,
+                                         .count = run - c < RUN ? run - c : RUN,
+                                         .x = x + box.row * p->x_steps.row + box.column * run + c,
+                                         .y = y + column * run + c};
+            run_max(&at_edge);
+        }
+    }
+}
+
+// MaxPool of images and results in the same order: planes one by one, or rows of all channels.
+static void run_max_rows(const bel_kernel_call *call, int64_t tile)
+{
+    const pool_params *p = call->params;
+    int64_t first = tile * p->images_per_tile, end = first + p->images_per_tile;
+    int64_t planes = p->channels / p->x_steps.column;
+    if (end > p->n) end = p->n;
+    for (int64_t plane = first * planes; plane < end * planes; plane++) {
+        int64_t image = plane / planes, channel = plane % planes;
+        const float *x = call->inputs[0].data;
+        float *y = call->outputs[0].data;
+        x += image * p->x_steps.image + channel * p->x_steps.channel;
+        y += image * p->y_steps.image + channel * p->y_steps.channel;
+        for (int64_t row = 0; row < p->window.out[0]; row++)
+            run_max_row(p, x, row, y + row * p->y_steps.row);
+    }
+}
+
 void bel_prepare_pool(const bel_prepare *prepare, bel_kernel_call *call)
 {
     bool gradient = call->op == BEL_OP_MAX_POOL_GRAD || call->op == BEL_OP_AVERAGE_POOL_GRAD;
@@ -344,6 +426,8 @@ void bel_prepare_pool(const bel_prepare *prepare, bel_kernel_call *call)
                 : call->op == BEL_OP_AVERAGE_POOL_GRAD ? run_average_grad
                                                        : run_average;
         call->run = run_images;
+        bool same = p.x_steps.column == p.y_steps.column && p.channels > 0;
+        if (call->op == BEL_OP_MAX_POOL && same) call->run = run_max_rows;
         call->tile_count = (p.n + p.images_per_tile - 1) / p.images_per_tile;
     }
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);

@@ -7,6 +7,7 @@
 //   same      the same operation on the same inputs is computed once
 //   concat    Concat of parts that went through the same element-wise operation: Concat first, then
 //             one operation
+//   join      Relu behind a product or a convolution becomes a part of it
 //   fuse      chains and trees of element-wise operations become one (ops/fused.h)
 //   hoist     what depends on constants and variables alone is computed when variables are bound
 //
@@ -22,6 +23,7 @@
     X(FOLD, fold)                                                                                  \
     X(SAME, same)                                                                                  \
     X(CONCAT, concat)                                                                              \
+    X(JOIN, join)                                                                                  \
     X(FUSE, fuse)                                                                                  \
     X(HOIST, hoist)
 

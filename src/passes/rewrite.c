@@ -164,6 +164,11 @@ static bool replace(bel_rewriter *r, const bel_node *wanted, bel_value **out_val
         r->counts[BEL_PASS_FOLD]++;
         return true;
     }
+    out_values[0] = bel_pass_is_on(r->off, BEL_PASS_JOIN) ? bel_join(r, wanted) : NULL;
+    if (out_values[0] != NULL) {
+        r->counts[BEL_PASS_JOIN]++;
+        return true;
+    }
     if (wanted->op != BEL_OP_CONCAT || !bel_pass_is_on(r->off, BEL_PASS_CONCAT)) return false;
     out_values[0] = bel_hoist_concat(r, wanted);
     return out_values[0] != NULL;

@@ -43,6 +43,8 @@ bel_value *bel_simplify(bel_rewriter *r, const bel_node *wanted, const bel_spec 
 bool bel_fold(bel_rewriter *r, const bel_node *wanted, const bel_spec *results,
               bel_value **out_values);
 
+bel_value *bel_join(bel_rewriter *r, const bel_node *wanted);
+
 bel_value *bel_hoist_concat(bel_rewriter *r, const bel_node *wanted);
 
 // `from` as a new graph in which element-wise operations are put together; outputs as in

@@ -43,7 +43,7 @@ static void release(void *owner)
 // it: files have it from elsewhere, or not at all.
 static bel_status *build(loaded *l, bel_predictor_parts *parts)
 {
-    const bel_onnx_options options = {.views = true};
+    const bel_onnx_options options = {.views = true, .merge = true};
     size_t inputs = (size_t)bel_onnx_input_count(l->model);
     size_t outputs = (size_t)bel_onnx_output_count(l->model);
     l->graph = bel_graph_create();
@@ -98,7 +98,8 @@ static bel_status *load(const void *bytes, size_t size, const bel_predictor_opti
     bel_predictor_parts parts = {
         .forward = {.seed = options.seed,
                     .step = step,
-                    .program = {.threads = options.threads > 0 ? options.threads : 1}},
+                    .program = {.short_chains = true,
+                                .threads = options.threads > 0 ? options.threads : 1}},
         .owner = l,
         .release = release};
     bel_status *status = bel_onnx_read(bytes, size, &l->model);

@@ -110,13 +110,15 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
     static const bel_program_options defaults = {.threads = 1};
     if (options == NULL) options = &defaults;
     bel_program *program = new_program();
-    unsigned passes = ~options->passes_off & BEL_PASSES_ALL & ~(1u << BEL_PASS_HOIST);
+    unsigned off = options->passes_off;
+    if (!options->fixed_variables) off |= 1u << BEL_PASS_JOIN; // gradients read what lies between
+    unsigned passes = ~off & BEL_PASSES_ALL & ~(1u << BEL_PASS_HOIST);
     bool rewrite = passes != 0 || options->memory_bytes > 0;
     bel_status *status = cut(graph, outputs, output_count, options, program);
     if (status == NULL && rewrite) {
         bel_value **values = bel_output_values(outputs, output_count);
-        status = bel_passes_run(graph, input_shapes, values, output_count, options->passes_off,
-                                options->reference, &program->rewritten);
+        status = bel_passes_run(graph, input_shapes, values, output_count, off, options->reference,
+                                &program->rewritten);
         bel_free(values);
         if (status == NULL) graph = program->rewritten.graph;
     }

@@ -50,6 +50,8 @@ typedef struct compiler {
     bool *last;       // by value id: channels-last
     bool *fixed;      // by node index: belongs to the prologue
     bool *resident;   // by value id: made by the prologue, read behind it
+    int *packed;      // by node index: the buffer of what its kernel has packed once; -1: none
+    size_t resident_bytes;
     bel_program_buffer *buffers;
     usage *usages; // by buffer
     size_t buffer_count, buffer_capacity, usage_capacity;
@@ -241,8 +243,8 @@ static void add_stages(compiler *c, const bel_program_call *whole)
     add_call(c, &stage);
 }
 
-// The operation as calls: operands, what its family prepares, and its workspace.
-static void emit(compiler *c, const bel_node *node)
+// The operation as a call: operands, and what its family prepares, given which inputs are fixed.
+static bel_program_call prepare_call(compiler *c, const bel_node *node, unsigned fixed)
 {
     bel_program_call made = {.name = node->name, .workspace = -1};
     bel_kernel_call *call = &made.call;
@@ -256,8 +258,34 @@ static void emit(compiler *c, const bel_node *node)
                            .arena = c->program->arena,
                            .reference = c->options->reference,
                            .openblas = c->options->openblas,
+                           .fixed = fixed,
+                           .short_chains = c->options->short_chains,
                            .threads = c->options->threads > 0 ? c->options->threads : 1};
     bel_op_get(node->op)->prepare(&prepare, call);
+    return made;
+}
+
+static unsigned fixed_inputs(const compiler *c, const bel_node *node)
+{
+    unsigned fixed = 0;
+    for (int i = 0; i < node->input_count; i++)
+        if (c->fixed[node->inputs[i]->node->index]) fixed |= 1u << i;
+    return fixed;
+}
+
+// What is packed already is an input behind the others, and nothing comes before the call.
+static void emit(compiler *c, const bel_node *node)
+{
+    int packed = c->packed[node->index];
+    bel_program_call made = prepare_call(c, node, packed < 0 ? 0 : fixed_inputs(c, node));
+    bel_kernel_call *call = &made.call;
+    if (packed >= 0) {
+        int i = call->input_count++;
+        made.input_buffers[i] = packed;
+        call->inputs[i] =
+            (bel_tensor){.dtype = BEL_DTYPE_U8, .shape = BEL_SHAPE((int64_t)call->packed_bytes)};
+        call->before = NULL;
+    }
     if (call->workspace_bytes > 0) {
         made.workspace = new_buffer(c, BEL_LOCATION_ARENA, 0, call->workspace_bytes);
     }
@@ -381,9 +409,50 @@ static void find_prologue(compiler *c)
         if (c->outputs[i].external) fresh[bel_alias_root(c->outputs[i].value)->node->index] = true;
     bel_passes_find_fixed(c->graph, fresh, c->fixed);
     bel_free(fresh);
-    if (find_resident(c) <= RESIDENT_BYTES) return;
+    c->resident_bytes = find_resident(c);
+    if (c->resident_bytes <= RESIDENT_BYTES) return;
     memset(c->fixed, 0, c->graph->node_count * sizeof *c->fixed);
     memset(c->resident, 0, c->graph->value_count * sizeof *c->resident);
+}
+
+// The call that packs what stays as it is of a node's inputs, where its kernel does that. Inputs
+// that are not there yet are not read; others stand for them.
+static void emit_packing(compiler *c, const bel_node *node)
+{
+    unsigned fixed = fixed_inputs(c, node);
+    int first = -1;
+    for (int i = node->input_count; i-- > 0;) {
+        int buffer = c->buffer_of[node->inputs[i]->id];
+        if ((fixed & 1u << i) != 0 && buffer >= 0) first = buffer;
+        if ((fixed & 1u << i) != 0 && buffer < 0) return;
+    }
+    if (first < 0) return;
+    bel_program_call made = prepare_call(c, node, fixed);
+    bel_kernel_call *call = &made.call;
+    size_t bytes = call->packed_bytes;
+    if (bytes == 0 || bytes > RESIDENT_BYTES - c->resident_bytes) return;
+    for (int i = 0; i < node->input_count; i++)
+        if (made.input_buffers[i] < 0) made.input_buffers[i] = first;
+    call->output_count = 0;
+    call->run = call->before;
+    call->tile_count = call->before_tiles;
+    call->tile_elements = call->work = 0;
+    made.workspace = new_buffer(c, BEL_LOCATION_RESIDENT, 0, bytes);
+    c->packed[node->index] = made.workspace;
+    c->resident_bytes += bytes;
+    add_call(c, &made);
+}
+
+static void emit_packings(compiler *c)
+{
+    bool hoist = bel_pass_is_on(c->options->passes_off, BEL_PASS_HOIST);
+    if (!hoist || !c->options->fixed_variables || c->options->asynchronous) return;
+    for (size_t i = 0; i < c->graph->node_count; i++) {
+        const bel_node *node = c->graph->nodes[c->order[i]];
+        int skipped = BEL_OP_LEAF | BEL_OP_ALIAS | BEL_OP_COLLECTIVE;
+        if (!c->needed[node->index] || c->fixed[node->index]) continue;
+        if ((bel_op_get(node->op)->flags & skipped) == 0) emit_packing(c, node);
+    }
 }
 
 // An exchange of which the passes have left nothing lies between those around it.
@@ -405,6 +474,7 @@ static void emit_all(compiler *c)
 {
     find_prologue(c);
     emit_nodes(c, true);
+    emit_packings(c);
     c->program->prologue_calls = c->program->call_count;
     c->program->prologue_groups = c->program->group_count;
     emit_nodes(c, false);
@@ -548,7 +618,10 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
                   .reserved = bel_xcalloc(graph->value_count, sizeof(bool)),
                   .last = bel_xcalloc(graph->value_count, sizeof(bool)),
                   .fixed = bel_xcalloc(graph->node_count, sizeof(bool)),
-                  .resident = bel_xcalloc(graph->value_count, sizeof(bool))};
+                  .resident = bel_xcalloc(graph->value_count, sizeof(bool)),
+                  .packed = bel_xcalloc(graph->node_count, sizeof(int))};
+    for (size_t n = 0; n < graph->node_count; n++)
+        c.packed[n] = -1;
     for (size_t v = 0; v < graph->value_count; v++)
         c.buffer_of[v] = c.last_reader[v] = c.external_of[v] = -1;
     bel_status *status = compile(&c, input_shapes);
@@ -563,6 +636,7 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
     bel_free(c.last);
     bel_free(c.fixed);
     bel_free(c.resident);
+    bel_free(c.packed);
     bel_free(c.buffers);
     bel_free(c.usages);
     return status;

@@ -3,13 +3,15 @@
 // of segments of it, times packed weights.
 //
 // `before` packs the weights into blocks of up to 64 result channels, in the order in which the
-// sums read them. Each tile then takes a run of images and pads them one after another into a slot
+// sums read them; once, where they stay as they are. Each tile then takes a run of images and pads them one after another into a slot
 // of its own in the workspace, unless they can be read where they lie. With strides the input
 // gradient has several *phases*: positions whose distance is the stride read the same taps of the
 // window, others read other taps.
 #include "ops/kernels/conv.h"
 
 #include <string.h>
+
+#include "ops/kernels/cpu.h"
 
 enum { LANES = BEL_PRODUCT_LANES, MOST_WIDTH = 4 * LANES, MAX_TILES = 16 };
 
@@ -74,7 +76,7 @@ typedef struct conv_walk {
     int64_t block_width;                                 // most of them in a block
     int64_t slot_floats, block_floats;                   // packed weights and then as many biases
     int64_t weights_group, weights_depth, weights_width; // steps in w
-    bool has_bias;
+    bool has_bias, packs_once, relu;
     int64_t window_columns; // of w
     int phase_count;
     conv_phase *phases;
@@ -340,9 +342,16 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
 {
     const conv_walk *walk = call->params;
     const float *packed = call->workspace;
-    float *slot = (float *)call->workspace + walk->groups * walk->blocks * walk->block_floats +
-                  tile * walk->slot_floats;
-    memset(slot, 0, (size_t)walk->slot_floats * sizeof *slot);
+    float *slot = call->workspace;
+    if (walk->packs_once) {
+        packed = call->inputs[call->input_count - 1].data;
+    } else {
+        slot += walk->groups * walk->blocks * walk->block_floats;
+    }
+    if (walk->slot_floats > 0) {
+        slot += tile * walk->slot_floats;
+        memset(slot, 0, (size_t)walk->slot_floats * sizeof *slot);
+    }
     int64_t first = tile * walk->images_per_tile, end = first + walk->images_per_tile;
     if (end > walk->n) end = walk->n;
     int64_t from_image = walk->padded.steps.image;
@@ -366,6 +375,8 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
                     walk_phase(walk, &walk->phases[i], &at);
             }
         }
+        if (walk->relu)
+            bel_cpu_kernels_get()->unary[BEL_CPU_RELU](result, result, walk->result.image);
     }
 }
 
@@ -376,7 +387,7 @@ static int64_t block_width(int64_t channels)
 }
 
 // Tiles by the number of images alone. The workspace: packed weights [group, block, block_floats],
-// then a slot for each tile.
+// unless they are packed once, then a slot for each tile.
 static void choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_conv_shape *shape,
                    conv_walk *walk)
 {
@@ -387,15 +398,21 @@ static void choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_
     walk->images_per_tile = tiles > 0 ? (walk->n + tiles - 1) / tiles : 1;
     walk->slot_floats = bel_conv_padded_floats(&walk->padded);
     int64_t blocks = walk->groups * walk->blocks;
+    unsigned packed_inputs = walk->has_bias ? 1u << 1 | 1u << 2 : 1u << 1;
+    size_t packed_bytes = (size_t)(blocks * walk->block_floats) * sizeof(float);
+    walk->packs_once = (prepare->fixed & packed_inputs) == packed_inputs;
     call->before = run_pack;
     call->before_tiles = blocks;
     call->run = run_walk;
     call->tile_count = (walk->n + walk->images_per_tile - 1) / walk->images_per_tile;
     call->work = bel_shape_elements(&shape->y) * shape->in * shape->window.kernel[0] *
                  shape->window.kernel[1] / 8;
-    call->workspace_bytes =
-        (size_t)(blocks * walk->block_floats + call->tile_count * walk->slot_floats) *
-        sizeof(float);
+    call->workspace_bytes = (size_t)(call->tile_count * walk->slot_floats) * sizeof(float);
+    if (walk->packs_once) {
+        call->packed_bytes = packed_bytes;
+    } else {
+        call->workspace_bytes += packed_bytes;
+    }
     call->params = bel_arena_copy(prepare->arena, walk, sizeof *walk);
 }
 
@@ -414,7 +431,8 @@ void bel_conv_prepare_output(const bel_prepare *prepare, bel_kernel_call *call,
                       .weights_group = shape->out * shape->in * taps,
                       .weights_depth = taps,
                       .weights_width = shape->in * taps,
-                      .has_bias = call->input_count > 2};
+                      .has_bias = call->input_count > 2,
+                      .relu = bel_attr_flag(prepare->attrs, BEL_ATTR_RELU)};
     make_phases(prepare, &walk, w, false);
     choose(prepare, call, shape, &walk);
 }

@@ -47,6 +47,12 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return (lanes){_mm256_fmadd_ps(x, b.low, c.low), _mm256_fmadd_ps(x, b.high, c.high)};
 }
 
+LANES_INLINE lanes lanes_relu(lanes x)
+{
+    __m256 zero = _mm256_setzero_ps(); // what comes out where one is NaN
+    return (lanes){_mm256_max_ps(x.low, zero), _mm256_max_ps(x.high, zero)};
+}
+
 // Four numbers of rows l and l + 4 make a register; squares of 4 · 4 are turned within its halves.
 enum { LANES_TURNED = 4 };
 LANES_INLINE void lanes_turn_8(const float *from, int64_t step, __m256 out[LANES_TURNED])

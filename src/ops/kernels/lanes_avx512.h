@@ -55,6 +55,11 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return _mm512_fmadd_ps(x, b, c);
 }
 
+LANES_INLINE lanes lanes_relu(lanes x)
+{
+    return _mm512_max_ps(x, _mm512_setzero_ps()); // the second where one is NaN
+}
+
 // Eight numbers of rows l and l + 4, for l < 4, make four registers: the squares of 4 · 4 in their
 // quarters are turned. With the same of the rows 8 further down, whose quarters come behind,
 // columns are whole.

@@ -35,6 +35,14 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return c;
 }
 
+LANES_INLINE lanes lanes_relu(lanes x)
+{
+    float32x4_t zero = vdupq_n_f32(0);
+    for (int i = 0; i < LANES_PARTS; i++)
+        x.x[i] = vbslq_f32(vcgtq_f32(x.x[i], zero), x.x[i], zero);
+    return x;
+}
+
 enum { LANES_TURNED = 4 };
 LANES_INLINE void lanes_turn(const float *from, int64_t step, lanes out[LANES_TURNED])
 {

@@ -32,6 +32,13 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return c;
 }
 
+LANES_INLINE lanes lanes_relu(lanes x)
+{
+    for (int l = 0; l < LANES; l++)
+        x.x[l] = x.x[l] > 0 ? x.x[l] : 0;
+    return x;
+}
+
 enum { LANES_TURNED = 4 };
 LANES_INLINE void lanes_turn(const float *from, int64_t step, lanes out[LANES_TURNED])
 {

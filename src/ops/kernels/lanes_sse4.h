@@ -79,6 +79,13 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return c;
 }
 
+LANES_INLINE lanes lanes_relu(lanes x)
+{
+    for (int i = 0; i < LANES_PARTS; i++)
+        x.x[i] = _mm_max_ps(x.x[i], _mm_setzero_ps()); // the second where one is NaN
+    return x;
+}
+
 enum { LANES_TURNED = 4 };
 LANES_INLINE void lanes_turn(const float *from, int64_t step, lanes out[LANES_TURNED])
 {

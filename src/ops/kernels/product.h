@@ -80,6 +80,16 @@ typedef struct bel_product_block {
     float *c;
 } bel_product_block;
 
+// y [m, n] = a [m, k] · b [k, n], rows one behind another, added to `bias` [n] (NULL: zeros), and
+// with `relu` 0 in place of what is not above it. The sum of each element is (c0 + c1) + (c2 + c3)
+// with products i, i + 4, … in chain i, the bias first in chain 0.
+typedef struct bel_product_few {
+    int64_t m, n, k;
+    const float *a, *b, *bias;
+    bool relu;
+    float *y;
+} bel_product_few;
+
 typedef struct bel_product_kernels {
     int64_t width;                            // units of a block of many rows: 1 or 4
     int64_t b_floats;                         // that may stay in the second-level cache
@@ -88,6 +98,7 @@ typedef struct bel_product_kernels {
     // The same for blocks of BEL_PRODUCT_TURNED_ROWS rows at most and 16 columns whose b lies
     // turned: column j at b[i + j · lane_step]; one segment.
     void (*run_turned)(const bel_product_block *block, int64_t lane_step);
+    void (*run_few)(const bel_product_few *few);
     // to[i · to_step + j] = from[i · step + j] for i < k and j < columns.
     void (*copy)(const float *from, int64_t step, int64_t k, int64_t columns, float *to,
                  int64_t to_step);

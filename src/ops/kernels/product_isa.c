@@ -250,10 +250,93 @@ static void run_turned(const bel_product_block *block, int64_t lane_step)
     sums[block->rows](block, lane_step);
 }
 
+// --- Few rows ------------------------------------------------------------------------------------
+
+// One or two units of a row: chains of 16 or 32 columns are independent of each other, so that they
+// keep the arithmetic busy. `partial`: the only unit has fewer columns.
+#define FEW_START(u)                                                                               \
+    lanes sum_0_##u = zero, sum_1_##u = zero, sum_2_##u = zero, sum_3_##u = zero;                  \
+    if (f->bias != NULL) sum_0_##u = LOAD(u, f->bias + j + u * LANES);
+#define FEW_ADD(u, c) sum_##c##_##u = lanes_add_product(x, LOAD(u, b + u * LANES), sum_##c##_##u);
+#define FEW_STEP(c)                                                                                \
+    {                                                                                              \
+        number x = number_load(a + p + c);                                                         \
+        FEW_UNITS(FEW_ADD, c)                                                                      \
+        b += f->n;                                                                                 \
+    }
+#define FEW_END(u)                                                                                 \
+    sum_0_##u = lanes_add_product(one, sum_0_##u, sum_1_##u);                                      \
+    sum_2_##u = lanes_add_product(one, sum_2_##u, sum_3_##u);                                      \
+    sum_0_##u = lanes_add_product(one, sum_0_##u, sum_2_##u);                                      \
+    if (f->relu) sum_0_##u = lanes_relu(sum_0_##u);                                                \
+    if (u == most && partial) {                                                                    \
+        lanes_store_some(y + u * LANES, sum_0_##u, last);                                          \
+    } else {                                                                                       \
+        lanes_store(y + u * LANES, sum_0_##u);                                                     \
+    }
+#define FEW_BODY                                                                                   \
+    const float unit = 1;                                                                          \
+    const number one = number_load(&unit);                                                         \
+    const lanes zero = lanes_load(zeros);                                                          \
+    const float *b = f->b + j;                                                                     \
+    int64_t p = 0;
+
+static inline __attribute__((always_inline)) void few_one(const bel_product_few *f, const float *a,
+                                                          int64_t j, float *y, bool partial)
+{
+#define FEW_UNITS(add, c) add(0, c)
+    enum { most = 0 };
+    int64_t last = f->n - j;
+    FEW_BODY
+    FEW_START(0)
+    for (; p + 4 <= f->k; p += 4) {
+        FEW_STEP(0) FEW_STEP(1) FEW_STEP(2) FEW_STEP(3)
+    }
+    if (p < f->k) FEW_STEP(0)
+    if (p + 1 < f->k) FEW_STEP(1)
+    if (p + 2 < f->k) FEW_STEP(2)
+    FEW_END(0)
+#undef FEW_UNITS
+}
+
+static inline __attribute__((always_inline)) void few_two(const bel_product_few *f, const float *a,
+                                                          int64_t j, float *y)
+{
+#define FEW_UNITS(add, c) add(0, c) add(1, c)
+    enum { most = 1, partial = 0, last = 0 };
+    FEW_BODY
+    FEW_START(0)
+    FEW_START(1)
+    for (; p + 4 <= f->k; p += 4) {
+        FEW_STEP(0) FEW_STEP(1) FEW_STEP(2) FEW_STEP(3)
+    }
+    if (p < f->k) FEW_STEP(0)
+    if (p + 1 < f->k) FEW_STEP(1)
+    if (p + 2 < f->k) FEW_STEP(2)
+    FEW_END(0)
+    FEW_END(1)
+#undef FEW_UNITS
+}
+
+static void run_few(const bel_product_few *f)
+{
+    const float *a = f->a;
+    float *y = f->y;
+    for (int64_t i = 0; i < f->m; i++, a += f->k, y += f->n) {
+        int64_t j = 0;
+        for (; j + 2 * LANES <= f->n; j += 2 * LANES)
+            few_two(f, a, j, y + j);
+        for (; j + LANES <= f->n; j += LANES)
+            few_one(f, a, j, y + j, false);
+        if (j < f->n) few_one(f, a, j, y + j, true);
+    }
+}
+
 const bel_product_kernels JOIN(bel_product_kernels_, BEL_LEVEL) = {.width = LANES_WIDTH,
                                                                    .b_floats = LANES_CACHED,
                                                                    .rows_most = LANES_ROWS,
                                                                    .run = run,
                                                                    .run_turned = run_turned,
+                                                                   .run_few = run_few,
                                                                    .copy = copy,
                                                                    .transpose = transpose};

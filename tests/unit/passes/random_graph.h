@@ -206,7 +206,9 @@ static void step_product(random_graph *g)
     bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
     if (w == NULL && square.dims[0] > 0)
         w = bel_variable(g->graph, name, &square, zeros, BEL_VARIABLE_TRAINABLE);
-    if (w != NULL) put(g, bel_matmul(g->graph, x, draw(g, 3) == 0 ? bel_neg(g->graph, w) : w));
+    if (w == NULL) return;
+    bel_value *product = bel_matmul(g->graph, x, draw(g, 3) == 0 ? bel_neg(g->graph, w) : w);
+    put(g, draw(g, 2) == 0 ? bel_relu(g->graph, product) : product);
 }
 
 static void step_odd(random_graph *g)

@@ -313,6 +313,17 @@ static bel_value *short_rows(bel_graph *g, bel_value *x)
     return bel_tanh(g, bel_add(g, bel_exp(g, tall), row(g, 7)));
 }
 
+static bel_value *relu_of_product(bel_graph *g, bel_value *x)
+{
+    return bel_relu(g, bel_matmul(g, x, weights(g)));
+}
+
+static bel_value *product_needed_elsewhere(bel_graph *g, bel_value *x)
+{
+    bel_value *product = bel_matmul(g, x, weights(g));
+    return bel_add(g, bel_relu(g, product), product);
+}
+
 static const struct {
     const char *name;
     build_fn *build;
@@ -339,6 +350,8 @@ static const struct {
     {"below each other", below_each_other, BEL_PASS_CONCAT, 3, 3},
     {"a common number", common_number, BEL_PASS_CONCAT, 4, 3},
     {"a part needed elsewhere", part_needed_elsewhere, BEL_PASS_CONCAT, 6, 6},
+    {"Relu of a product", relu_of_product, BEL_PASS_JOIN, 1, 2},
+    {"a product needed elsewhere", product_needed_elsewhere, BEL_PASS_JOIN, 2, 2},
     {"chain", chain, BEL_PASS_FUSE, 1, 7},
     {"needed inside", needed_inside, BEL_PASS_FUSE, 3, 5},
     {"without a kernel", without_kernel, BEL_PASS_FUSE, 3, 3},
