@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "onnx/names.h"
 
-enum { OPSET_NEWEST = 17, NAMELESS_SYMBOL = -1000000000, MOST_DEPTH = 8, SCOPE_MARK = '\1' };
+enum { OPSET_NEWEST = 21, NAMELESS_SYMBOL = -1000000000, MOST_DEPTH = 8, SCOPE_MARK = '\1' };
 
 // The subgraph that is being read, and those around it.
 typedef struct scope {
