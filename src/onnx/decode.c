@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "onnx/names.h"
 
-enum { OPSET_NEWEST = 17, NAMELESS_SYMBOL = -1000000000, MOST_DEPTH = 8, SCOPE_MARK = '\1' };
+enum { OPSET_NEWEST = 21, NAMELESS_SYMBOL = -1000000000, MOST_DEPTH = 8, SCOPE_MARK = '\1' };
 
 // The subgraph that is being read, and those around it.
 typedef struct scope {
@@ -39,6 +39,8 @@ typedef struct decoder {
     size_t made_capacity;
     int64_t nameless; // open dimensions without a name
     bel_budget *budget;
+    const bel_onnx_bytes *raw; // of initializers, left out of the message; NULL: none is
+    size_t raw_count;
     const scope *scope; // NULL: the model's graph
     int scope_count;
     local_tensor *locals;
@@ -167,6 +169,11 @@ static bel_status *decode_port(decoder *d, const Onnx__ValueInfoProto *from,
     return NULL;
 }
 
+static bel_onnx_source source_of(const decoder *d)
+{
+    return (bel_onnx_source){.arena = d->model->arena, .files = d->model->files};
+}
+
 // The first values to be numbered: value i is initializer i.
 static bel_status *decode_initializers(decoder *d, const Onnx__GraphProto *graph)
 {
@@ -175,14 +182,19 @@ static bel_status *decode_initializers(decoder *d, const Onnx__GraphProto *graph
         return BEL_ERR(BEL_UNIMPLEMENTED, "sparse initializers are not read");
     }
     BEL_TRY(check_count(graph->n_initializer, "initializers"));
+    if (d->raw != NULL && d->raw_count != graph->n_initializer) {
+        return BEL_ERR(BEL_DATA_LOSS, "the graph stands in several parts that do not fit together");
+    }
     model->initializers =
         bel_arena_alloc(model->arena, graph->n_initializer * sizeof *model->initializers);
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const Onnx__TensorProto *from = graph->initializer[i];
         bel_onnx_initializer_entry *entry = &model->initializers[i];
         entry->name = text_of(from->name);
-        BEL_TRY_CTX(bel_onnx_decode_tensor(from, model->arena, &entry->tensor),
-                    "initializer \"%s\"", entry->name);
+        bel_onnx_source source = source_of(d);
+        if (d->raw != NULL) source.raw = d->raw[i];
+        BEL_TRY_CTX(bel_onnx_decode_tensor(from, &source, &entry->tensor), "initializer \"%s\"",
+                    entry->name);
         if (entry->name[0] == '\0' || !make(d, value_id(d, entry->name))) {
             return BEL_ERR(BEL_DATA_LOSS, "initializer \"%s\" has no name or stands twice",
                            entry->name);
@@ -257,6 +269,7 @@ static const char *decode_text(decoder *d, ProtobufCBinaryData from)
 
 static bel_status *decode_attr(decoder *d, const Onnx__AttributeProto *from, bel_onnx_attr *out)
 {
+    bel_onnx_source source;
     *out = (bel_onnx_attr){.name = text_of(from->name), .kind = (bel_onnx_kind)from->type};
     switch (from->type) {
     case BEL_ONNX_FLOAT: out->number = from->f; return NULL;
@@ -270,7 +283,8 @@ static bel_status *decode_attr(decoder *d, const Onnx__AttributeProto *from, bel
         return NULL;
     case BEL_ONNX_TENSOR:
         if (from->t == NULL) return BEL_ERR(BEL_DATA_LOSS, "there is no tensor in it");
-        return bel_onnx_decode_tensor(from->t, d->model->arena, &out->tensor);
+        source = source_of(d);
+        return bel_onnx_decode_tensor(from->t, &source, &out->tensor);
     case BEL_ONNX_GRAPH: return decode_subgraph(d, from->g, &out->graph);
     case BEL_ONNX_FLOATS:
         out->numbers = from->floats;
@@ -367,7 +381,8 @@ static bel_status *decode_locals(decoder *d, const Onnx__GraphProto *graph)
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const char *name = text_of(graph->initializer[i]->name);
         bel_tensor *tensor = bel_arena_alloc(d->model->arena, sizeof *tensor);
-        BEL_TRY_CTX(bel_onnx_decode_tensor(graph->initializer[i], d->model->arena, tensor),
+        bel_onnx_source source = source_of(d);
+        BEL_TRY_CTX(bel_onnx_decode_tensor(graph->initializer[i], &source, tensor),
                     "initializer \"%s\"", name);
         int id = value_id(d, name);
         if (name[0] == '\0' || !make(d, id)) {
@@ -474,11 +489,15 @@ static bel_status *decode_model(decoder *d)
     return NULL;
 }
 
-bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_model)
+// A model whose message is `bytes`, with what was left out of it. `files` becomes the model's, also
+// after an error.
+static bel_status *read_message(const void *bytes, size_t size, const bel_onnx_bytes *raw,
+                                size_t raw_count, bel_onnx_files *files, bel_onnx_model **out_model)
 {
     bel_budget budget = bel_budget_of(size);
     ProtobufCAllocator allocator = {bel_budget_take, bel_budget_give, &budget};
     Onnx__ModelProto *message = onnx__model_proto__unpack(&allocator, size, bytes);
+    if (message == NULL) bel_onnx_files_close(files);
     if (message == NULL && budget.is_spent) {
         return BEL_ERR(BEL_DATA_LOSS,
                        "this is no ONNX model: its parts need more memory than %zu bytes can stand "
@@ -489,9 +508,12 @@ bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_m
     bel_onnx_model *model = bel_xcalloc(1, sizeof *model);
     model->arena = bel_arena_create();
     model->message = message;
+    model->files = files;
     decoder d = {.message = message,
                  .model = model,
                  .budget = &budget,
+                 .raw = raw,
+                 .raw_count = raw_count,
                  .values = bel_names_create(),
                  .symbols = bel_names_create()};
     bel_status *status = decode_model(&d);
@@ -507,6 +529,28 @@ bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_m
     return NULL;
 }
 
+bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_model)
+{
+    return read_message(bytes, size, NULL, 0, NULL, out_model);
+}
+
+bel_status *bel_onnx_read_file(const char *path, bel_onnx_model **out_model)
+{
+    bel_onnx_files *files;
+    BEL_TRY(bel_onnx_files_open(path, &files));
+    bel_onnx_bytes all = bel_onnx_files_model(files), *raw = NULL;
+    bel_str message = {.text = NULL};
+    size_t raw_count = 0;
+    bool spared = bel_onnx_spare(all, &message, &raw, &raw_count);
+    bel_status *status =
+        spared ? read_message(message.text, message.length, raw, raw_count, files, out_model)
+               : read_message(all.data, all.size, NULL, 0, files, out_model);
+    bel_str_deinit(&message);
+    bel_free(raw);
+    if (status == NULL) return NULL;
+    return bel_status_wrap(status, __FILE__, __LINE__, "%s", path);
+}
+
 void bel_onnx_destroy(bel_onnx_model *model)
 {
     if (model == NULL) return;
@@ -518,6 +562,7 @@ void bel_onnx_destroy(bel_onnx_model *model)
     bel_free(model->subgraphs);
     bel_free(model->parts);
     onnx__model_proto__free_unpacked(model->message, &allocator);
+    bel_onnx_files_close(model->files);
     bel_arena_destroy(model->arena);
     bel_free(model);
 }

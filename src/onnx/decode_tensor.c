@@ -1,5 +1,6 @@
-// Tensors. Elements come as raw little-endian bytes or in the typed list of their type; Belfry
-// runs on little-endian machines, so most of them stay where they are in the message. Copied are
+// Tensors. Elements come as raw little-endian bytes, here or in a file beside the model, or in the
+// typed list of their type; Belfry runs on little-endian machines, so most of them stay where they
+// are in the message or file. Copied are
 // BOOL, whose raw bytes may be any but 0, and types of one or two bytes that come as a list of
 // int32. The bytes must be exactly those of the shape before a pointer to them is handed out; a
 // shape whose product overflows counts as INT64_MAX elements, which no file has.
@@ -8,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/budget.h"
+#include "base/number.h"
 #include "onnx/decode.h"
 #include "onnx/emit.h"
 
@@ -90,14 +92,14 @@ static typed_list typed_list_of(const Onnx__TensorProto *from, bel_dtype dtype)
 
 // Types of one and two bytes from a list of int32 (of floats their bits), or BOOL from raw bytes,
 // which may be any but 0.
-static bel_status *narrow(const Onnx__TensorProto *from, size_t count, bel_arena *arena,
-                          bel_tensor *tensor)
+static bel_status *narrow(const Onnx__TensorProto *from, const char *raw, size_t count,
+                          bel_arena *arena, bel_tensor *tensor)
 {
     size_t size = bel_dtype_size(tensor->dtype);
     unsigned char *bytes = bel_arena_alloc(arena, count * size);
-    bool is_bool = tensor->dtype == BEL_DTYPE_BOOL, raw = from->has_raw_data;
+    bool is_bool = tensor->dtype == BEL_DTYPE_BOOL;
     for (size_t i = 0; i < count; i++) {
-        int32_t element = raw ? from->raw_data.data[i] : from->int32_data[i];
+        int32_t element = raw != NULL ? (unsigned char)raw[i] : from->int32_data[i];
         if (element < 0 || element > (size == 1 ? UINT8_MAX : UINT16_MAX)) {
             return BEL_ERR(BEL_DATA_LOSS, "element %zu is %d, which %s cannot hold", i,
                            (int)element, bel_dtype_name(tensor->dtype));
@@ -109,35 +111,88 @@ static bel_status *narrow(const Onnx__TensorProto *from, size_t count, bel_arena
     return NULL;
 }
 
-bel_status *bel_onnx_decode_tensor(const Onnx__TensorProto *from, bel_arena *arena,
+// --- Raw bytes -----------------------------------------------------------------------------------
+
+// The keys of external_data: location, and with it offset (else 0) and length (else `needed`).
+static bel_status *find_external(const Onnx__TensorProto *from, bel_onnx_files *files,
+                                 int64_t needed, bel_onnx_bytes *out_raw)
+{
+    const char *location = "";
+    int64_t offset = 0, length = needed;
+    if (files == NULL) {
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "its elements lie in another file (external data), and the model was not "
+                       "read by its path");
+    }
+    for (size_t i = 0; i < from->n_external_data; i++) {
+        const Onnx__StringStringEntryProto *entry = from->external_data[i];
+        const char *key = entry->key == NULL ? "" : entry->key;
+        const char *value = entry->value == NULL ? "" : entry->value;
+        int64_t *number = strcmp(key, "offset") == 0   ? &offset
+                          : strcmp(key, "length") == 0 ? &length
+                                                       : NULL;
+        if (strcmp(key, "location") == 0) location = value;
+        if (number == NULL || bel_parse_i64(value, strlen(value), number)) continue;
+        return BEL_ERR(BEL_DATA_LOSS, "%s of its external data is \"%.40s\"", key, value);
+    }
+    return bel_onnx_files_find(files, location, offset, length, out_raw);
+}
+
+// False: the elements stand in a typed list.
+static bel_status *find_raw(const Onnx__TensorProto *from, const bel_onnx_source *source,
+                            int64_t needed, bool *out_there, bel_onnx_bytes *out_raw)
+{
+    enum { EXTERNAL = 1 };
+    bool external = from->data_location == EXTERNAL;
+    *out_there = external || source->raw.data != NULL || from->has_raw_data;
+    *out_raw = source->raw;
+    if (external) return find_external(from, source->files, needed, out_raw);
+    if (source->raw.data == NULL && from->has_raw_data)
+        *out_raw = (bel_onnx_bytes){(const char *)from->raw_data.data, from->raw_data.len};
+    return NULL;
+}
+
+// The elements where they lie, or a copy where that is not at a multiple of their size.
+static void *at_its_place(const bel_onnx_bytes *raw, bel_dtype dtype, bel_arena *arena)
+{
+    union {
+        const char *read;
+        void *data; // views have no type for what is only read
+    } place = {.read = raw->data};
+    bool aligned = (uintptr_t)raw->data % bel_dtype_size(dtype) == 0;
+    return aligned ? place.data : bel_arena_copy(arena, raw->data, raw->size);
+}
+
+bel_status *bel_onnx_decode_tensor(const Onnx__TensorProto *from, const bel_onnx_source *source,
                                    bel_tensor *out_tensor)
 {
     bel_tensor tensor = {.data = NULL};
     BEL_TRY(bel_onnx_dtype(from->data_type, &tensor.dtype));
     BEL_TRY(decode_shape(from, &tensor.shape));
-    if (from->data_location != 0) {
-        return BEL_ERR(BEL_UNIMPLEMENTED, "its elements lie in another file (external data)");
-    }
-    bool raw = from->has_raw_data;
+    int64_t elements = bel_shape_elements(&tensor.shape), needed;
+    bool is_raw;
+    bel_onnx_bytes raw;
+    if (__builtin_mul_overflow(elements, (int64_t)bel_dtype_size(tensor.dtype), &needed))
+        needed = INT64_MAX;
+    BEL_TRY(find_raw(from, source, needed, &is_raw, &raw));
     typed_list list = typed_list_of(from, tensor.dtype);
-    size_t size = raw ? bel_dtype_size(tensor.dtype) : list.size;
-    size_t have = raw ? from->raw_data.len : list.count * list.size;
-    int64_t elements = bel_shape_elements(&tensor.shape);
+    size_t size = is_raw ? bel_dtype_size(tensor.dtype) : list.size;
+    size_t have = is_raw ? raw.size : list.count * list.size;
     if ((uint64_t)elements > SIZE_MAX / size || (size_t)elements * size != have) {
         char text[BEL_SHAPE_TEXT];
         return BEL_ERR(BEL_DATA_LOSS, "shape %s of %s needs %lld elements, got %zu bytes",
                        bel_shape_text(&tensor.shape, text), bel_dtype_name(tensor.dtype),
                        (long long)elements, have);
     }
-    if (raw && list.count > 0) {
+    if (is_raw && list.count > 0) {
         return BEL_ERR(BEL_DATA_LOSS, "elements stand both in raw_data and in a typed list");
     }
     if (elements == 0) {
-        tensor.data = bel_arena_alloc(arena, 1);
-    } else if (tensor.dtype == BEL_DTYPE_BOOL || (bel_dtype_size(tensor.dtype) <= 2 && !raw)) {
-        BEL_TRY(narrow(from, (size_t)elements, arena, &tensor));
-    } else if (raw) {
-        tensor.data = from->raw_data.data;
+        tensor.data = bel_arena_alloc(source->arena, 1);
+    } else if (tensor.dtype == BEL_DTYPE_BOOL || (bel_dtype_size(tensor.dtype) <= 2 && !is_raw)) {
+        BEL_TRY(narrow(from, is_raw ? raw.data : NULL, (size_t)elements, source->arena, &tensor));
+    } else if (is_raw) {
+        tensor.data = at_its_place(&raw, tensor.dtype, source->arena);
     } else {
         tensor.data = list.data;
     }
@@ -152,8 +207,9 @@ bel_status *bel_onnx_read_tensor(const void *bytes, size_t size, bel_tensor *out
     Onnx__TensorProto *message = onnx__tensor_proto__unpack(&allocator, size, bytes);
     if (message == NULL) return BEL_ERR(BEL_DATA_LOSS, "this is no TensorProto");
     bel_arena *arena = bel_arena_create();
+    bel_onnx_source source = {.arena = arena};
     bel_tensor view;
-    bel_status *status = bel_onnx_decode_tensor(message, arena, &view);
+    bel_status *status = bel_onnx_decode_tensor(message, &source, &view);
     if (status == NULL) {
         size_t length = bel_tensor_bytes(&view);
         *out_tensor = view;

@@ -56,41 +56,47 @@ ROWS(hardmax, hardmax)
 
 // --- Reductions ----------------------------------------------------------------------------------
 
-// An empty list of axes means all of them, or with noop_with_empty_axes none.
-bel_status *bel_onnx_reduce_sum(bel_onnx_call *call)
+typedef bel_value *reduce_fn(bel_graph *graph, bel_value *x, const int64_t *axes, int count,
+                             bool keepdims);
+
+static bel_value *reduce_log_sum(bel_graph *graph, bel_value *x, const int64_t *axes, int count,
+                                 bool keepdims)
 {
+    return bel_log(graph, bel_reduce_sum(graph, x, axes, count, keepdims));
+}
+
+// Axes are an attribute or the second input. An empty list of them means all, or with
+// noop_with_empty_axes none: then each element is reduced by itself, which ONNX leaves out.
+static bel_status *reduce(bel_onnx_call *call, reduce_fn *fn)
+{
+    bel_shape axes;
     bel_value *x = bel_onnx_in(call, 0);
-    bel_shape axes = {.rank = 0};
+    BEL_TRY(bel_onnx_ints(call, "axes", &axes));
     if (bel_onnx_has(call, 1)) BEL_TRY(bel_onnx_known_ints(call, 1, &axes));
     if (axes.rank == 0 && bel_onnx_int(call, "noop_with_empty_axes") != 0) {
         bel_onnx_out(call, 0, bel_identity(call->graph, x));
-    } else {
-        bool keepdims = bel_onnx_int(call, "keepdims") != 0;
-        bel_onnx_out(call, 0, bel_reduce_sum(call->graph, x, axes.dims, axes.rank, keepdims));
+        return NULL;
     }
+    bool keepdims = bel_onnx_int(call, "keepdims") != 0;
+    bel_onnx_out(call, 0, fn(call->graph, x, axes.dims, axes.rank, keepdims));
     return NULL;
 }
 
-bel_status *bel_onnx_reduce_log_sum(bel_onnx_call *call)
-{
-    bel_shape axes;
-    BEL_TRY(bel_onnx_ints(call, "axes", &axes));
-    bool keepdims = bel_onnx_int(call, "keepdims") != 0;
-    bel_value *x = bel_onnx_in(call, 0);
-    bel_value *sum = bel_reduce_sum(call->graph, x, axes.dims, axes.rank, keepdims);
-    bel_onnx_out(call, 0, bel_log(call->graph, sum));
-    return NULL;
-}
-
-bel_status *bel_onnx_reduce_log_sum_exp(bel_onnx_call *call)
-{
-    bel_shape axes;
-    BEL_TRY(bel_onnx_ints(call, "axes", &axes));
-    bool keepdims = bel_onnx_int(call, "keepdims") != 0;
-    bel_value *x = bel_onnx_in(call, 0);
-    bel_onnx_out(call, 0, bel_reduce_log_sum_exp(call->graph, x, axes.dims, axes.rank, keepdims));
-    return NULL;
-}
+#define REDUCE(name, function)                                                                     \
+    bel_status *bel_onnx_reduce_##name(bel_onnx_call *call)                                        \
+    {                                                                                              \
+        return reduce(call, function);                                                             \
+    }
+REDUCE(sum, bel_reduce_sum)
+REDUCE(mean, bel_reduce_mean)
+REDUCE(max, bel_reduce_max)
+REDUCE(min, bel_reduce_min)
+REDUCE(prod, bel_reduce_prod)
+REDUCE(sum_square, bel_reduce_sum_square)
+REDUCE(l1, bel_reduce_l1)
+REDUCE(l2, bel_reduce_l2)
+REDUCE(log_sum, reduce_log_sum)
+REDUCE(log_sum_exp, bel_reduce_log_sum_exp)
 
 // --- Orders --------------------------------------------------------------------------------------
 

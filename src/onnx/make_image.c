@@ -210,6 +210,42 @@ bel_status *bel_onnx_instance_norm(bel_onnx_call *call)
     return NULL;
 }
 
+bel_status *bel_onnx_group_norm(bel_onnx_call *call)
+{
+    bel_value *in[3];
+    bel_onnx_ins(call, 3, in);
+    bel_onnx_out(call, 0,
+                 bel_group_normalization(call->graph, in[0], in[1], in[2],
+                                         bel_onnx_int(call, "num_groups"),
+                                         bel_onnx_number(call, "epsilon")));
+    return NULL;
+}
+
+// Before opset 21 scale and bias are those of groups: each is repeated to the channels of its group.
+bel_status *bel_onnx_old_group_norm(bel_onnx_call *call)
+{
+    bel_graph *graph = call->graph;
+    bel_value *in[3];
+    bel_onnx_ins(call, 3, in);
+    bel_shape x = bel_value_shape(in[0]);
+    int64_t groups = bel_onnx_int(call, "num_groups");
+    if (x.rank < 2 || x.dims[1] < 1 || groups < 1 || x.dims[1] % groups != 0) {
+        char text[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "channels of %s do not fall into %lld groups",
+                       bel_shape_text(&x, text), (long long)groups);
+    }
+    bel_shape column = BEL_SHAPE(groups, 1), channels = BEL_SHAPE(x.dims[1]);
+    bel_shape spread = BEL_SHAPE(groups, x.dims[1] / groups);
+    for (int i = 1; i < 3; i++) {
+        in[i] = bel_expand(graph, bel_reshape(graph, in[i], &column), &spread);
+        in[i] = bel_reshape(graph, in[i], &channels);
+    }
+    bel_onnx_out(call, 0,
+                 bel_group_normalization(graph, in[0], in[1], in[2], groups,
+                                         bel_onnx_number(call, "epsilon")));
+    return NULL;
+}
+
 // Training moves the statistics: outputs 1 and 2.
 static bel_value *normalise(bel_onnx_call *call, bool training, bel_value **out_mean,
                             bel_value **out_variance)

@@ -198,6 +198,25 @@ bel_status *bel_onnx_hard_swish(bel_onnx_call *call)
     return NULL;
 }
 
+bel_status *bel_onnx_mish(bel_onnx_call *call)
+{
+    bel_graph *graph = call->graph;
+    bel_value *x = bel_onnx_in(call, 0);
+    bel_onnx_out(call, 0, bel_mul(graph, x, bel_tanh(graph, bel_softplus(graph, x))));
+    return NULL;
+}
+
+bel_status *bel_onnx_gelu(bel_onnx_call *call)
+{
+    static const char *const names[] = {"none", "tanh"};
+    int approximate;
+    BEL_TRY(bel_onnx_choice(call, "approximate", names, 2, &approximate));
+    bel_value *x = bel_onnx_in(call, 0);
+    bel_onnx_out(call, 0,
+                 approximate != 0 ? bel_gelu_tanh(call->graph, x) : bel_gelu(call->graph, x));
+    return NULL;
+}
+
 bel_status *bel_onnx_selu(bel_onnx_call *call)
 {
     bel_value *elu = bel_elu(call->graph, bel_onnx_in(call, 0), bel_onnx_number(call, "alpha"));

@@ -259,7 +259,10 @@ static bel_status *by_sizes(bel_onnx_call *call, int input, const bel_shape *axe
         out[d].scale = (double)size / (double)x.dims[d];
     }
     if (policy != 0) {
-        BEL_TRY(bel_onnx_closed(&x, 0, "its ratio to others is kept"));
+        bel_shape kept = {.rank = 0};
+        for (int32_t i = 0; i < axes->rank; i++)
+            kept.dims[kept.rank++] = x.dims[axes->dims[i]];
+        BEL_TRY(bel_onnx_closed(&kept, 0, "its ratio to others is kept"));
         keep_ratio(policy, axes, out);
     }
     return NULL;

@@ -329,7 +329,14 @@ static bel_status *split(bel_onnx_call *call, const int64_t *sizes, int64_t give
     int32_t axis;
     int count = call->node->output_count;
     BEL_TRY(bel_onnx_axis(bel_onnx_int(call, "axis"), shape.rank, &axis));
-    bool fits = count > 0 && (sizes != NULL ? given == count : shape.dims[axis] % count == 0);
+    // Since opset 18 the last of equal parts may be smaller.
+    bool uneven = bel_onnx_find_attr(call, "num_outputs") != NULL;
+    bool even = count > 0 && shape.dims[axis] % count == 0;
+    bool fits = count > 0 && (sizes != NULL ? given == count : even || uneven);
+    if (uneven && (sizes != NULL || bel_onnx_int(call, "num_outputs") != count)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "num_outputs does not fit %d outputs, or sizes of them", count);
+    }
     if (!fits) {
         char text[BEL_SHAPE_TEXT];
         return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %d of %s cannot be split into %d outputs",
@@ -454,7 +461,23 @@ bel_status *bel_onnx_pad(bel_onnx_call *call)
     double value = 0;
     BEL_TRY(bel_onnx_known_i64(call, 1, &pads));
     if (bel_onnx_has(call, 2)) BEL_TRY(bel_onnx_known_number(call, 2, &value));
-    return pad(call, pads.data, bel_shape_elements(&pads.shape), value);
+    int64_t count = bel_shape_elements(&pads.shape);
+    if (!bel_onnx_has(call, 3)) return pad(call, pads.data, count, value);
+    bel_shape axes; // since opset 18: the dimensions that the pads are for
+    int64_t all[2 * BEL_MAX_RANK] = {0};
+    int32_t rank = bel_onnx_in_shape(call, 0).rank;
+    BEL_TRY(bel_onnx_known_ints(call, 3, &axes));
+    if (count != 2 * axes.rank) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld pads for %d axes", (long long)count,
+                       (int)axes.rank);
+    }
+    for (int32_t i = 0; i < axes.rank; i++) {
+        int32_t axis;
+        BEL_TRY(bel_onnx_axis(axes.dims[i], rank, &axis));
+        all[axis] = ((const int64_t *)pads.data)[i];
+        all[rank + axis] = ((const int64_t *)pads.data)[axes.rank + i];
+    }
+    return pad(call, all, 2 * rank, value);
 }
 
 // --- Blocks of images ----------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #define BELFRY_ONNX_MODEL_H
 
 #include "base/arena.h"
+#include "onnx/files.h"
 #include "onnx/onnx.h"
 
 // ONNX's numbers of attribute types, those that are read.
@@ -68,8 +69,9 @@ typedef struct bel_onnx_initializer_entry {
 
 struct bel_onnx_model {
     bel_arena *arena;
-    void *message; // of protobuf-c: elements of tensors may lie in it
-    void **parts;  // messages of subgraphs
+    void *message;         // of protobuf-c: elements of tensors may lie in it
+    bel_onnx_files *files; // in which they may lie, too; NULL: none
+    void **parts;          // messages of subgraphs
     bel_onnx_subgraph **subgraphs;
     size_t part_count, subgraph_count, part_capacity, subgraph_capacity;
     bel_onnx_name *names; // by value id

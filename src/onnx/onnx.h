@@ -13,10 +13,16 @@
 
 typedef struct bel_onnx_model bel_onnx_model;
 
-// A model of opset 1 … 17. The bytes are not needed afterwards. DATA_LOSS: malformed;
+// A model of opset 1 … 21. The bytes are not needed afterwards. DATA_LOSS: malformed;
 // UNIMPLEMENTED: well formed, but with what Belfry lacks (an element type, a subgraph, external
 // data …).
 bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_model) BEL_MUST_USE;
+
+// The same of a file, which is mapped: large initializers are used where they lie. Elements may also
+// lie in files beside it (external data), named by paths that stay in its folder. All of them must
+// stay as they are while the model lives. Errors as above, with the path; NOT_FOUND and others of
+// opening; INVALID_ARGUMENT: one is no regular file.
+bel_status *bel_onnx_read_file(const char *path, bel_onnx_model **out_model) BEL_MUST_USE;
 void bel_onnx_destroy(bel_onnx_model *model); // accepts NULL
 
 // An input or output. Symbolic dimensions are open: the first symbol of the model is -1, the next

@@ -147,11 +147,14 @@ static bool number_elements(bel_onnx_call *call, unsigned bits, bel_arena *arena
         if (!read_input(call, i, &sizes, arena)) return false;
         int64_t count = bel_shape_elements(&sizes.shape);
         if (count > MOST_SIZES - m->count) return false;
-        int64_t *numbers = bel_arena_alloc(arena, ((size_t)count + 1) * sizeof *numbers);
+        bool fits = sizes.dtype == BEL_DTYPE_I64 || sizes.dtype == BEL_DTYPE_I32;
+        if (!fits) return false;
+        bel_tensor numbers = {sizes.dtype, sizes.shape, NULL};
+        numbers.data = bel_arena_alloc(arena, bel_tensor_bytes(&numbers) + 1);
         for (int64_t k = 0; k < count; k++)
-            numbers[k] = m->count + k;
+            bel_element_set_whole(&numbers, k, m->count + k);
         memcpy(m->items + m->count, sizes.items, (size_t)count * sizeof *m->items);
-        m->stand_ins[i] = (bel_tensor){BEL_DTYPE_I64, sizes.shape, numbers};
+        m->stand_ins[i] = numbers;
         m->count += count;
     }
     return true;

@@ -22,26 +22,44 @@ static bel_status *make_window(const bel_attr_list *attrs, const bel_shape *x, b
     return bel_window_make(attrs, x, kernel->dims, out);
 }
 
+// Each window must see the image. If the image is as long as the gaps in a window, then those that
+// see nothing end before it or begin behind it, and the first or the last one is among them. Else
+// all that begin in the padding are looked at, few enough that nobody's numbers take long.
+static bool sees(const bel_window *window, int d, int64_t at)
+{
+    int64_t first, end;
+    bel_window_inside(window, d, at, &first, &end);
+    return first < end;
+}
+
+static bel_status *check_sight(const bel_window *window, int d)
+{
+    enum { MOST = 1 << 16 };
+    int64_t stride = window->stride[d], pad = window->pad[d], last = window->out[d] - 1, blind = -1;
+    bool gaps = window->dilation[d] > window->in[d];
+    int64_t inside = (pad + stride - 1) / stride; // windows from here up to `behind` begin inside
+    int64_t behind = (pad + window->in[d] + stride - 1) / stride;
+    if (!sees(window, d, last)) blind = last;
+    if (!sees(window, d, 0)) blind = 0;
+    if (gaps && (inside > MOST || last - behind > MOST)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "more than %d windows begin in the padding", MOST);
+    }
+    for (int64_t at = 0; gaps && blind < 0 && at <= last; at = at + 1 == inside ? behind : at + 1)
+        if (!sees(window, d, at)) blind = at;
+    if (blind < 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "window %lld sees nothing but padding; pads must be smaller than it",
+                   (long long)blind);
+}
+
 bel_status *bel_infer_pool(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                            bel_spec *out_outputs)
 {
     bel_window window;
     BEL_TRY(bel_infer_float(attrs, inputs, input_count, out_outputs));
     BEL_TRY(make_window(attrs, &inputs[0].shape, &window));
-    for (int d = 0; d < 2; d++) {
-        // Windows that begin inside the image see it; they are passed over together.
-        int64_t stride = window.stride[d], pad = window.pad[d];
-        int64_t inside = (pad + stride - 1) / stride;
-        int64_t behind = (pad + window.in[d] + stride - 1) / stride;
-        for (int64_t at = 0; at < window.out[d]; at = at + 1 == inside ? behind : at + 1) {
-            int64_t first, end;
-            bel_window_inside(&window, d, at, &first, &end);
-            if (first < end) continue;
-            return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "window %lld sees nothing but padding; pads must be smaller than it",
-                           (long long)at);
-        }
-    }
+    for (int d = 0; d < 2; d++)
+        BEL_TRY(check_sight(&window, d));
     out_outputs[0].shape = bel_window_shape(&window, &inputs[0].shape, inputs[0].shape.dims[1]);
     return NULL;
 }

@@ -110,6 +110,37 @@ static inline bel_str make_int_attr(const char *name, int64_t value)
     return attrs;
 }
 
+// A subgraph as attribute, behind those that `attrs` has.
+static inline void add_graph_attr(bel_str *attrs, const char *name, bel_str *graph)
+{
+    bel_str attr = {.text = NULL};
+    put_text(&attr, 1, name);
+    put_part(&attr, 6, graph);
+    put_int(&attr, 20, 5);
+    put_part(attrs, 5, &attr);
+}
+
+// A TensorProto whose elements lie in another file; length NULL: not said.
+static inline bel_str make_external(const char *name, int data_type, const int64_t *dims, int rank,
+                                    const char *location, const char *offset, const char *length)
+{
+    const char *pairs[3][2] = {{"location", location}, {"offset", offset}, {"length", length}};
+    bel_str tensor = {.text = NULL};
+    for (int i = 0; i < rank; i++)
+        put_int(&tensor, 1, dims[i]);
+    put_int(&tensor, 2, data_type);
+    put_text(&tensor, 8, name);
+    for (int i = 0; i < 3; i++) {
+        bel_str entry = {.text = NULL};
+        if (pairs[i][1] == NULL) continue;
+        put_text(&entry, 1, pairs[i][0]);
+        put_text(&entry, 2, pairs[i][1]);
+        put_part(&tensor, 13, &entry);
+    }
+    put_int(&tensor, 14, 1);
+    return tensor;
+}
+
 // A graph becomes a model of an opset.
 static inline bel_str make_model(bel_str *graph, int64_t opset)
 {
