@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
 #include "base/str.h"
 #include "graph/graph.h"
 #include "onnx/onnx.h"
@@ -191,12 +190,9 @@ int bel_onnx_add(bel_model_context *context, const char *path, const bel_onnx_us
     for (int o = 0; o < capacity; o++)
         out_outputs[o] = NULL;
     if (a.graph->error_code != BEL_OK) return 0;
-    char *bytes = NULL;
-    size_t size = 0;
     bel_onnx_model *model = NULL;
-    bel_status *status = bel_file_read(path, &bytes, &size);
-    if (status == NULL) status = bel_onnx_read(bytes, size, &model);
-    bel_free(bytes);
+    bel_status *status = bel_onnx_read_file(path, &model);
+    bool named = status != NULL; // errors of reading say the path
     a.model = model;
     if (status == NULL) {
         bel_graph_attach(a.graph, model, destroy_model);
@@ -205,7 +201,8 @@ int bel_onnx_add(bel_model_context *context, const char *path, const bel_onnx_us
     }
     bel_free(a.bindings);
     if (status == NULL) return bel_onnx_output_count(model);
-    bel_graph_fail(a.graph, bel_status_code(status), "%s: %s", path, bel_status_message(status));
+    bel_graph_fail(a.graph, bel_status_code(status), "%s%s%s", named ? "" : path, named ? "" : ": ",
+                   bel_status_message(status));
     bel_status_destroy(status);
     return 0;
 }

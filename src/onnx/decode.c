@@ -569,6 +569,11 @@ void bel_onnx_destroy(bel_onnx_model *model)
 
 // --- Looking at a model --------------------------------------------------------------------------
 
+const char *bel_onnx_producer(const bel_onnx_model *model)
+{
+    return text_of(((const Onnx__ModelProto *)model->message)->producer_name);
+}
+
 int bel_onnx_input_count(const bel_onnx_model *model)
 {
     return model->input_count;

@@ -25,6 +25,10 @@ bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_m
 bel_status *bel_onnx_read_file(const char *path, bel_onnx_model **out_model) BEL_MUST_USE;
 void bel_onnx_destroy(bel_onnx_model *model); // accepts NULL
 
+// The program that wrote the model, as it says: "pytorch"; "" where it does not. An export of
+// Belfry's says "belfry". Lives as long as the model.
+const char *bel_onnx_producer(const bel_onnx_model *model);
+
 // An input or output. Symbolic dimensions are open: the first symbol of the model is -1, the next
 // one -2 and so on; a dimension without size and name is a symbol of its own. Lives as long as the
 // model.

@@ -2,12 +2,7 @@
 // depends on them, and what they leave is the prologue of a program, which runs once; they lie
 // where the model has them. A folder that was exported has the model as model.onnx, and beside it
 // what the model is of.
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -43,7 +38,8 @@ static void release(void *owner)
 // it: files have it from elsewhere, or not at all.
 static bel_status *build(loaded *l, bel_predictor_parts *parts)
 {
-    const bel_onnx_options options = {.views = true, .merge = true};
+    bool exported = strcmp(bel_onnx_producer(l->model), "belfry") == 0;
+    const bel_onnx_options options = {.views = true, .merge = !exported};
     size_t inputs = (size_t)bel_onnx_input_count(l->model);
     size_t outputs = (size_t)bel_onnx_output_count(l->model);
     l->graph = bel_graph_create();
@@ -89,84 +85,63 @@ static bel_status *check(const bel_predictor_options *options)
                    MOST_THREADS, options->threads);
 }
 
-static bel_status *load(const void *bytes, size_t size, const bel_predictor_options *given,
-                        int64_t step, bel_predictor **out_predictor)
+// Takes the model.
+static bel_status *make(bel_onnx_model *model, const bel_predictor_options *options, int64_t step,
+                        bel_predictor **out_predictor)
 {
-    const bel_predictor_options options = options_of(given);
-    BEL_TRY(check(&options));
     loaded *l = bel_xcalloc(1, sizeof *l);
+    l->model = model;
     bel_predictor_parts parts = {
-        .forward = {.seed = options.seed,
+        .forward = {.seed = options->seed,
                     .step = step,
                     .program = {.short_chains = true,
-                                .threads = options.threads > 0 ? options.threads : 1}},
+                                .threads = options->threads > 0 ? options->threads : 1}},
         .owner = l,
         .release = release};
-    bel_status *status = bel_onnx_read(bytes, size, &l->model);
-    if (status == NULL) status = build(l, &parts);
+    bel_status *status = build(l, &parts);
     if (status == NULL) status = bel_predictor_make(&parts, out_predictor);
     if (status != NULL) release(l);
     return status;
 }
 
 bel_status *bel_predictor_load_bytes(const void *bytes, size_t size,
-                                     const bel_predictor_options *options,
+                                     const bel_predictor_options *given,
                                      bel_predictor **out_predictor)
 {
-    return load(bytes, size, options, -1, out_predictor);
+    const bel_predictor_options options = options_of(given);
+    bel_onnx_model *model;
+    BEL_TRY(check(&options));
+    BEL_TRY(bel_onnx_read(bytes, size, &model));
+    return make(model, &options, -1, out_predictor);
 }
 
 // --- Files ---------------------------------------------------------------------------------------
 
-// Maps a file that is not empty; empty, *out_size is 0.
-static bel_status *map_file(const char *path, void **out_bytes, size_t *out_size)
-{
-    struct stat info;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) return bel_file_error(errno, "open", path);
-    bel_status *status = NULL;
-    void *bytes = NULL;
-    if (fstat(descriptor, &info) != 0) {
-        status = bel_file_error(errno, "look at", path);
-    } else if (!S_ISREG(info.st_mode)) {
-        status = BEL_ERR(BEL_DATA_LOSS, "%s is no regular file", path);
-    } else if (info.st_size > 0) {
-        bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-        if (bytes == MAP_FAILED) status = bel_file_error(errno, "map", path);
-    }
-    (void)close(descriptor); // it was only read
-    if (status != NULL) return status;
-    *out_bytes = bytes;
-    *out_size = (size_t)info.st_size;
-    return NULL;
-}
-
 // The step in a folder's signature; -1 where there is no such file or member.
 static bel_status *read_step(const char *path, int64_t *out_step)
 {
-    void *text = NULL;
+    char *text = NULL;
     size_t size = 0;
     bel_json *json;
     *out_step = -1;
     if (!bel_file_exists(path)) return NULL;
-    BEL_TRY(map_file(path, &text, &size));
-    bel_status *status = bel_json_parse(text != NULL ? text : "", size, path, &json);
-    if (text != NULL) (void)munmap(text, size);
+    BEL_TRY(bel_file_read(path, &text, &size));
+    bel_status *status = bel_json_parse(text, size, path, &json);
+    bel_free(text);
     if (status != NULL) return status;
     (void)bel_json_i64(bel_json_root(json), "step", out_step); // false: there is none
     bel_json_destroy(json);
     return NULL;
 }
 
-static bel_status *load_file(const char *path, const bel_predictor_options *options, int64_t step,
+static bel_status *load_file(const char *path, const bel_predictor_options *given, int64_t step,
                              bel_predictor **out_predictor)
 {
-    void *bytes = NULL;
-    size_t size = 0;
-    BEL_TRY(map_file(path, &bytes, &size));
-    bel_status *status = load(bytes, size, options, step, out_predictor);
-    if (bytes != NULL) (void)munmap(bytes, size);
-    BEL_TRY_CTX(status, "%s", path);
+    const bel_predictor_options options = options_of(given);
+    bel_onnx_model *model;
+    BEL_TRY(check(&options));
+    BEL_TRY(bel_onnx_read_file(path, &model));
+    BEL_TRY_CTX(make(model, &options, step, out_predictor), "%s", path);
     return NULL;
 }
 
