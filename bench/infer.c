@@ -1,8 +1,9 @@
-// Predictors of ONNX files on one thread, against two baselines of the same run. Interleaved, best
+// Predictors of ONNX files on one thread, against baselines of the same run. Interleaved, best
 // of all rounds, ratio of the times; outputs are compared with the baseline's.
 //
-//   products  20 products of [1, 8] with [8, 8]: also against the same arithmetic in plain C, to
-//             the bit, behind one call and with nothing around it
+//   products  20 products of [1, 8] with [8, 8]: also against plain C, one chain of fused
+//             multiply-adds an element, and against the same four chains by hand, to the bit; both
+//             behind one call and with nothing around them
 //   others    (tests/support/onnx_models.h) against onnxruntime, its C API and the same file, where
 //             ORT_DIR is the folder of libonnxruntime.so.1: that of npm's onnxruntime-node
 //             (npm install --ignore-scripts onnxruntime-node onnxruntime-common)
@@ -70,6 +71,25 @@ static void chain_by_hand(const float *from, float *to)
     memcpy(to, now, sizeof now);
 }
 #endif
+
+// As one writes it in C, which the compiler makes vectors of.
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"), noinline))
+#endif
+static void
+chain_in_c(const float *from, float *to)
+{
+    float now[WIDTH];
+    memcpy(now, from, sizeof now);
+    for (int l = 0; l < LAYERS; l++) {
+        float sum[WIDTH] = {0};
+        for (int k = 0; k < WIDTH; k++)
+            for (int j = 0; j < WIDTH; j++)
+                sum[j] = __builtin_fmaf(now[k], chain_weights[l][k][j], sum[j]);
+        memcpy(now, sum, sizeof now);
+    }
+    memcpy(to, now, sizeof now);
+}
 
 // --- onnxruntime ---------------------------------------------------------------------------------
 
@@ -181,9 +201,14 @@ static ort_model ort_load(const char *path, const bel_predictor *predictor, cons
 
 typedef struct pair {
     bel_predictor *predictor;
-    const ort_model *other; // NULL: the chain in C
-    bool alone;             // there is nothing beside it
+    const ort_model *other; // NULL: the chain, or nothing
+    void (*chain)(const float *from, float *to);
 } pair;
+
+static bool is_alone(const pair *p)
+{
+    return p->other == NULL && p->chain == NULL;
+}
 
 static bel_status *run_ours(pair *p, int64_t runs)
 {
@@ -196,7 +221,7 @@ static bel_status *run_other(pair *p, int64_t runs)
 {
     const ort_model *m = p->other;
     for (int64_t i = 0; i < runs && m == NULL; i++) {
-        chain_by_hand(x, other_y);
+        p->chain(x, other_y);
         __asm__ volatile("" ::: "memory");
     }
     for (int64_t i = 0; i < runs && m != NULL; i++) {
@@ -214,7 +239,7 @@ static bel_status *measure(pair *p, int rounds, double out_us[2])
     typedef bel_status *side_fn(pair *, int64_t);
     side_fn *const sides[2] = {run_ours, run_other};
     int64_t runs[2] = {1, 1};
-    for (int s = 0; s < (p->alone ? 1 : 2); s++) {
+    for (int s = 0; s < (is_alone(p) ? 1 : 2); s++) {
         out_us[s] = 1e30;
         for (int64_t spent = 0; spent < ROUND_NS / 2;) { // also warms up
             int64_t begun = bel_clock_ns();
@@ -224,7 +249,7 @@ static bel_status *measure(pair *p, int rounds, double out_us[2])
         }
     }
     for (int r = 0; r < rounds; r++)
-        for (int s = 0; s < (p->alone ? 1 : 2); s++) {
+        for (int s = 0; s < (is_alone(p) ? 1 : 2); s++) {
             int64_t begun = bel_clock_ns();
             BEL_TRY(sides[s](p, runs[s]));
             double us = (double)(bel_clock_ns() - begun) * 1e-3 / (double)runs[s];
@@ -250,11 +275,13 @@ static bel_status *report(pair *p, const char *name, int64_t batch, int rounds)
     double us[2];
     BEL_TRY(measure(p, rounds, us));
     printf("%-12s batch %2lld: %9.3f us", name, (long long)batch, us[0]);
-    if (!p->alone) {
+    if (!is_alone(p)) {
         const bel_tensor y = bel_predictor_output(p->predictor, 0);
         printf(", %s %9.3f us, ratio %.3f (difference %.1e)",
-               p->other == NULL ? "plain C" : "onnxruntime", us[1],
-               p->other == NULL ? us[0] / us[1] : us[1] / us[0], difference(&y));
+               p->chain == chain_in_c      ? "plain C"
+               : p->chain == chain_by_hand ? "intrinsics"
+                                           : "onnxruntime",
+               us[1], p->other == NULL ? us[0] / us[1] : us[1] / us[0], difference(&y));
     }
     printf("\n");
     return NULL;
@@ -263,7 +290,7 @@ static bel_status *report(pair *p, const char *name, int64_t batch, int rounds)
 static bel_status *bench_batch(const char *name, const char *path, bel_predictor *predictor,
                                int64_t batch, int rounds)
 {
-    pair p = {.predictor = predictor, .alone = ort == NULL};
+    pair p = {.predictor = predictor};
     ort_model other;
     bel_port port = bel_predictor_input_port(predictor, 0);
     bel_tensor in = {.dtype = port.dtype, .shape = port.shape, .data = x};
@@ -271,13 +298,15 @@ static bel_status *bench_batch(const char *name, const char *path, bel_predictor
     if (in.shape.dims[0] != batch) return NULL; // a model of one example
     BEL_TRY(bel_predictor_bind(predictor, 0, &in));
     BEL_TRY(bel_predictor_run(predictor));
-    if (!p.alone) {
+    if (ort != NULL) {
         other = ort_load(path, predictor, &in);
         p.other = &other;
     }
     BEL_TRY(report(&p, name, batch, rounds));
     if (strcmp(name, "products") != 0) return NULL;
-    p = (pair){.predictor = predictor};
+    p = (pair){.predictor = predictor, .chain = chain_in_c};
+    BEL_TRY(report(&p, name, batch, rounds));
+    p.chain = chain_by_hand;
     return report(&p, name, batch, rounds);
 }
 

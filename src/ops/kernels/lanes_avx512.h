@@ -42,7 +42,11 @@ LANES_INLINE void lanes_store(float *p, lanes x)
 
 LANES_INLINE void lanes_store_some(float *p, lanes x, int64_t n)
 {
-    _mm512_mask_storeu_ps(p, lanes_first(n), x);
+    if (n == 8) { // what is written without a mask can be read again at once
+        _mm256_storeu_ps(p, _mm512_castps512_ps256(x));
+    } else {
+        _mm512_mask_storeu_ps(p, lanes_first(n), x);
+    }
 }
 
 LANES_INLINE number number_load(const float *p)

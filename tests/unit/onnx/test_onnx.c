@@ -465,6 +465,55 @@ static void test_each_index_is_checked(void **state)
     BEL_ASSERT_FAILS(gather_nd(2, 0, &y), BEL_OUT_OF_RANGE, "out of range");
 }
 
+// x [batch, 1, 2, 2] through a convolution of 2 x + 1 and a normalisation: (2 x + 1 - 1) 3 / 2 + 5.
+static bel_str normalised_model(bool conv_is_output)
+{
+    static const float w[] = {2}, bias[] = {1}, scale[] = {3}, offset[] = {5}, mean[] = {1},
+                       variance[] = {3};
+    static const float *const numbers[] = {w, bias, scale, offset, mean, variance};
+    static const char *const names[] = {"w", "bias", "scale", "offset", "mean", "variance"};
+    bel_str graph = {.text = NULL}, attr = {.text = NULL}, attrs = {.text = NULL};
+    const float epsilon = 1;
+    uint32_t bits;
+    memcpy(&bits, &epsilon, sizeof bits);
+    put_text(&attr, 1, "epsilon");
+    put_varint(&attr, 2 << 3 | 5); // a float
+    for (int i = 0; i < 4; i++)
+        bel_str_append(&attr, &(char){(char)(bits >> 8 * i)}, 1);
+    put_int(&attr, 20, 1);
+    put_part(&attrs, 5, &attr);
+    put(&graph, GRAPH_NODE, make_node("Conv", "x w bias", "c", NULL));
+    put(&graph, GRAPH_NODE,
+        make_node("BatchNormalization", "c scale offset mean variance", "y", &attrs));
+    for (int i = 0; i < 6; i++)
+        put(&graph, GRAPH_INITIALIZER,
+            make_tensor(names[i], FLOAT, (int64_t[]){1, 1, 1, 1}, i == 0 ? 4 : 1, numbers[i],
+                        sizeof(float)));
+    put(&graph, GRAPH_INPUT, make_port("x", FLOAT, "batch 1 2 2"));
+    put(&graph, GRAPH_OUTPUT, make_port("y", FLOAT, "batch 1 2 2"));
+    if (conv_is_output) put(&graph, GRAPH_OUTPUT, make_port("c", FLOAT, "batch 1 2 2"));
+    return make_model(&graph, 17);
+}
+
+// Into the convolution, on request and where nothing else reads that.
+static void test_normalisations_are_merged(void **state)
+{
+    (void)state;
+    const bel_onnx_options merge = {.merge = true};
+    for (int kind = 0; kind < 3; kind++) {
+        built b;
+        bel_str bytes = normalised_model(kind == 1);
+        BEL_ASSERT_OK(build(&bytes, kind == 2 ? NULL : &merge, &b));
+        const bel_node *node = b.outputs[0]->node;
+        assert_int_equal(node->op, kind == 0 ? BEL_OP_CONV : BEL_OP_BATCH_NORM);
+        if (kind == 0) {
+            assert_true(*(const float *)node->inputs[1]->node->constant.data == 3); // 2 · 3 / 2
+            assert_true(*(const float *)node->inputs[2]->node->constant.data == 5);
+        }
+        end(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_too_many_parts),
         cmocka_unit_test(test_sizes_that_do_not_fit),
         cmocka_unit_test(test_each_index_is_checked),
+        cmocka_unit_test(test_normalisations_are_merged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -368,6 +368,59 @@ static void test_elements_of_every_size(void **state)
     }
 }
 
+// Weights that stay as they are are packed once; with others they are packed again. Relu behind
+// the convolution is a part of it. The bits are those of a program that packs in every run.
+static void test_packed_weights(void **state)
+{
+    (void)state;
+    enum { X = 2 * 3 * 6 * 6, W = 4 * 3 * 3 * 3, Y = 2 * 4 * 6 * 6 };
+    static float x[X], w[2][W], bias[4] = {1, -1, 0.5f, 2};
+    const bel_program_options fixed = {.fixed_variables = true, .threads = 1};
+    const bel_program_options plain = {.threads = 1};
+    const bel_program_options *const options[] = {&fixed, &plain};
+    const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
+    const int64_t pads[] = {1, 1, 1, 1};
+    const bel_window_options window = {.pads = pads};
+    bel_graph *g = bel_graph_create();
+    bel_shape shape = BEL_SHAPE(2, 3, 6, 6), weights = BEL_SHAPE(4, 3, 3, 3), one = BEL_SHAPE(4);
+    bel_value *in = bel_input_value(g, "x", BEL_DTYPE_F32, &shape);
+    bel_value *y = bel_conv(g, in, bel_variable(g, "w", &weights, zeros, BEL_VARIABLE_TRAINABLE),
+                            bel_constant(g, &(bel_tensor){BEL_DTYPE_F32, one, bias}), 1, &window);
+    bel_program_output output = {.value = bel_relu(g, y)};
+    bel_program *programs[2];
+    bel_instance *instances[2];
+    void *arenas[2];
+    for (int i = 0; i < X; i++)
+        x[i] = (float)(i * 7919 % 2003) / 1000.0f - 1;
+    for (int i = 0; i < 2 * W; i++)
+        w[i / W][i % W] = (float)(i * 6271 % 1999) / 1000.0f - 1;
+    for (int p = 0; p < 2; p++) {
+        BEL_ASSERT_OK(bel_program_compile(g, &shape, &output, 1, options[p], &programs[p]));
+        arenas[p] = bel_xcalloc(bel_program_arena_bytes(programs[p]) + 64, 1);
+        instances[p] = bel_instance_create(programs[p], arenas[p]);
+        bel_instance_bind_input(instances[p], 0, x);
+    }
+    assert_int_equal(bel_program_prologue_count(programs[0]), 1);
+    assert_int_equal(bel_program_instruction_count(programs[0]), 2);
+    assert_int_equal(bel_program_instruction_count(programs[1]), 3);
+    for (int run = 0; run < 4; run++) {
+        for (int p = 0; p < 2; p++) {
+            bel_run_context context = {.seed = 1};
+            bel_instance_bind_variable(instances[p], 0, w[run / 2]);
+            BEL_ASSERT_OK(bel_instance_run(instances[p], NULL, &context, NULL, NULL));
+        }
+        assert_memory_equal(bel_instance_output(instances[0], 0).data,
+                            bel_instance_output(instances[1], 0).data, Y * sizeof(float));
+        x[run] += 1;
+    }
+    for (int p = 0; p < 2; p++) {
+        bel_instance_destroy(instances[p]);
+        bel_free(arenas[p]);
+        bel_program_destroy(programs[p]);
+    }
+    bel_graph_destroy(g);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -378,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_compile_errors),
         cmocka_unit_test(test_publication_of_parts),
         cmocka_unit_test(test_elements_of_every_size),
+        cmocka_unit_test(test_packed_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
