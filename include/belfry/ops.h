@@ -207,8 +207,8 @@ BEL_API bel_value *bel_cum_sum(bel_graph *graph, bel_value *x, int64_t axis, boo
 
 /// The same elements, of any type, in another shape; one dimension may be -1 and is computed, and 0
 /// means that of x at the same place. Where x has an open dimension, -1 (or a 0 in its place)
-/// stands for it or for a multiple of it; what the others leave must be whole. Costs nothing. Error:
-/// the numbers of elements differ.
+/// stands for it or for a multiple of it; what the others leave must be whole. Costs nothing.
+/// Error: the numbers of elements differ.
 BEL_API bel_value *bel_reshape(bel_graph *graph, bel_value *x, const bel_shape *shape);
 /// Dimension i of the result is dimension permutation[i] of x, any type; one number, from 0 on, for
 /// each dimension of x.

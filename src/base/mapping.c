@@ -1,5 +1,6 @@
-// A file is opened without blocking and looked at before it is mapped, so that a pipe or a device in
-// its place is an error and no wait. The descriptor is closed at once: the mapping keeps the file.
+// A file is opened without blocking and looked at before it is mapped, so that a pipe or a device
+// in its place is an error and no wait. The descriptor is closed at once: the mapping keeps the
+// file.
 #include "base/mapping.h"
 
 #include <errno.h>

@@ -24,6 +24,7 @@ struct bel_onnx_builder {
     int *uses;                         // by value id: nodes and outputs that read it
     bool *taken;                       // by value id: an initializer that a row has counted
     const bel_onnx_binding **bindings; // by input; NULL: none
+    int64_t spent;                     // elements of constants that nodes made
 };
 
 // --- Values --------------------------------------------------------------------------------------
@@ -211,6 +212,20 @@ bool bel_onnx_wants(const bel_onnx_call *call, int output)
     return output < call->node->output_count && call->node->outputs[output] >= 0;
 }
 
+bel_status *bel_onnx_spend(bel_onnx_call *call, double elements)
+{
+    int64_t *spent = &call->builder->spent;
+    if (!(elements <= BEL_ONNX_CONSTANT_ELEMENTS)) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "%.0f elements are too many for a constant", elements);
+    }
+    if ((int64_t)elements > BEL_ONNX_ALL_ELEMENTS - *spent) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "nodes make constants of more than %d elements in all",
+                       BEL_ONNX_ALL_ELEMENTS);
+    }
+    *spent += (int64_t)elements;
+    return NULL;
+}
+
 // --- Nodes ---------------------------------------------------------------------------------------
 
 // Inputs that are left out at the end are not given to the operation; one that is left out in the
@@ -279,6 +294,18 @@ static bool is_foldable(const bel_onnx_builder *b, const bel_onnx_node *node)
     return node->input_count > 0;
 }
 
+static int64_t elements_of_outputs(const bel_onnx_call *call)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < call->node->output_count; i++) {
+        bel_shape shape = bel_value_shape(call->outputs[i]);
+        int64_t elements = bel_shape_elements(&shape);
+        if (elements < 0 || elements > BEL_ONNX_ALL_ELEMENTS - sum) return BEL_ONNX_ALL_ELEMENTS;
+        sum += elements;
+    }
+    return sum;
+}
+
 // Builds the node beside the graph and puts what it computes into it as constants; *out_done is
 // false where that is left to run time.
 static bel_status *fold(bel_onnx_call *call, bool *out_done)
@@ -286,7 +313,10 @@ static bel_status *fold(bel_onnx_call *call, bool *out_done)
     bel_onnx_call beside = *call;
     beside.graph = bel_graph_create();
     bel_status *status = bel_onnx_make_outputs(&beside);
-    if (status == NULL) {
+    int64_t elements = elements_of_outputs(call), *spent = &call->builder->spent;
+    bool fits = elements < BEL_ONNX_ALL_ELEMENTS - *spent;
+    if (status == NULL && fits) {
+        *spent += elements;
         status = bel_onnx_compute(beside.graph, call->outputs, call->node->output_count,
                                   call->builder->graph, out_done);
     }

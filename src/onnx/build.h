@@ -136,8 +136,13 @@ bel_value *bel_onnx_find_dim(const bel_graph *graph, int64_t dim, int32_t *out_a
 // INVALID_ARGUMENT unless every dimension from `first` on is closed.
 bel_status *bel_onnx_closed(const bel_shape *shape, int32_t first, const char *why) BEL_MUST_USE;
 
-// The most elements of a constant that a node makes by itself (a range, a mask).
-enum { BEL_ONNX_CONSTANT_ELEMENTS = 1 << 24 };
+// The most elements of a constant that a node makes by itself (a range, a mask), and of all such
+// constants of a model together.
+enum { BEL_ONNX_CONSTANT_ELEMENTS = 1 << 24, BEL_ONNX_ALL_ELEMENTS = 1 << 26 };
+
+// Before a node makes such a constant. UNIMPLEMENTED: it has too many elements, or there are too
+// many in all.
+bel_status *bel_onnx_spend(bel_onnx_call *call, double elements) BEL_MUST_USE;
 
 // --- Values that several functions need ---------------------------------------------------------
 

@@ -1,11 +1,10 @@
-// Models: names become numbers, and everything that the rest of the room relies on is checked
-// here. Initializers are numbered first, so value i is initializer i; then inputs, then what
-// nodes make. A value must be made before it is used, so the order of nodes is known to be
-// topological and no later code looks for circles. A subgraph is read where its node stands, down to
-// MOST_DEPTH; a name of its own is "3\1name" among all names, 3 being the number of the subgraph, and
-// is looked for from the inside out. Texts and lists stay in protobuf-c's messages, which the model
-// owns. Named symbols count down from -1, dimensions without a name from -1e9,
-// so the two never meet.
+// Models: names become numbers, and everything that the rest of the room relies on is checked here.
+// Initializers are numbered first, so value i is initializer i; then inputs, then what nodes make.
+// A value must be made before it is used, so the order of nodes is known to be topological and no
+// later code looks for circles. A subgraph is read where its node stands, down to MOST_DEPTH; a
+// name of its own is "3\1name" among all names, 3 being the number of the subgraph, and is looked
+// for from the inside out. Texts and lists stay in protobuf-c's messages, which the model owns.
+// Named symbols count down from -1, dimensions without a name from -1e9, so the two never meet.
 #include "onnx/decode.h"
 
 #include <limits.h>

@@ -1,6 +1,6 @@
 // Files beside a model are named by the model, so the name is not trusted: a relative path without
-// "..", opened as a regular file. (A link in the folder may lead elsewhere: caches of models are made
-// of such links, and whoever can put one there can put the file there.)
+// "..", opened as a regular file. (A link in the folder may lead elsewhere: caches of models are
+// made of such links, and whoever can put one there can put the file there.)
 #include "onnx/files.h"
 
 #include <string.h>

@@ -23,15 +23,15 @@ void bel_onnx_files_close(bel_onnx_files *files); // accepts NULL
 
 bel_onnx_bytes bel_onnx_files_model(const bel_onnx_files *files);
 
-// `length` bytes from `offset` on of a file beside the model, which is mapped when it is first asked
-// for. DATA_LOSS: the location is no relative path that stays in the model's folder, or the file is
-// shorter; else errors as of bel_mapping_open.
+// `length` bytes from `offset` on of a file beside the model, which is mapped when it is first
+// asked for. DATA_LOSS: the location is no relative path that stays in the model's folder, or the
+// file is shorter; else errors as of bel_mapping_open.
 bel_status *bel_onnx_files_find(bel_onnx_files *files, const char *location, int64_t offset,
                                 int64_t length, bel_onnx_bytes *out_bytes) BEL_MUST_USE;
 
-// A model's message without the large raw_data of its initializers, which need no copy: they are told
-// by the initializer's index (the caller frees *out_raw with bel_free). False where the message is
-// not as expected; who unpacks it will say why.
+// A model's message without the large raw_data of its initializers, which need no copy: they are
+// told by the initializer's index (the caller frees *out_raw with bel_free). False where the
+// message is not as expected; who unpacks it will say why.
 bool bel_onnx_spare(bel_onnx_bytes model, bel_str *out_message, bel_onnx_bytes **out_raw,
                     size_t *out_raw_count);
 

@@ -1,7 +1,7 @@
 // Operators whose outputs are constants, or depend on shapes alone. Shape and Size are made
 // constants while the graph is built, or sizes of open dimensions (sizes.h), which lets the usual
 // chains from Shape to Reshape vanish. Range, EyeLike and Trilu's mask are filled here and
-// limited to BEL_ONNX_CONSTANT_ELEMENTS: a file of some bytes must not ask for gigabytes.
+// limited (bel_onnx_spend): a file of some bytes must not ask for gigabytes.
 // ConstantOfShape expands one element instead and needs no limit of its own.
 #include <math.h>
 #include <string.h>
@@ -55,11 +55,6 @@ bel_status *bel_onnx_constant_of_shape(bel_onnx_call *call)
     return bel_onnx_repeat(call, bel_constant(call->graph, &element), 0);
 }
 
-static bel_status *too_many(double elements)
-{
-    return BEL_ERR(BEL_UNIMPLEMENTED, "%.0f elements are too many for a constant", elements);
-}
-
 // How many steps lead from start to before limit.
 static bel_status *count_floats(const bel_tensor *ends, double *out_count)
 {
@@ -100,7 +95,7 @@ bel_status *bel_onnx_range(bel_onnx_call *call)
     bool whole = bel_element_is_whole(ends[0].dtype);
     double count = 0;
     BEL_TRY(whole ? count_whole(ends, &count) : count_floats(ends, &count));
-    if (count > BEL_ONNX_CONSTANT_ELEMENTS) return too_many(count);
+    BEL_TRY(bel_onnx_spend(call, count));
     bel_tensor tensor = {.dtype = ends[0].dtype, .shape = BEL_SHAPE((int64_t)count)};
     tensor.data = bel_xmalloc(bel_tensor_bytes(&tensor) + 1);
     for (int64_t i = 0; i < tensor.shape.dims[0]; i++) {
@@ -121,11 +116,10 @@ bel_status *bel_onnx_range(bel_onnx_call *call)
 // A constant [rows, columns]: 1 on the k-th diagonal, or with `below` up to it and above or below.
 typedef enum diagonal_kind { ON, UP_TO, FROM } diagonal_kind;
 
-static bel_status *diagonal(bel_graph *graph, const bel_shape *matrix, bel_dtype dtype, int64_t k,
-                            diagonal_kind kind, bel_value **out_value)
+static bel_status *diagonal(bel_onnx_call *call, const bel_shape *matrix, bel_dtype dtype,
+                            int64_t k, diagonal_kind kind, bel_value **out_value)
 {
-    double elements = (double)matrix->dims[0] * (double)matrix->dims[1];
-    if (elements > BEL_ONNX_CONSTANT_ELEMENTS) return too_many(elements);
+    BEL_TRY(bel_onnx_spend(call, (double)matrix->dims[0] * (double)matrix->dims[1]));
     bel_tensor tensor = {.dtype = dtype, .shape = *matrix};
     tensor.data = bel_xcalloc(1, bel_tensor_bytes(&tensor) + 1);
     for (int64_t row = 0; row < matrix->dims[0]; row++) {
@@ -135,7 +129,7 @@ static bel_status *diagonal(bel_graph *graph, const bel_shape *matrix, bel_dtype
             bel_element_set(&tensor, row * matrix->dims[1] + column, one);
         }
     }
-    *out_value = bel_constant(graph, &tensor);
+    *out_value = bel_constant(call->graph, &tensor);
     bel_free(tensor.data);
     return NULL;
 }
@@ -150,7 +144,7 @@ bel_status *bel_onnx_eye_like(bel_onnx_call *call)
     }
     BEL_TRY(bel_onnx_closed(&shape, 0, "a constant of that size is made"));
     if (shape.rank != 2) return BEL_ERR(BEL_INVALID_ARGUMENT, "its input must be a matrix");
-    BEL_TRY(diagonal(call->graph, &shape, dtype, bel_onnx_int(call, "k"), ON, &y));
+    BEL_TRY(diagonal(call, &shape, dtype, bel_onnx_int(call, "k"), ON, &y));
     bel_onnx_out(call, 0, y);
     return NULL;
 }
@@ -165,7 +159,7 @@ bel_status *bel_onnx_trilu(bel_onnx_call *call)
     BEL_TRY(bel_onnx_closed(&shape, shape.rank - 2, "a mask of that size is made"));
     bel_shape matrix = BEL_SHAPE(shape.dims[shape.rank - 2], shape.dims[shape.rank - 1]);
     diagonal_kind kind = bel_onnx_int(call, "upper") != 0 ? FROM : UP_TO;
-    BEL_TRY(diagonal(call->graph, &matrix, BEL_DTYPE_BOOL, k, kind, &kept));
+    BEL_TRY(diagonal(call, &matrix, BEL_DTYPE_BOOL, k, kind, &kept));
     bel_value *zero = bel_onnx_scalar(call->graph, bel_value_dtype(x), 0);
     bel_onnx_out(call, 0, bel_where(call->graph, kept, x, zero));
     return NULL;

@@ -4,10 +4,10 @@
 //
 //   a [shared kept, kept of a, summed] · b [shared kept, summed, kept of b]
 //
-// is a MatMul of three dimensions each, whose result is put apart and turned. A label that one operand
-// has alone and the output lacks is summed before. More operands are taken pair by pair, from the
-// left; then a label stays as long as the output or a later operand has it. "..." stands for the
-// dimensions without a label, which are kept.
+// is a MatMul of three dimensions each, whose result is put apart and turned. A label that one
+// operand has alone and the output lacks is summed before. More operands are taken pair by pair,
+// from the left; then a label stays as long as the output or a later operand has it. "..." stands
+// for the dimensions without a label, which are kept.
 #include <string.h>
 
 #include "base/alloc.h"

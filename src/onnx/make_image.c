@@ -221,7 +221,8 @@ bel_status *bel_onnx_group_norm(bel_onnx_call *call)
     return NULL;
 }
 
-// Before opset 21 scale and bias are those of groups: each is repeated to the channels of its group.
+// Before opset 21 scale and bias are those of groups: each is repeated to the channels of its
+// group.
 bel_status *bel_onnx_old_group_norm(bel_onnx_call *call)
 {
     bel_graph *graph = call->graph;

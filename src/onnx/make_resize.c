@@ -22,7 +22,7 @@ typedef enum coordinates {
 typedef enum interpolation { NEAREST, LINEAR, CUBIC } interpolation;
 typedef enum rounding { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL } rounding;
 
-enum { MOST_TAPS = 4 };
+enum { MOST_TAPS = 4, MOST_RESIZED = 1 << 20 }; // of an element; elements of a dimension
 
 typedef struct resize {
     int coordinates, mode, rounding;
@@ -138,7 +138,7 @@ static bel_value *resize_axis(bel_graph *graph, bel_value *x, int32_t axis, cons
 
 static bel_status *check_axis(const resize *r, const resized_axis *a, int32_t d)
 {
-    if (!(a->scale > 0) || a->in < 1 || a->out < 1 || a->out > BEL_ONNX_CONSTANT_ELEMENTS) {
+    if (!(a->scale > 0) || a->in < 1 || a->out < 1 || a->out > MOST_RESIZED) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "dimension %d of %lld elements becomes %lld", (int)d,
                        (long long)a->in, (long long)a->out);
     }
@@ -161,6 +161,7 @@ static bel_status *resize_all(bel_onnx_call *call, const resize *r,
     for (int32_t d = 0; d < shape.rank && x != NULL; d++) {
         if (axes[d].in == axes[d].out && axes[d].scale == 1) continue;
         BEL_TRY(check_axis(r, &axes[d], d));
+        BEL_TRY(bel_onnx_spend(call, (double)axes[d].out * (r->mode == NEAREST ? 1 : MOST_TAPS)));
         x = resize_axis(call->graph, x, d, r, &axes[d]);
     }
     bel_onnx_out(call, 0, x == bel_onnx_in(call, 0) ? bel_identity(call->graph, x) : x);
@@ -176,7 +177,7 @@ static bel_status *set_scale(const bel_shape *x, int32_t d, double scale, resize
                        (int)d, scale);
     }
     double size = floor((double)x->dims[d] * scale);
-    bool fits = size >= 0 && size <= BEL_ONNX_CONSTANT_ELEMENTS;
+    bool fits = size >= 0 && size <= MOST_RESIZED;
     out->scale = scale;
     if (x->dims[d] >= 0 && scale != 1) out->out = fits ? (int64_t)size : -1;
     return NULL;
@@ -232,7 +233,7 @@ static void keep_ratio(int policy, const bel_shape *axes, resized_axis *out)
     for (int32_t i = 0; i < axes->rank; i++) {
         resized_axis *a = &out[axes->dims[i]];
         a->scale = scale;
-        a->out = (int64_t)floor(fmin(scale * (double)a->in, BEL_ONNX_CONSTANT_ELEMENTS) + 0.5);
+        a->out = (int64_t)floor(fmin(scale * (double)a->in, MOST_RESIZED) + 0.5);
     }
 }
 

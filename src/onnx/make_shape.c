@@ -62,8 +62,8 @@ static bel_status *reshape_to_nothing(bel_onnx_call *call, const bel_shape *shap
     return NULL;
 }
 
-// The number of elements of a shape: a number times sizes of open dimensions, of which one may stand
-// several times.
+// The number of elements of a shape: a number times sizes of open dimensions, of which one may
+// stand several times.
 typedef struct element_count {
     int64_t number;
     int32_t symbol_count;

@@ -1,9 +1,9 @@
 // Convolutions and pools over three spatial dimensions, by those over two.
 //
-// A convolution takes the planes that a window lies over as so many more channels: x [n, c, d, h, w]
-// becomes [n · d', c · kd, h, w], which the weights fit as they lie in memory, [o, c · kd, kh, kw]. A
-// largest element is found in planes first and then across them; so is a mean, as the number of
-// elements in a window is the product of those along its sides, padded or not.
+// A convolution takes the planes that a window lies over as so many more channels: x [n, c, d, h,
+// w] becomes [n · d', c · kd, h, w], which the weights fit as they lie in memory, [o, c · kd, kh,
+// kw]. A largest element is found in planes first and then across them; so is a mean, as the number
+// of elements in a window is the product of those along its sides, padded or not.
 #include "onnx/make.h"
 #include "onnx/windows.h"
 

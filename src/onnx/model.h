@@ -44,8 +44,8 @@ typedef struct bel_onnx_node {
     int attr_count;
 } bel_onnx_node;
 
-// A graph in an attribute. Its values have ids beside all others, under names that hold in it and in
-// graphs inside alone. What is wrong with it is told where somebody needs it, as few do.
+// A graph in an attribute. Its values have ids beside all others, under names that hold in it and
+// in graphs inside alone. What is wrong with it is told where somebody needs it, as few do.
 struct bel_onnx_subgraph {
     bel_status *refused; // or NULL, and then all that follows counts
     bel_onnx_node *nodes;
@@ -54,8 +54,8 @@ struct bel_onnx_subgraph {
     int input_count, output_count;
 };
 
-// A named value: an input (index), an initializer (index), one of a subgraph (its elements), or made
-// by a node (none of them).
+// A named value: an input (index), an initializer (index), one of a subgraph (its elements), or
+// made by a node (none of them).
 typedef struct bel_onnx_name {
     const char *text;
     int input, initializer;

@@ -18,10 +18,10 @@ typedef struct bel_onnx_model bel_onnx_model;
 // data …).
 bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_model) BEL_MUST_USE;
 
-// The same of a file, which is mapped: large initializers are used where they lie. Elements may also
-// lie in files beside it (external data), named by paths that stay in its folder. All of them must
-// stay as they are while the model lives. Errors as above, with the path; NOT_FOUND and others of
-// opening; INVALID_ARGUMENT: one is no regular file.
+// The same of a file, which is mapped: large initializers are used where they lie. Elements may
+// also lie in files beside it (external data), named by paths that stay in its folder. All of them
+// must stay as they are while the model lives. Errors as above, with the path; NOT_FOUND and others
+// of opening; INVALID_ARGUMENT: one is no regular file.
 bel_status *bel_onnx_read_file(const char *path, bel_onnx_model **out_model) BEL_MUST_USE;
 void bel_onnx_destroy(bel_onnx_model *model); // accepts NULL
 

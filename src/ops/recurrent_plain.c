@@ -111,8 +111,8 @@ static void set_vector(const bel_tensor *y, int64_t at, const double *x, int64_t
         bel_element_set(y, at + i, x[i]);
 }
 
-// h and c are zeros before the first step, unless they are inputs. In a reversed direction step 0 is
-// the last valid time.
+// h and c are zeros before the first step, unless they are inputs. In a reversed direction step 0
+// is the last valid time.
 static void forward_row(step *p)
 {
     const bel_recurrent_shape *s = p->s;

@@ -1,9 +1,9 @@
 // Shapes: Reshape, Flatten, Squeeze, Unsqueeze, Transpose; and OneHot. All but the last two are
-// aliases: rules without a kernel. Reshape knows a dimension 0 (copied) and one that is
-// computed; with an open dimension in x the computed one is a multiple of it (tensor/open.h), so
-// what the closed ones leave must be whole. Transpose moves bytes: where the last dimension of the result is not the source's,
-// squares of 16 by 16 are turned, so that both sides use whole cache lines; the plain kernel
-// goes run by run.
+// aliases: rules without a kernel. Reshape knows a dimension 0 (copied) and one that is computed;
+// with an open dimension in x the computed one is a multiple of it (tensor/open.h), so what the
+// closed ones leave must be whole. Transpose moves bytes: where the last dimension of the result is
+// not the source's, squares of 16 by 16 are turned, so that both sides use whole cache lines; the
+// plain kernel goes run by run.
 #include <string.h>
 
 #include "ops/families.h"

@@ -1,7 +1,7 @@
 // Open dimensions that are a multiple of a symbol's size, as they come about when a Reshape puts an
-// open dimension and closed ones together: `factor` times symbol -k is the dimension
-// -(k + (factor - 1) · 2^32), so a symbol itself is its multiple by 1, and equal multiples are equal
-// numbers. Symbols therefore lie in -2^32 … -1 (tensor.h).
+// open dimension and closed ones together: `factor` times symbol -k is the dimension -(k + (factor
+// - 1) · 2^32), so a symbol itself is its multiple by 1, and equal multiples are equal numbers.
+// Symbols therefore lie in -2^32 … -1 (tensor.h).
 #ifndef BELFRY_TENSOR_OPEN_H
 #define BELFRY_TENSOR_OPEN_H
 

@@ -1,14 +1,34 @@
 // ONNX models: read, and built into a graph, which must then be well formed. The same bytes are
-// read as a single tensor, too.
+// read as a single tensor, too, and taken apart as those of a file are.
 #include "onnx/onnx.h"
 #include "base/alloc.h"
 #include "fuzz/fuzz.h"
 #include "graph/graph.h"
+#include "onnx/files.h"
+
+static void take_apart(const uint8_t *data, size_t size)
+{
+    bel_str message;
+    bel_onnx_bytes *raw;
+    size_t count;
+    bel_onnx_bytes all = {(const char *)data, size};
+    if (!bel_onnx_spare(all, &message, &raw, &count)) return;
+    fuzz_expect(message.length <= size + 8, "a message that is no longer than the file");
+    for (size_t i = 0; i < count; i++) {
+        bool inside =
+            raw[i].data == NULL || (raw[i].size <= size && raw[i].data >= all.data &&
+                                    (size_t)(raw[i].data - all.data) <= size - raw[i].size);
+        fuzz_expect(inside, "elements inside the file");
+    }
+    bel_str_deinit(&message);
+    bel_free(raw);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     bel_tensor tensor;
     bel_onnx_model *model;
+    take_apart(data, size);
     if (fuzz_is_good(bel_onnx_read_tensor(data, size, &tensor))) bel_free(tensor.data);
     if (!fuzz_is_good(bel_onnx_read(data, size, &model))) return 0;
     int count = bel_onnx_output_count(model);

@@ -44,7 +44,8 @@ bel_status *onnx_case_run(const onnx_case *opened, bool reference, int *out_boun
 bel_status *onnx_case_run_open(const onnx_case *opened, bool reference, bool variables,
                                double *out_difference) BEL_MUST_USE;
 
-// The same as onnx_case_run for a model of one optimizer (ai.onnx.preview.training) against src/optim.
+// The same as onnx_case_run for a model of one optimizer (ai.onnx.preview.training) against
+// src/optim.
 bool onnx_is_optimizer(const onnx_case *opened);
 bel_status *onnx_optimizer_run(const onnx_case *opened, onnx_match *out_match) BEL_MUST_USE;
 

@@ -1,5 +1,6 @@
-// Whole models as other tools write them, with a symbolic batch (tests/golden/onnx: make.py): each is
-// built once without knowing its inputs, and run at two batches on the plain and on the fast kernels.
+// Whole models as other tools write them, with a symbolic batch (tests/golden/onnx: make.py): each
+// is built once without knowing its inputs, and run at two batches on the plain and on the fast
+// kernels.
 #include <stdio.h>
 
 #include "base/alloc.h"

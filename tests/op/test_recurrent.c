@@ -160,8 +160,8 @@ static void test_impossible_lengths(void **state)
     }
 }
 
-// A sequence cut in two, the second part beginning with the last states of the first, gives the bits
-// of the whole; and there is no gradient.
+// A sequence cut in two, the second part beginning with the last states of the first, gives the
+// bits of the whole; and there is no gradient.
 static void check_first_states(const op_case *row, bel_dtype dtype, bool reference)
 {
     op_run run;

@@ -318,8 +318,8 @@ static void finish_rows(const bel_kernel_call *call, const forward *f,
     }
 }
 
-// First states: zeros, as the memory is, or inputs. h stands in the input rows, and where reset comes
-// first beside them, too.
+// First states: zeros, as the memory is, or inputs. h stands in the input rows, and where reset
+// comes first beside them, too.
 static void begin_rows(const bel_kernel_call *call, const forward *f,
                        const bel_recurrent_rows *rows)
 {

@@ -29,8 +29,8 @@ enum {
     BEL_RECURRENT_DX = 16,
 };
 
-// First states that a forward operation has, as bits of its attribute "first"; without them they are
-// zeros.
+// First states that a forward operation has, as bits of its attribute "first"; without them they
+// are zeros.
 enum { BEL_RECURRENT_FIRST_H = 1, BEL_RECURRENT_FIRST_C = 2 };
 
 // What a recurrent operation is. x [t, n, in] or with `batch_first` [n, t, in]; y [t, directions,

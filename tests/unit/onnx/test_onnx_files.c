@@ -38,7 +38,8 @@ static void write_weights(const char *name)
     bel_free(bel_test_file(bel_test_own_folder(), name, numbers, sizeof numbers));
 }
 
-// Every model gives the same elements by its path and from memory, at addresses that fit their type.
+// Every model gives the same elements by its path and from memory, at addresses that fit their
+// type.
 static void test_large_elements(void **state)
 {
     (void)state;
