@@ -1,5 +1,7 @@
 // Verb export: a checkpoint's model as files for other programs. Which checkpoint is decided once,
 // as with evaluate; what its features are it says itself, so no data are needed.
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
@@ -23,10 +25,12 @@ bel_status *bel_verb_export(const bel_options *options, int *out_exit_code)
     bel_setup *setup;
     BEL_TRY(bel_setup_for_reading(options, &setup));
     const char *named = bel_options_string(options, "export_dir");
+    const char *tables = bel_options_string(options, "tables");
     char *folder = named != NULL ? bel_xstrdup(named) : NULL;
     const bel_export_options how = {.size = sizeof how,
                                     .opset = (int)bel_options_int(options, "opset"),
-                                    .external_data = bel_options_bool(options, "external_data")};
+                                    .external_data = bel_options_bool(options, "external_data"),
+                                    .inline_tables = strcmp(tables, "inline") == 0};
     bel_status *status = folder == NULL ? default_folder(setup, &folder) : NULL;
     if (status == NULL) status = bel_export(setup->estimator, setup->checkpoint, &how, folder);
     if (status == NULL) {

@@ -412,6 +412,9 @@ static const bel_option table[] = {
      "Folder to write to: a new one, or an earlier export, which is replaced. Without it: export/STEP in the "
      "model's folder.", NULL},
     {"opset", INT, EXPORT, "17", "[13, 17]", NULL, OUTPUT, "Version of ONNX's operators in model.onnx.", NULL},
+    {"tables", STRING, EXPORT, "places", "places|inline", NULL, OUTPUT,
+     "What the model takes for ids of tables: their places among the keys, or the ids themselves, which it looks up "
+     "among up to 65,536 keys.", NULL},
     {"external_data", BOOL, EXPORT, "false", NULL, NULL, OUTPUT,
      "Values stand in weights.safetensors alone, to which model.onnx points; always above 1 GiB.", NULL},
     {"averages", BOOL, READING, "true", NULL, NULL, EVALUATION,

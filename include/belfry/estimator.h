@@ -402,6 +402,9 @@ typedef struct bel_export_options {
     /// Values stand in weights.safetensors alone, to which model.onnx points; always where they
     /// take more than 1 GiB. [false]
     bool external_data;
+    /// The model takes ids and looks up their places by itself, comparing each with all keys: for
+    /// tables of up to 65,536 of them, else INVALID_ARGUMENT. false: it takes places. [false]
+    bool inline_tables;
 } bel_export_options;
 
 /// Writes the model of a checkpoint (a folder; NULL: the newest in model_dir) into `folder`, which

@@ -80,7 +80,7 @@ static bel_status *open_model(export *x, const char *checkpoint)
     x->output_count = bel_spec_outputs(&x->saved.built->spec, x->outputs);
     BEL_TRY(bel_export_tables_load(&x->saved, &x->tables));
     return bel_export_graph_make(&x->saved, &x->features, &x->tables, x->columns, x->outputs,
-                                 x->output_count, &x->graph);
+                                 x->output_count, x->options->inline_tables, &x->graph);
 }
 
 // --- weights.safetensors -------------------------------------------------------------------------

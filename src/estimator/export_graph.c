@@ -21,6 +21,7 @@ typedef struct maker {
     bel_export_graph *out;
     bel_value **values; // by value of the model's graph
     bel_value **rows;   // by table of it
+    bool inline_tables;
 } maker;
 
 static const int64_t last_axis[] = {1};
@@ -64,6 +65,36 @@ static bel_value *add_input(maker *m, const char *name, bel_dtype dtype, const b
     out->inputs = bel_xgrow(out->inputs, &out->input_capacity, index + 1, sizeof *out->inputs);
     out->inputs[index] = *meaning;
     return value;
+}
+
+// --- Ids -----------------------------------------------------------------------------------------
+
+// Places of ids of any shape: each id is compared with all keys, of which at most one is it.
+static bel_value *place_of(bel_graph *g, bel_value *ids, const bel_key_list *list)
+{
+    int32_t rank = bel_value_shape(ids).rank;
+    const int64_t last[] = {rank};
+    int64_t none = BEL_NO_ID;
+    if (list->count > BEL_EXPORT_INLINE_KEYS) {
+        bel_graph_fail(g, BEL_INVALID_ARGUMENT,
+                       "%s: %lld keys are too many to look them up in the model, at most %d; hint: "
+                       "leave inline tables out",
+                       list->name, (long long)list->count, BEL_EXPORT_INLINE_KEYS);
+        return NULL;
+    }
+    bel_tensor of_none = {.dtype = BEL_DTYPE_I64, .data = &none};
+    bel_tensor of_count = {.dtype = BEL_DTYPE_I64, .data = (void *)(uintptr_t)&list->count};
+    bel_value *absent = bel_constant(g, &of_count), *no_id = bel_constant(g, &of_none);
+    bel_value *place = absent;
+    if (list->count > 0) {
+        bel_tensor keys = {BEL_DTYPE_I64, BEL_SHAPE(list->count), list->keys};
+        bel_value *is = bel_equal(g, bel_unsqueeze(g, ids, last, 1), bel_constant(g, &keys));
+        bel_value *hits = bel_cast(g, is, BEL_DTYPE_F32);
+        bel_value *found = bel_reduce_max(g, hits, last, 1, false);
+        bel_value *there = bel_greater(g, found, bel_scalar(g, BEL_DTYPE_F32, 0));
+        place = bel_where(g, there, bel_arg_max(g, hits, rank), absent);
+    }
+    return bel_where(g, bel_equal(g, ids, no_id), no_id, place);
 }
 
 // --- Columns -------------------------------------------------------------------------------------
@@ -166,7 +197,7 @@ static bel_value *column_input(maker *m, const bel_column *column, const bel_key
     case BEL_COLUMN_DATE: return add_input(m, column->name, BEL_DTYPE_F32, &wide, &meaning);
     case BEL_COLUMN_CATEGORY: return add_input(m, column->name, BEL_DTYPE_I64, &row, &meaning);
     default: // a hash or a cross
-        meaning.keys = keys;
+        meaning.keys = m->inline_tables ? NULL : keys;
         return add_input(m, column->name, BEL_DTYPE_I64, &row, &meaning);
     }
 }
@@ -179,10 +210,11 @@ static bel_value *x_part(bel_graph *g, const bel_column *column, bel_value *inpu
 }
 
 static bel_value *id_part(bel_graph *g, const bel_column *column, bel_value *input,
-                          const bel_key_list *keys)
+                          const bel_key_list *keys, bool inline_tables)
 {
     bool listed = column->kind == BEL_COLUMN_CATEGORY;
     bel_value *place = listed ? category_place(g, column, input, keys) : input;
+    if (!listed && inline_tables) place = place_of(g, input, keys);
     return as_column(g, place);
 }
 
@@ -205,7 +237,8 @@ static void add_columns(maker *m, const bel_key_list *keys, bel_value **out_x, b
         bel_value *input = column_input(m, column, keys);
         if (input == NULL) break; // the graph has an error
         if (column->x_place >= 0) x[x_count++] = x_part(g, column, input);
-        if (column->id_place >= 0) ids[id_count++] = id_part(g, column, input, keys);
+        if (column->id_place >= 0)
+            ids[id_count++] = id_part(g, column, input, keys, m->inline_tables);
     }
     *out_x = x_count > 0 ? joined(g, x, x_count) : NULL;
     *out_ids = id_count > 0 ? joined(g, ids, id_count) : NULL;
@@ -219,9 +252,10 @@ static bel_value *feature_input(maker *m, const bel_graph_input *from, int index
 {
     bel_graph *g = m->out->graph;
     const bel_spec *spec = &from->value->spec;
-    const bel_export_input meaning = {.scale = scale,
-                                      .keys = bel_export_tables_keys(m->tables, index)};
+    const bel_key_list *keys = bel_export_tables_keys(m->tables, index);
+    const bel_export_input meaning = {.scale = scale, .keys = m->inline_tables ? NULL : keys};
     bel_value *value = add_input(m, from->name, spec->dtype, &spec->shape, &meaning);
+    if (keys != NULL && m->inline_tables) return place_of(g, value, keys);
     if (scale == 1) return value;
     bel_value *product = bel_mul(g, bel_cast(g, value, BEL_DTYPE_F64), f64(g, scale));
     return bel_cast(g, product, spec->dtype);
@@ -306,7 +340,7 @@ static void copy_nodes(maker *m)
 
 bel_status *bel_export_graph_make(const bel_saved *saved, const bel_feature_list *features,
                                   const bel_export_tables *tables, const bel_columns *columns,
-                                  const bel_output *outputs, int output_count,
+                                  const bel_output *outputs, int output_count, bool inline_tables,
                                   bel_export_graph *out)
 {
     const bel_graph *from = saved->built->graph;
@@ -316,6 +350,7 @@ bel_status *bel_export_graph_make(const bel_saved *saved, const bel_feature_list
                .tables = tables,
                .columns = columns,
                .out = out,
+               .inline_tables = inline_tables,
                .values = bel_xcalloc(from->value_count + 1, sizeof(bel_value *)),
                .rows = bel_xcalloc(from->table_count + 1, sizeof(bel_value *))};
     out->graph->replica_count = from->replica_count;

@@ -30,12 +30,16 @@ typedef struct bel_export_graph {
     size_t input_capacity;
 } bel_export_graph;
 
-// `columns`: the description of the features, NULL: they have none. All of it is borrowed while the
-// graph is used. Errors: those of operations that get types or shapes which they do not take. Free
-// with bel_export_graph_deinit, also after an error.
+enum { BEL_EXPORT_INLINE_KEYS = 1 << 16 };
+
+// `columns`: the description of the features, NULL: they have none. `inline_tables`: ids are looked
+// up in the graph, in place of the inputs that hold places. All of it is borrowed while the graph
+// is used. INVALID_ARGUMENT: more keys than BEL_EXPORT_INLINE_KEYS; else the errors of operations
+// that get types or shapes which they do not take. Free with bel_export_graph_deinit, also after an
+// error.
 bel_status *bel_export_graph_make(const bel_saved *saved, const bel_feature_list *features,
                                   const bel_export_tables *tables, const bel_columns *columns,
-                                  const bel_output *outputs, int output_count,
+                                  const bel_output *outputs, int output_count, bool inline_tables,
                                   bel_export_graph *out) BEL_MUST_USE;
 void bel_export_graph_deinit(bel_export_graph *graph);
 
