@@ -36,8 +36,11 @@ typedef struct bel_predictor bel_predictor;
 
 /// What may be said when a model is loaded. Zero is the default of every field.
 typedef struct bel_predictor_options {
-    size_t size;   ///< sizeof(bel_predictor_options): what lies behind counts as 0
-    int threads;   ///< that run it; 0: the calling one alone
+    size_t size; ///< sizeof(bel_predictor_options): what lies behind counts as 0
+    int threads; ///< that run it; 0: the calling one alone
+    /// Bytes for weights: a model that has more runs in stages, of which the next one's are read
+    /// while one computes, in each run again; 0: all are in memory. Of a file (bel_predictor_load).
+    size_t stage_memory;
     uint64_t seed; ///< of random operations that are left in a graph; an export has its own
 } bel_predictor_options;
 

@@ -49,6 +49,16 @@ void bel_linux_forget_pages(void *memory, size_t size_bytes)
     madvise(memory, round_up(size_bytes, page_bytes()), MADV_DONTNEED);
 }
 
+void bel_linux_drop_pages(const void *mapped, size_t size_bytes)
+{
+    uintptr_t page = page_bytes(), begin = (uintptr_t)mapped, end = begin + size_bytes;
+    begin = (begin + page - 1) / page * page;
+    end = end / page * page;
+    if (begin < end)
+        madvise((char *)(uintptr_t)mapped + (begin - (uintptr_t)mapped), end - begin,
+                MADV_DONTNEED);
+}
+
 void bel_linux_keep_freed_memory(void)
 {
     enum { MMAP_THRESHOLD = 32 << 20, TRIM_THRESHOLD = 256 << 20, TOP_PAD = 16 << 20 };

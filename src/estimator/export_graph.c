@@ -299,32 +299,14 @@ static void add_features(maker *m)
 
 // --- Operations ----------------------------------------------------------------------------------
 
-static void copy_collective(maker *m, const bel_node *node, bel_value *input)
-{
-    const bel_collective what = bel_collective_read(node->op, &node->attrs);
-    const bel_graph_collective *call = &node->outputs[0]->graph->collectives[what.index];
-    m->values[node->outputs[0]->id] =
-        bel_graph_add_collective(m->out->graph, what, input, call->file, call->line);
-}
-
 static void copy_node(maker *m, const bel_node *node)
 {
-    bel_graph *g = m->out->graph;
-    bel_value *inputs[BEL_OP_MAX_INPUTS];
+    bel_value *inputs[BEL_OP_MAX_INPUTS], *outputs[BEL_OP_MAX_OUTPUTS] = {NULL};
     for (int i = 0; i < node->input_count; i++)
         inputs[i] = m->values[node->inputs[i]->id];
-    if (node->op == BEL_OP_CONSTANT) {
-        m->values[node->outputs[0]->id] = bel_graph_add_view(g, node->name, &node->constant);
-        return;
-    }
-    if ((bel_op_get(node->op)->flags & BEL_OP_COLLECTIVE) != 0) {
-        copy_collective(m, node, inputs[0]);
-        return;
-    }
-    const bel_node *made =
-        bel_graph_add_node(g, node->name, node->op, &node->attrs, inputs, node->input_count);
-    for (int o = 0; made != NULL && o < node->output_count; o++)
-        m->values[node->outputs[o]->id] = made->outputs[o];
+    bel_graph_copy_node(m->out->graph, node, inputs, outputs);
+    for (int o = 0; o < node->output_count; o++)
+        m->values[node->outputs[o]->id] = outputs[o];
 }
 
 static void copy_nodes(maker *m)

@@ -568,6 +568,12 @@ void bel_onnx_destroy(bel_onnx_model *model)
 
 // --- Looking at a model --------------------------------------------------------------------------
 
+bool bel_onnx_is_mapped(const bel_onnx_model *model, int initializer)
+{
+    const void *elements = model->initializers[initializer].tensor.data;
+    return model->files != NULL && bel_onnx_files_hold(model->files, elements);
+}
+
 const char *bel_onnx_producer(const bel_onnx_model *model)
 {
     return text_of(((const Onnx__ModelProto *)model->message)->producer_name);

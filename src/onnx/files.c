@@ -54,6 +54,20 @@ bel_onnx_bytes bel_onnx_files_model(const bel_onnx_files *files)
     return (bel_onnx_bytes){files->model.data, files->model.size};
 }
 
+static bool holds(const bel_mapping *mapping, const char *address)
+{
+    return mapping->data != NULL && address >= mapping->data &&
+           address < mapping->data + mapping->size;
+}
+
+bool bel_onnx_files_hold(const bel_onnx_files *files, const void *address)
+{
+    bool held = holds(&files->model, address);
+    for (size_t i = 0; i < files->side_count; i++)
+        held = held || holds(&files->sides[i].mapping, address);
+    return held;
+}
+
 // --- Beside the model ----------------------------------------------------------------------------
 
 static bool stays_inside(const char *location)

@@ -29,6 +29,9 @@ bel_onnx_bytes bel_onnx_files_model(const bel_onnx_files *files);
 bel_status *bel_onnx_files_find(bel_onnx_files *files, const char *location, int64_t offset,
                                 int64_t length, bel_onnx_bytes *out_bytes) BEL_MUST_USE;
 
+// Whether an address lies in a file that is mapped.
+bool bel_onnx_files_hold(const bel_onnx_files *files, const void *address);
+
 // A model's message without the large raw_data of its initializers, which need no copy: they are
 // told by the initializer's index (the caller frees *out_raw with bel_free). False where the
 // message is not as expected; who unpacks it will say why.

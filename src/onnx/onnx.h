@@ -48,6 +48,9 @@ int bel_onnx_initializer_count(const bel_onnx_model *model);
 const char *bel_onnx_initializer(const bel_onnx_model *model, int initializer,
                                  bel_tensor *out_tensor); // its name
 
+// Whether an initializer's elements lie in a mapped file, whose pages can be read again.
+bool bel_onnx_is_mapped(const bel_onnx_model *model, int initializer);
+
 // What stands for an input of the model. Inputs that are not bound become inputs of the graph under
 // their names.
 typedef struct bel_onnx_binding {

@@ -15,6 +15,7 @@ struct bel_forward {
     bel_team *team;
     bel_runner *runner;
     bel_instance *instance; // of what is bound; NULL: nothing is
+    bel_staging *staging;   // of it, where it runs in stages
     bel_shape *shapes;      // by graph input
     const int64_t **keys;   // by lookup
     int64_t *key_counts;    // by lookup
@@ -29,7 +30,7 @@ bel_status *bel_forward_create(const bel_forward_config *config, const bel_progr
     const bel_graph *graph = config->graph;
     bel_program_options options = config->program;
     bel_team *team;
-    options.fixed_variables = true;
+    options.fixed_variables = config->stage_memory == 0;
     BEL_TRY(bel_team_create(options.threads, &team));
     bel_forward *f = bel_xcalloc(1, sizeof *f);
     *f = (bel_forward){.config = config,
@@ -48,6 +49,7 @@ bel_status *bel_forward_create(const bel_forward_config *config, const bel_progr
 void bel_forward_destroy(bel_forward *f)
 {
     if (f == NULL) return;
+    bel_staging_destroy(f->staging);
     bel_runner_destroy(f->runner);
     bel_team_destroy(f->team);
     for (size_t l = 0; l < f->config->graph->lookup_count; l++)
@@ -77,11 +79,24 @@ static void place_rows(bel_forward *f, const bel_tensor *fields)
     }
 }
 
+// After an error nothing is bound.
+static bel_status *start_staging(bel_forward *f)
+{
+    const bel_forward_config *config = f->config;
+    bel_status *status =
+        bel_staging_create(bel_instance_program(f->instance), f->instance, config->sources,
+                           (int)config->graph->variable_count, config->stage_memory, &f->staging);
+    if (status != NULL) f->instance = NULL;
+    return status;
+}
+
 bel_status *bel_forward_bind(bel_forward *f, const bel_tensor *fields)
 {
     const bel_forward_config *config = f->config;
     const bel_graph *graph = config->graph;
     f->instance = NULL;
+    bel_staging_destroy(f->staging); // the runner may destroy its instance
+    f->staging = NULL;
     for (size_t i = 0; i < graph->input_count; i++)
         if (config->fields[i] >= 0) f->shapes[i] = fields[config->fields[i]].shape;
     place_rows(f, fields);
@@ -91,6 +106,7 @@ bel_status *bel_forward_bind(bel_forward *f, const bel_tensor *fields)
             bel_instance_bind_input(f->instance, (int)i, fields[config->fields[i]].data);
     for (size_t l = 0; l < graph->lookup_count; l++)
         bel_instance_bind_input(f->instance, graph->lookups[l].rows, f->rows[l]);
+    if (config->stage_memory > 0) return start_staging(f);
     for (size_t v = 0; v < graph->variable_count; v++)
         bel_instance_bind_variable(f->instance, (int)v, config->values[v]);
     return NULL;
@@ -125,12 +141,18 @@ bel_status *bel_forward_run(bel_forward *f, int64_t draw)
 {
     look_up(f);
     f->context.replica = draw;
+    if (f->staging != NULL) return bel_staging_run(f->staging, f->team, &f->context);
     return bel_instance_run(f->instance, f->team, &f->context, NULL, NULL);
 }
 
 bel_instance *bel_forward_instance(const bel_forward *f)
 {
     return f->instance;
+}
+
+const bel_staging *bel_forward_staging(const bel_forward *f)
+{
+    return f->staging;
 }
 
 size_t bel_forward_arena_bytes(const bel_forward *f)

@@ -4,7 +4,7 @@
 #ifndef BELFRY_PREDICTOR_FORWARD_H
 #define BELFRY_PREDICTOR_FORWARD_H
 
-#include "runtime/program.h"
+#include "predictor/staging.h"
 
 // Borrowed, all of it, while forwards made of it are used.
 typedef struct bel_forward_config {
@@ -18,6 +18,10 @@ typedef struct bel_forward_config {
     uint64_t seed;               // of random operations
     int64_t step;                // of the values
     bel_program_options program; // with program.threads threads
+    // Memory for variables, which are then read in stages from where they lie (staging.h); 0: they
+    // are in memory, at `values`.
+    size_t stage_memory;
+    const bel_staged_source *sources; // by graph variable
 } bel_forward_config;
 
 typedef struct bel_forward bel_forward;
@@ -43,5 +47,8 @@ bel_status *bel_forward_run(bel_forward *forward, int64_t draw) BEL_MUST_USE;
 bel_instance *bel_forward_instance(const bel_forward *forward);
 
 size_t bel_forward_arena_bytes(const bel_forward *forward); // that activations take
+
+// How it runs in stages; NULL: it does not, or nothing is bound.
+const bel_staging *bel_forward_staging(const bel_forward *forward);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/isa.h"
 #include "base/json.h"
+#include "base/mapping.h"
 #include "onnx/onnx.h"
 #include "predictor/predictor.h"
 
@@ -18,8 +19,9 @@ typedef struct loaded {
     bel_onnx_model *model;
     bel_graph *graph;
     bel_port *inputs, *outputs;
-    bel_value **values; // by output
-    int *fields;        // by graph input: the same number
+    bel_value **values;         // by output
+    int *fields;                // by graph input: the same number
+    bel_staged_source *sources; // by graph variable, where it runs in stages
 } loaded;
 
 static void release(void *owner)
@@ -31,7 +33,22 @@ static void release(void *owner)
     bel_free(l->outputs);
     bel_free(l->values);
     bel_free(l->fields);
+    bel_free(l->sources);
     bel_free(l);
+}
+
+// Initializers that are variables, where they lie.
+static void find_sources(loaded *l)
+{
+    l->sources = bel_xcalloc(l->graph->variable_count + 1, sizeof *l->sources);
+    for (int i = 0; i < bel_onnx_initializer_count(l->model); i++) {
+        bel_tensor tensor;
+        int v = bel_graph_find_variable(l->graph, bel_onnx_initializer(l->model, i, &tensor));
+        if (v < 0) continue; // a constant
+        l->sources[v] = (bel_staged_source){.elements = tensor.data,
+                                            .size_bytes = bel_tensor_bytes(&tensor),
+                                            .mapped = bel_onnx_is_mapped(l->model, i)};
+    }
 }
 
 // Inputs of the graph are those of the model, in their order. What comes out is as the graph has
@@ -39,7 +56,9 @@ static void release(void *owner)
 static bel_status *build(loaded *l, bel_predictor_parts *parts)
 {
     bool exported = strcmp(bel_onnx_producer(l->model), "belfry") == 0;
-    const bel_onnx_options options = {.views = true, .merge = !exported};
+    bool staged = parts->forward.stage_memory > 0;
+    const bel_onnx_options options = {
+        .views = true, .variables = staged, .merge = !exported && !staged};
     size_t inputs = (size_t)bel_onnx_input_count(l->model);
     size_t outputs = (size_t)bel_onnx_output_count(l->model);
     l->graph = bel_graph_create();
@@ -58,6 +77,8 @@ static bel_status *build(loaded *l, bel_predictor_parts *parts)
         const bel_spec *spec = &l->values[i]->spec;
         l->outputs[i] = (bel_port){port->name, spec->dtype, spec->shape};
     }
+    if (staged) find_sources(l);
+    parts->forward.sources = l->sources;
     parts->forward.graph = l->graph;
     parts->forward.fields = l->fields;
     parts->inputs = l->inputs;
@@ -94,6 +115,7 @@ static bel_status *make(bel_onnx_model *model, const bel_predictor_options *opti
     bel_predictor_parts parts = {
         .forward = {.seed = options->seed,
                     .step = step,
+                    .stage_memory = options->stage_memory,
                     .program = {.short_chains = true,
                                 .threads = options->threads > 0 ? options->threads : 1}},
         .owner = l,
@@ -120,14 +142,13 @@ bel_status *bel_predictor_load_bytes(const void *bytes, size_t size,
 // The step in a folder's signature; -1 where there is no such file or member.
 static bel_status *read_step(const char *path, int64_t *out_step)
 {
-    char *text = NULL;
-    size_t size = 0;
+    bel_mapping text;
     bel_json *json;
     *out_step = -1;
     if (!bel_file_exists(path)) return NULL;
-    BEL_TRY(bel_file_read(path, &text, &size));
-    bel_status *status = bel_json_parse(text, size, path, &json);
-    bel_free(text);
+    BEL_TRY(bel_mapping_open(path, &text));
+    bel_status *status = bel_json_parse(text.data != NULL ? text.data : "", text.size, path, &json);
+    bel_mapping_close(&text);
     if (status != NULL) return status;
     (void)bel_json_i64(bel_json_root(json), "step", out_step); // false: there is none
     bel_json_destroy(json);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "runtime/instance_inner.h"
 
@@ -320,6 +321,23 @@ bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_con
     bel_status *status = bel_instance_data_error(program, context);
     instance->settled = status == NULL;
     return status;
+}
+
+bel_status *bel_instance_run_groups(bel_instance *instance, int first, int end, bel_team *team,
+                                    bel_run_context *context)
+{
+    const bel_instance_run_args args = {NULL, NULL};
+    BEL_CHECK(instance->async == NULL && instance->program->exchange_count == 0 &&
+              instance->program->prologue_groups == 0);
+    if (first == 0) atomic_store_explicit(&context->error, 0, memory_order_relaxed);
+    set_context(instance, context);
+    run_groups(instance, first, end, 0, team, &args);
+    return bel_instance_data_error(instance->program, context);
+}
+
+const bel_program *bel_instance_program(const bel_instance *instance)
+{
+    return instance->program;
 }
 
 // What an exchange has written is published as the part behind it begins.

@@ -67,6 +67,9 @@ int bel_program_prologue_count(const bel_program *program);
 // The most that is alive at any moment: no plan needs less than this.
 size_t bel_program_live_bytes(const bel_program *program);
 
+// Sets out_read of each variable that the instructions of a group read; the others are left alone.
+void bel_program_mark_variables(const bel_program *program, int group, bool *out_read);
+
 // What an instruction is, for people. `cost_ns` is what the program expects of it on one thread
 // (runtime/cost.h). Texts live as long as the program.
 typedef struct bel_program_line {
@@ -111,6 +114,13 @@ bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *contex
 // FAILED_PRECONDITION: the program has exchanges.
 bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_context *context,
                              bel_publish_fn *publish, void *publish_context) BEL_MUST_USE;
+
+// Groups [first, end) of a synchronous program without fixed variables and without exchanges, for
+// whoever binds variables from group to group; all groups in their order are a run. Else as
+// bel_instance_run.
+bel_status *bel_instance_run_groups(bel_instance *instance, int first, int end, bel_team *team,
+                                    bel_run_context *context) BEL_MUST_USE;
+const bel_program *bel_instance_program(const bel_instance *instance);
 
 // --- Exchanges -----------------------------------------------------------------------------------
 

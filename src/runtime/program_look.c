@@ -36,6 +36,18 @@ int bel_program_group_count(const bel_program *program)
     return program->group_count;
 }
 
+void bel_program_mark_variables(const bel_program *program, int group, bool *out_read)
+{
+    const bel_program_group *g = &program->groups[group];
+    for (int i = g->first; i < g->first + g->count; i++) {
+        const bel_program_call *call = &program->calls[i];
+        for (int k = 0; k < call->call.input_count; k++) {
+            const bel_program_buffer *buffer = &program->buffers[call->input_buffers[k]];
+            if (buffer->kind == BEL_LOCATION_VARIABLE) out_read[buffer->index] = true;
+        }
+    }
+}
+
 // What comes and goes at each group, added up from the first on; sums of what goes wrap around.
 size_t bel_program_live_bytes(const bel_program *program)
 {
