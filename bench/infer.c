@@ -8,8 +8,8 @@
 //             ORT_DIR is the folder of libonnxruntime.so.1: that of npm's onnxruntime-node
 //             (npm install --ignore-scripts onnxruntime-node onnxruntime-common)
 //
-// The table of onnxruntime's functions is used by place, as that package has no header; the order is
-// part of that library's promise. usage: [ORT_DIR=…] bench_infer [ROUNDS [MODEL]]
+// The table of onnxruntime's functions is used by place, as that package has no header; the order
+// is part of that library's promise. usage: [ORT_DIR=…] bench_infer [ROUNDS [MODEL]]
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // Verb bench: how fast a model is, and beside another one. A sample is a few runs where one is too
 // short for the clock. With two models rounds alternate, so that what else the machine does falls
-// on both, and the ratio is that of their medians. Inputs are filled from a seed: floats in [-1, 1),
-// whole numbers 0 or 1, which are in range wherever there are two of something.
+// on both, and the ratio is that of their medians. Inputs are filled from a seed: floats in
+// [-1, 1), whole numbers 0 or 1, which are in range wherever there are two of something.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

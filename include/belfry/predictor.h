@@ -47,7 +47,8 @@ typedef struct bel_predictor_options {
 /// Loads a model from `path`: a folder that `belfry export` has written, or an ONNX file. Options
 /// may be NULL. The predictor is the caller's. NOT_FOUND: no such file. DATA_LOSS: malformed.
 /// UNIMPLEMENTED: well formed, but with what Belfry lacks (an operator, an element type; its node
-/// is named). FAILED_PRECONDITION: the processor lacks what kernels need.
+/// is named). FAILED_PRECONDITION: the processor lacks what kernels need, or the file does not say
+/// the shape of an input. INVALID_ARGUMENT: an option is out of range.
 BEL_API bel_status *bel_predictor_load(const char *path, const bel_predictor_options *options,
                                        bel_predictor **out_predictor) BEL_MUST_USE;
 
@@ -67,6 +68,7 @@ typedef struct bel_port {
     bel_shape shape;
 } bel_port;
 
+/// Ports by number, from 0 on.
 BEL_API int bel_predictor_input_count(const bel_predictor *predictor);
 BEL_API bel_port bel_predictor_input_port(const bel_predictor *predictor, int input);
 BEL_API int bel_predictor_output_count(const bel_predictor *predictor);
@@ -78,7 +80,8 @@ BEL_API int bel_predictor_find_output(const bel_predictor *predictor, const char
 
 /// Where an input's elements lie, in C order, and of which shape they are, from now on. They are
 /// read by every run and must stay until another binding; what is in them may change between runs.
-/// INVALID_ARGUMENT: the type or a closed dimension is another one (named).
+/// INVALID_ARGUMENT: the type or a closed dimension is another one (named), or a batch is empty; the
+/// binding before stays.
 BEL_API bel_status *bel_predictor_bind(bel_predictor *predictor, int input,
                                        const bel_tensor *elements) BEL_MUST_USE;
 
@@ -87,7 +90,8 @@ BEL_API bel_status *bel_predictor_bind(bel_predictor *predictor, int input,
 /// not go together. OUT_OF_RANGE: an index is (names the operation).
 BEL_API bel_status *bel_predictor_run(bel_predictor *predictor) BEL_MUST_USE;
 
-/// The result of the last run that went well, of closed shape. Elements live until the next run.
+/// The result of the last run, of closed shape. Elements live until the next run. Where there was no
+/// run yet, or it failed, data is NULL and the shape is the port's.
 BEL_API bel_tensor bel_predictor_output(const bel_predictor *predictor, int output);
 
 /// The step of the checkpoint behind it; -1: it was loaded from a file that says none.

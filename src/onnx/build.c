@@ -178,11 +178,15 @@ void bel_onnx_keep_sizes(bel_onnx_call *call, int output, const bel_onnx_sizes *
     b->sizes[call->node->outputs[output]] = kept;
 }
 
+bool bel_onnx_merges(const bel_onnx_call *call)
+{
+    return call->builder->options->merge && call->graph == call->builder->graph;
+}
+
 bool bel_onnx_may_merge(const bel_onnx_call *call, int input)
 {
-    const bel_onnx_builder *b = call->builder;
-    return b->options->merge && call->graph == b->graph && bel_onnx_has(call, input) &&
-           b->uses[call->node->inputs[input]] == 1;
+    return bel_onnx_merges(call) && bel_onnx_has(call, input) &&
+           call->builder->uses[call->node->inputs[input]] == 1;
 }
 
 bel_status *bel_onnx_known(bel_onnx_call *call, int input, bel_tensor *out_elements)

@@ -82,12 +82,19 @@ bool bel_onnx_is_constant(const bel_onnx_call *call, int input);
 // What an input is that holds sizes of open dimensions, or NULL; a value of the graph it is not.
 const bel_onnx_sizes *bel_onnx_sizes_in(const bel_onnx_call *call, int input);
 
+// Whether nodes may become others that round otherwise (bel_onnx_options.merge).
+bool bel_onnx_merges(const bel_onnx_call *call);
+
 // Whether an input's operation may be replaced together with this one: nothing else reads what it
-// makes, and it was asked for (bel_onnx_options.merge).
+// makes, and it was asked for.
 bool bel_onnx_may_merge(const bel_onnx_call *call, int input);
 
 // The node as a part of the convolution that makes its input 0; NULL: it cannot be.
 bel_value *bel_onnx_merge_norm(bel_onnx_call *call);
+
+// Input `input`, a constant matrix, with rows and columns exchanged, as a constant; NULL: it is
+// none, or nothing was asked for.
+bel_value *bel_onnx_turned(bel_onnx_call *call, int input);
 
 // The same as whole numbers (I64 or I32, rank 0 or 1, at most BEL_MAX_RANK of them), as one such
 // number, and as one number of any type.

@@ -150,9 +150,11 @@ bel_status *bel_onnx_gemm(bel_onnx_call *call)
 {
     bel_value *inputs[3]; // the third may be left out
     bel_onnx_ins(call, 3, inputs);
+    bool transposes = bel_onnx_int(call, "transB") != 0;
+    bel_value *turned = transposes ? bel_onnx_turned(call, 1) : NULL;
     bel_onnx_out(call, 0,
-                 bel_gemm(call->graph, inputs[0], inputs[1], inputs[2],
+                 bel_gemm(call->graph, inputs[0], turned != NULL ? turned : inputs[1], inputs[2],
                           bel_onnx_number(call, "alpha"), bel_onnx_number(call, "beta"),
-                          bel_onnx_int(call, "transA") != 0, bel_onnx_int(call, "transB") != 0));
+                          bel_onnx_int(call, "transA") != 0, transposes && turned == NULL));
     return NULL;
 }

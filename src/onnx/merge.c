@@ -1,6 +1,8 @@
-// A normalisation by statistics that are known, put into the convolution before it: its scale goes
-// into the weights and the rest into the bias. That rounds otherwise than the two one after the
-// other, by about a unit in the last place, so it is done on request alone.
+// What is done once, on request, for models that are only run. A normalisation by statistics that
+// are known is put into the convolution before it: its scale goes into the weights and the rest
+// into the bias, which rounds otherwise than the two one after the other, by about a unit in the
+// last place. Weights whose rows are columns, as exporters like to write them, are turned, so that
+// kernels read them in their order.
 #include <math.h>
 
 #include "base/alloc.h"
@@ -62,4 +64,22 @@ bel_value *bel_onnx_merge_norm(bel_onnx_call *call)
         if (by[i] == NULL) return NULL;
     }
     return convolution(call->graph, node, by, bel_onnx_number(call, "epsilon"), channels);
+}
+
+bel_value *bel_onnx_turned(bel_onnx_call *call, int input)
+{
+    const bel_value *value = bel_onnx_in(call, input);
+    if (!bel_onnx_merges(call) || value == NULL || value->spec.shape.rank != 2) return NULL;
+    const bel_shape *shape = &value->spec.shape;
+    int64_t elements = bel_shape_elements(shape), rows = shape->dims[0], columns = shape->dims[1];
+    const float *from = floats_of(value, elements);
+    if (from == NULL || elements <= 0) return NULL;
+    float *to = bel_xmalloc((size_t)elements * sizeof *to);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++)
+            to[c * rows + r] = from[r * columns + c];
+    bel_value *turned =
+        bel_constant(call->graph, &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(columns, rows), to});
+    bel_free(to);
+    return turned;
 }

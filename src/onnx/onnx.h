@@ -78,8 +78,9 @@ typedef struct bel_onnx_options {
     bool variables;
     // Constants of the graph lie where the model has them, which must outlive the graph then.
     bool views;
-    // BatchNormalization by known statistics goes into the convolution before it, where nothing
-    // else reads that: it rounds otherwise.
+    // For models that are only run: BatchNormalization by known statistics goes into the
+    // convolution before it, where nothing else reads that, and transposed constants of Gemm are
+    // turned. It rounds otherwise.
     bool merge;
     // Called for each node. A node that cannot be built is no error then: those that need it are
     // passed over, and outputs that do are NULL.

@@ -338,8 +338,8 @@ static void run_images(const bel_kernel_call *call, int64_t tile)
 
 // --- Largest elements, a row at a time -----------------------------------------------------------
 
-// Positions [0, n) of a row of y take one tap of their windows. Each has `run` numbers side by side,
-// and those of the next one are `step` further on in x.
+// Positions [0, n) of a row of y take one tap of their windows. Each has `run` numbers side by
+// side, and those of the next one are `step` further on in x.
 static inline __attribute__((always_inline)) void
 take_tap(const float *x, int64_t step, int64_t run, float *y, int64_t n, bool first)
 {

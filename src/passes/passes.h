@@ -7,9 +7,11 @@
 //   same      the same operation on the same inputs is computed once
 //   concat    Concat of parts that went through the same element-wise operation: Concat first, then
 //             one operation
-//   join      Relu behind a product or a convolution becomes a part of it
 //   fuse      chains and trees of element-wise operations become one (ops/fused.h)
+//   join      Relu behind a product or a convolution becomes a part of it
 //   hoist     what depends on constants and variables alone is computed when variables are bound
+//
+// The last two are for programs whose variables are fixed.
 //
 // Values that no output needs are left out in any case.
 #ifndef BELFRY_PASSES_PASSES_H
@@ -23,8 +25,8 @@
     X(FOLD, fold)                                                                                  \
     X(SAME, same)                                                                                  \
     X(CONCAT, concat)                                                                              \
-    X(JOIN, join)                                                                                  \
     X(FUSE, fuse)                                                                                  \
+    X(JOIN, join)                                                                                  \
     X(HOIST, hoist)
 
 typedef enum bel_pass {

@@ -3,8 +3,9 @@
 // of segments of it, times packed weights.
 //
 // `before` packs the weights into blocks of up to 64 result channels, in the order in which the
-// sums read them; once, where they stay as they are. Each tile then takes a run of images and pads them one after another into a slot
-// of its own in the workspace, unless they can be read where they lie. With strides the input
+// sums read them; once, where they stay as they are. Each tile then takes a run of images and pads
+// them one after another into a slot of its own in the workspace, unless they can be read where
+// they lie. With strides the input
 // gradient has several *phases*: positions whose distance is the stride read the same taps of the
 // window, others read other taps.
 #include "ops/kernels/conv.h"

@@ -39,6 +39,28 @@ static bel_str linear(void)
     return make_model(&graph, 17);
 }
 
+// The same y, from weights whose rows are its columns.
+static bel_str transposed(void)
+{
+    static const float turned[OUT][IN] = {{1, 3, 5}, {2, 4, 6}};
+    bel_str graph = {.text = NULL}, attrs = make_int_attr("transB", 1);
+    bel_str part = make_node("Gemm", "x w b", "y", &attrs);
+    put_part(&graph, GRAPH_NODE, &part);
+    part = make_node("Relu", "y", "z", NULL);
+    put_part(&graph, GRAPH_NODE, &part);
+    part = make_tensor("w", 1, (int64_t[]){OUT, IN}, 2, turned, sizeof turned);
+    put_part(&graph, GRAPH_INITIALIZER, &part);
+    part = make_tensor("b", 1, (int64_t[]){OUT}, 1, bias, sizeof bias);
+    put_part(&graph, GRAPH_INITIALIZER, &part);
+    part = make_port("x", 1, "batch 3");
+    put_part(&graph, GRAPH_INPUT, &part);
+    part = make_port("y", 1, "batch 2");
+    put_part(&graph, GRAPH_OUTPUT, &part);
+    part = make_port("z", 1, "batch 2");
+    put_part(&graph, GRAPH_OUTPUT, &part);
+    return make_model(&graph, 17);
+}
+
 // c = a OP b for two inputs of the same open dimensions, the second of type `type`.
 static bel_str pair(const char *op, int type, const char *second)
 {
@@ -129,6 +151,22 @@ static void test_shapes(void **state)
     BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &elsewhere));
     BEL_ASSERT_OK(bel_predictor_run(predictor));
     expect_linear(predictor, other, 1);
+    bel_predictor_destroy(predictor);
+}
+
+static void test_transposed_weights(void **state)
+{
+    (void)state;
+    float x[12 * IN];
+    for (int i = 0; i < 12 * IN; i++)
+        x[i] = (float)(i % 5 - 2);
+    bel_predictor *predictor = load(transposed());
+    for (int64_t n = 1; n <= 12; n += 11) {
+        const bel_tensor in = floats(BEL_SHAPE(n, IN), x);
+        BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &in));
+        BEL_ASSERT_OK(bel_predictor_run(predictor));
+        expect_linear(predictor, x, n);
+    }
     bel_predictor_destroy(predictor);
 }
 
@@ -401,11 +439,16 @@ static void test_two_threads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ports),          cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_many_shapes),    cmocka_unit_test(test_binding),
-        cmocka_unit_test(test_errors_of_runs), BEL_TEST_IN_FOLDER(test_files),
-        BEL_TEST_IN_FOLDER(test_signatures),   cmocka_unit_test(test_options),
-        cmocka_unit_test(test_no_allocation),  cmocka_unit_test(test_two_threads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ports),
+                                       cmocka_unit_test(test_shapes),
+                                       cmocka_unit_test(test_many_shapes),
+                                       cmocka_unit_test(test_binding),
+                                       cmocka_unit_test(test_transposed_weights),
+                                       cmocka_unit_test(test_errors_of_runs),
+                                       BEL_TEST_IN_FOLDER(test_files),
+                                       BEL_TEST_IN_FOLDER(test_signatures),
+                                       cmocka_unit_test(test_options),
+                                       cmocka_unit_test(test_no_allocation),
+                                       cmocka_unit_test(test_two_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
