@@ -82,10 +82,38 @@ static bel_status *count_whole(const bel_tensor *ends, double *out_count)
     return NULL;
 }
 
+// From 0 in steps of 1 before the size of an open dimension, or of a multiple of it: sums of as many
+// ones.
+static bel_status *range_of_size(bel_onnx_call *call)
+{
+    bel_onnx_size_list ends[3];
+    for (int i = 0; i < 3; i++) {
+        BEL_TRY(bel_onnx_known_sizes(call, i, &ends[i]));
+        const bel_onnx_extent *end = ends[i].items;
+        bool fits = ends[i].count == 1 && (i == 1 || (end->symbol == 0 && end->number == i / 2));
+        if (fits) continue;
+        return BEL_ERR(
+            BEL_UNIMPLEMENTED,
+            "a range with the size of an open dimension that is not from 0 in steps of 1");
+    }
+    int64_t dim;
+    int32_t from;
+    bool fits = bel_onnx_dim_of(ends[1].items[0], &dim);
+    bel_value *like = fits ? bel_onnx_find_dim(call->graph, dim, &from) : NULL;
+    if (like == NULL) return BEL_ERR(BEL_UNIMPLEMENTED, "no value has as many elements");
+    bel_attr_list attrs = {.count = 1, .items = {{.name = "shape", .ints = BEL_SHAPE(-1 - from)}}};
+    bel_dtype dtype = bel_onnx_sizes_in(call, 1)->dtype;
+    bel_value *inputs[] = {bel_onnx_scalar(call->graph, dtype, 1), like};
+    bel_value *ones = bel_graph_add(call->graph, BEL_OP_EXPAND, &attrs, inputs, 2);
+    bel_onnx_out(call, 0, bel_cum_sum(call->graph, ones, 0, true, false));
+    return NULL;
+}
+
 // start, start + delta … before limit.
 bel_status *bel_onnx_range(bel_onnx_call *call)
 {
     bel_tensor ends[3];
+    if (bel_onnx_sizes_in(call, 1) != NULL) return range_of_size(call);
     for (int i = 0; i < 3; i++) {
         BEL_TRY(bel_onnx_known(call, i, &ends[i]));
         if (bel_shape_elements(&ends[i].shape) == 1 && ends[i].dtype == ends[0].dtype) continue;

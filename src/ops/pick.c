@@ -221,13 +221,15 @@ static void fill_list(const bel_prepare *prepare, bel_op op, const bel_shape *x,
 
 // For each dimension of the result, which place of the source each index takes, times the source's
 // stride, so that places are added up; -1: none, it is filled. `run`: along the last dimension
-// neighbours are neighbours in the source.
+// neighbours are neighbours in the source. Where nothing is picked there are no lists, however long
+// the other dimensions are.
 static pick_params make_lists(const bel_prepare *prepare, bel_op op, const bel_tensor *x,
                               const bel_shape *picked)
 {
     pick_params p = {.shape = *picked, .size = bel_dtype_size(x->dtype), .run = true};
     int64_t stride = 1;
     int32_t lead = picked->rank - x->shape.rank; // dimensions that Expand puts in front
+    if (bel_shape_elements(picked) == 0) return p;
     for (int32_t d = picked->rank - 1; d >= 0; d--) {
         int64_t count = picked->dims[d];
         int64_t *list = bel_arena_alloc(prepare->arena, ((size_t)count + 1) * sizeof *list);

@@ -101,6 +101,8 @@ static const struct {
     {BEL_OP_MAX_POOL, "f[2,3,4,4]", "kernel_shape=[2,2] pads=[2,0,0,0]",
      "window 0 sees nothing but padding"},
     {BEL_OP_MAX_POOL, "f[2,3,1]", "kernel_shape=[2] dilations=[3] pads=[2,2]", "sees nothing but"},
+    {BEL_OP_MAX_POOL, "f[2,3,1]", "kernel_shape=[1073741824] dilations=[2] pads=[2147483646,9]",
+     "begin in the padding"}, // and not in a minute
     {BEL_OP_AVERAGE_POOL, "f[2,3]", "kernel_shape=[]", "expected x [n, c, w] or [n, c, h, w]"},
     {BEL_OP_MAX_POOL_GRAD, "f[2,3,3,3] f[2,3,4,4] f[2,3,2,2]", "kernel_shape=[2,2] strides=[2,2]",
      "expected dy [2, 3, 2, 2], got [2, 3, 3, 3]"},
