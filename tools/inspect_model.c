@@ -156,16 +156,9 @@ static bel_status *inspect(const bel_onnx_model *model, const char *path, bool j
 
 bel_status *bel_inspect_model(const char *path, bool json, int *out_exit_code)
 {
-    char *bytes = NULL;
-    size_t size = 0;
     bel_onnx_model *model;
     char *file = bel_dir_exists(path) ? bel_path_join(path, "model.onnx") : bel_xstrdup(path);
-    bel_status *status = bel_file_read(file, &bytes, &size);
-    if (status == NULL) {
-        status = bel_onnx_read(bytes, size, &model);
-        bel_free(bytes);
-        if (status != NULL) status = bel_status_wrap(status, __FILE__, __LINE__, "%s", file);
-    }
+    bel_status *status = bel_onnx_read_file(file, &model);
     if (status == NULL) {
         status = inspect(model, file, json, out_exit_code);
         bel_onnx_destroy(model);

@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "base/launcher.h"
 #include "base/log.h"
+#include "base/mapping.h"
 #include "base/number.h"
 #include "checkpoint/best.h"
 #include "columns/description.h"
@@ -26,6 +27,7 @@
 #include "flags.h"
 #include "input/column_names.h"
 #include "launch/task.h"
+#include "onnx/onnx.h"
 #include "package.h"
 #include "params.h"
 #include "tables.h"
@@ -38,22 +40,81 @@ static bool is_onnx_file(const char *model)
     return length > end && strcmp(model + length - end, ".onnx") == 0;
 }
 
+static bel_status *digest_of(const char *path, char out_digest[33])
+{
+    bel_mapping file;
+    BEL_TRY(bel_mapping_open(path, &file));
+    bel_hash128_text(bel_hash128_of(file.data, file.size, 0), out_digest);
+    bel_mapping_close(&file);
+    return NULL;
+}
+
+// Elements in other files would neither be known by the digest nor be copied.
+static bel_status *check_whole(const char *path)
+{
+    bel_onnx_model *model;
+    BEL_TRY(bel_onnx_read_file(path, &model));
+    size_t sides = bel_onnx_side_count(model);
+    bel_onnx_destroy(model);
+    if (sides == 0) return NULL;
+    return BEL_ERR(BEL_UNIMPLEMENTED,
+                   "%s has values in other files (external data), and a model that is trained must "
+                   "have them inside",
+                   path);
+}
+
+// The copy that a training has made, in the model's folder or, of an exporter, beside the
+// checkpoint; NULL: there is none. Free with bel_free.
+static char *find_copy(const bel_setup *setup, const char *digest)
+{
+    char *name = bel_strf("source-%s.onnx", digest);
+    char *beside = setup->checkpoint != NULL ? bel_path_join(setup->checkpoint, name) : NULL;
+    char *copy = bel_path_join(setup->model_dir, name);
+    bool is_beside = beside != NULL && bel_file_exists(beside);
+    bool is_there = !is_beside && bel_file_exists(copy);
+    char *found = is_beside ? beside : is_there ? copy : NULL;
+    bel_free(name);
+    if (found != beside) bel_free(beside);
+    if (found != copy) bel_free(copy);
+    return found;
+}
+
 // The file is known by what is in it, wherever it lies: so another one is told from it, and the
-// copy in the model's folder is as good.
+// copy that the model's folder has is read where it is there, as the first one may go or change.
 static bel_status *set_onnx_file(bel_params *params, bel_setup *setup)
 {
-    char *bytes, digest[33];
-    size_t size;
-    BEL_TRY(bel_file_read(setup->onnx_file, &bytes, &size));
-    bel_hash128_text(bel_hash128_of(bytes, size, 0), digest);
-    bel_free(bytes);
+    char digest[33];
     const char *was = bel_params_get(params, "onnx_digest");
+    if (setup->onnx_file == NULL && was != NULL) {
+        setup->onnx_file = find_copy(setup, was);
+        if (setup->onnx_file == NULL) {
+            return BEL_ERR(BEL_NOT_FOUND,
+                           "%s was trained with an ONNX model, of which %s has no copy "
+                           "source-%s.onnx; hint: name the file by --model",
+                           setup->checkpoint, setup->model_dir, was);
+        }
+    }
+    if (setup->onnx_file == NULL) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s does not say which ONNX model it is of",
+                       setup->checkpoint);
+    }
+    BEL_TRY(digest_of(setup->onnx_file, digest));
     if (was != NULL && strcmp(was, digest) != 0) {
         return BEL_ERR(BEL_FAILED_PRECONDITION,
-                       "%s is not the model that %s was trained with; hint: leave --model out, the "
-                       "model's folder has it",
+                       "%s is not the model that %s was trained with; hint: leave --model out, "
+                       "where the model's folder has a copy",
                        setup->onnx_file, setup->checkpoint);
     }
+    BEL_TRY(check_whole(setup->onnx_file));
+    char *copy = find_copy(setup, digest), copied[33] = "";
+    bel_status *status = copy != NULL ? digest_of(copy, copied) : NULL;
+    if (status == NULL && strcmp(copied, digest) == 0) {
+        bel_free(setup->onnx_file);
+        setup->onnx_file = copy;
+        copy = NULL;
+    }
+    bel_free(copy);
+    if (status != NULL) return status;
     bel_params_set(params, "onnx_digest", digest);
     return NULL;
 }
@@ -72,8 +133,6 @@ static bel_status *choose_model(const bel_options *options, const bel_params *pa
     if (is_onnx_file(name)) {
         setup->onnx_file = bel_xstrdup(name);
         name = "onnx";
-    } else if (strcmp(name, "onnx") == 0) {
-        setup->onnx_file = bel_path_join(setup->model_dir, "source.onnx");
     }
     setup->model = bel_model_find(name);
     if (setup->model != NULL) return NULL;
@@ -150,7 +209,7 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     BEL_TRY(choose_model(options, params, setup));
     bool is_package = bel_options_string(options, "package") != NULL;
     bel_params_set(params, "model", setup->model->name);
-    if (setup->onnx_file != NULL) BEL_TRY(set_onnx_file(params, setup));
+    if (strcmp(setup->model->name, "onnx") == 0) BEL_TRY(set_onnx_file(params, setup));
     BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));
     BEL_TRY(check_flags(options, is_package, setup));
     if (setup->columns != NULL) BEL_TRY(set_table(options, params, setup));

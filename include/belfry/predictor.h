@@ -80,8 +80,8 @@ BEL_API int bel_predictor_find_output(const bel_predictor *predictor, const char
 
 /// Where an input's elements lie, in C order, and of which shape they are, from now on. They are
 /// read by every run and must stay until another binding; what is in them may change between runs.
-/// INVALID_ARGUMENT: the type or a closed dimension is another one (named), or a batch is empty; the
-/// binding before stays.
+/// INVALID_ARGUMENT: the type or a closed dimension is another one (named), or a batch is empty;
+/// the binding before stays.
 BEL_API bel_status *bel_predictor_bind(bel_predictor *predictor, int input,
                                        const bel_tensor *elements) BEL_MUST_USE;
 
@@ -90,8 +90,8 @@ BEL_API bel_status *bel_predictor_bind(bel_predictor *predictor, int input,
 /// not go together. OUT_OF_RANGE: an index is (names the operation).
 BEL_API bel_status *bel_predictor_run(bel_predictor *predictor) BEL_MUST_USE;
 
-/// The result of the last run, of closed shape. Elements live until the next run. Where there was no
-/// run yet, or it failed, data is NULL and the shape is the port's.
+/// The result of the last run, of closed shape. Elements live until the next run. Where there was
+/// no run yet, or it failed, data is NULL and the shape is the port's.
 BEL_API bel_tensor bel_predictor_output(const bel_predictor *predictor, int output);
 
 /// The step of the checkpoint behind it; -1: it was loaded from a file that says none.

@@ -10,8 +10,8 @@ void bel_linux_unmap_pages(void *memory, size_t size_bytes);
 // They stay mapped, and are zeros again.
 void bel_linux_forget_pages(void *memory, size_t size_bytes);
 
-// Pages of a file that is mapped to be read, as far as they lie in these bytes as a whole: they take
-// no memory of this process any more, and are read again when they are looked at.
+// Pages of a file that is mapped to be read, as far as they lie in these bytes as a whole: they
+// take no memory of this process any more, and are read again when they are looked at.
 void bel_linux_drop_pages(const void *mapped, size_t size_bytes);
 
 // Makes malloc of this process keep what is freed, blocks of megabytes as well, instead of giving

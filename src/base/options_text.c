@@ -1,8 +1,9 @@
-// Options as people read and write them: what a row accepts, the help text, the dump. A row
-// accepts a choice of words, `a|b` (`*.c`: all that end so), or an interval as mathematics writes it, and the same text
-// is checked against, shown in the help and named in errors. A dump is a settings file again:
-// defaults are comments, since a default that is given would exclude other flags, and texts are
-// JSON strings, which YAML reads alike. What comes from a file's name cannot break a line.
+// Options as people read and write them: what a row accepts, the help text, the dump. A row accepts
+// a choice of words, `a|b` (`*.c`: all that end so), or an interval as mathematics writes it, and
+// the same text is checked against, shown in the help and named in errors. A dump is a settings
+// file again: defaults are comments, since a default that is given would exclude other flags, and
+// texts are JSON strings, which YAML reads alike. What comes from a file's name cannot break a
+// line.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +52,7 @@ static bool is_accepted(const bel_option *option, const char *text)
     double number = 0;
     int64_t whole;
     switch (option->type) {
-    case BEL_OPTION_STRING:
-        return option->accepts == NULL || is_choice(option->accepts, text);
+    case BEL_OPTION_STRING: return option->accepts == NULL || is_choice(option->accepts, text);
     case BEL_OPTION_STRINGS: return length > 0;
     case BEL_OPTION_BOOL: return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
     case BEL_OPTION_PAIRS: return text[0] != '=' && strchr(text, '=') != NULL;

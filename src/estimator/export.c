@@ -70,6 +70,33 @@ static bel_status *read_features(export *x, const char *checkpoint)
     return status;
 }
 
+static bel_status *make_graph(export *x)
+{
+    return bel_export_graph_make(&x->saved, &x->features, &x->tables, x->columns, x->outputs,
+                                 x->output_count, x->options->inline_tables, &x->graph);
+}
+
+static bool is_input(const export *x, const char *name)
+{
+    const bel_graph *graph = x->graph.graph;
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (x->graph.inputs[i].read && strcmp(graph->inputs[i].name, name) == 0) return true;
+    return false;
+}
+
+// An output that has the name of an input, such as a column "predictions", gives way.
+static void name_outputs(export *x)
+{
+    for (int o = 0; o < x->output_count; o++) {
+        const char *name = x->outputs[o].name;
+        for (int number = 2; is_input(x, x->outputs[o].name); number++) {
+            char *other = bel_strf("%s_%d", name, number);
+            x->outputs[o].name = bel_arena_strdup(x->arena, other);
+            bel_free(other);
+        }
+    }
+}
+
 static bel_status *open_model(export *x, const char *checkpoint)
 {
     BEL_TRY(read_features(x, checkpoint));
@@ -79,8 +106,9 @@ static bel_status *open_model(export *x, const char *checkpoint)
     if (table != NULL) BEL_TRY(bel_columns_parse(table, folder, &x->columns));
     x->output_count = bel_spec_outputs(&x->saved.built->spec, x->outputs);
     BEL_TRY(bel_export_tables_load(&x->saved, &x->tables));
-    return bel_export_graph_make(&x->saved, &x->features, &x->tables, x->columns, x->outputs,
-                                 x->output_count, x->options->inline_tables, &x->graph);
+    BEL_TRY(make_graph(x));
+    name_outputs(x);
+    return NULL;
 }
 
 // --- weights.safetensors -------------------------------------------------------------------------
@@ -231,11 +259,14 @@ static void write_column(bel_str *out, const bel_column *column)
 static void write_inputs(const export *x, bel_str *out)
 {
     const bel_graph *graph = x->graph.graph;
+    bool first = true;
     bel_str_puts(out, ",\n \"inputs\":[");
     for (size_t i = 0; i < graph->input_count; i++) {
         const bel_graph_input *input = &graph->inputs[i];
         const bel_export_input *meaning = &x->graph.inputs[i];
-        bel_str_puts(out, i == 0 ? "\n  " : ",\n  ");
+        if (!meaning->read) continue;
+        bel_str_puts(out, first ? "\n  " : ",\n  ");
+        first = false;
         write_port(out, input->name, &input->value->spec);
         if (meaning->column != NULL) write_column(out, meaning->column);
         if (meaning->scale != 1) {
@@ -355,39 +386,92 @@ bel_status *bel_export_files(const bel_estimator *estimator, const char *checkpo
     return status;
 }
 
-// True for an earlier export, or nothing: what may be replaced.
-static bool may_be_replaced(const char *folder)
+// A signature of an exported model, and not a file of that name.
+static bool is_signature(const char *path)
 {
-    char *signature = bel_path_join(folder, BEL_EXPORT_SIGNATURE);
-    bool may = bel_file_exists(signature);
+    char *text = NULL;
+    size_t size = 0;
+    bel_json *json = NULL;
+    const char *format = "";
+    bel_status *status = bel_file_read(path, &text, &size);
+    if (status == NULL) status = bel_json_parse(text, size, path, &json);
+    bool is = status == NULL && bel_json_string(bel_json_root(json), "format", &format) &&
+              strcmp(format, "belfry-export") == 0;
+    bel_status_ignore(status); // then it is none
+    bel_json_destroy(json);
+    bel_free(text);
+    return is;
+}
+
+static bool is_ours(const char *name)
+{
+    return strcmp(name, BEL_EXPORT_MODEL) == 0 || strcmp(name, BEL_EXPORT_WEIGHTS) == 0 ||
+           strcmp(name, BEL_EXPORT_SIGNATURE) == 0;
+}
+
+// Whether a folder may go: there is nothing in it but files of an export, and where it is `whole`
+// a signature that says so.
+static bool may_go(const char *folder, bool whole)
+{
     char **names = NULL;
-    size_t count = 1;
-    bel_status *status = may ? NULL : bel_dir_list(folder, &names, &count);
-    bel_dir_names_free(names, status == NULL && !may ? count : 0);
-    may = may || (status == NULL && count == 0);
-    bel_status_ignore(status); // it cannot be looked at, so it stays
+    size_t count = 0;
+    bel_status *status = bel_dir_list(folder, &names, &count);
+    bool may = status == NULL;
+    for (size_t i = 0; i < count && may; i++)
+        may = is_ours(names[i]);
+    char *signature = bel_path_join(folder, BEL_EXPORT_SIGNATURE);
+    if (may && whole && count > 0) may = is_signature(signature);
     bel_free(signature);
+    if (status == NULL) bel_dir_names_free(names, count);
+    bel_status_ignore(status); // what cannot be looked at stays
     return may;
+}
+
+static bel_status *refuse_folder(const char *folder)
+{
+    return BEL_ERR(BEL_ALREADY_EXISTS,
+                   "%s is there and is no exported model; hint: name a new folder", folder);
+}
+
+// The earlier export steps aside and goes when the new one is in its place.
+static bel_status *put_in_place(const char *temporary, const char *folder, const char *aside)
+{
+    bool replaces = bel_file_exists(folder);
+    BEL_TRY(bel_dir_sync(temporary));
+    if (replaces) BEL_TRY(bel_file_rename(folder, aside));
+    BEL_TRY(bel_file_rename(temporary, folder));
+    return replaces ? bel_dir_remove(aside) : NULL;
+}
+
+static bel_status *export_beside(bel_estimator *estimator, const char *checkpoint,
+                                 const bel_export_options *options, const char *folder,
+                                 const char *temporary, const char *aside)
+{
+    const char *const left[] = {temporary, aside}; // by one that was killed
+    if (bel_file_exists(folder) && !may_go(folder, true)) return refuse_folder(folder);
+    for (int i = 0; i < 2; i++) {
+        if (!bel_file_exists(left[i])) continue;
+        if (!may_go(left[i], false)) return refuse_folder(left[i]);
+        BEL_TRY(bel_dir_remove(left[i]));
+    }
+    BEL_TRY(bel_dir_create(temporary));
+    bel_status *status = bel_export_files(estimator, checkpoint, options, temporary);
+    if (status == NULL) return put_in_place(temporary, folder, aside);
+    bel_status_ignore(bel_dir_remove(temporary)); // the error counts
+    return status;
 }
 
 bel_status *bel_export(bel_estimator *estimator, const char *checkpoint,
                        const bel_export_options *options, const char *folder)
 {
-    if (bel_file_exists(folder) && !may_be_replaced(folder)) {
-        return BEL_ERR(BEL_ALREADY_EXISTS,
-                       "%s is there and is no exported model; hint: name a new folder", folder);
-    }
     size_t length = strlen(folder);
     while (length > 1 && folder[length - 1] == '/')
         length--;
-    char *temporary = bel_strf("%.*s.writing", (int)length, folder);
-    bel_status *status = bel_dir_remove(temporary); // of one that was killed
-    if (status == NULL) status = bel_dir_create(temporary);
-    if (status == NULL) status = bel_export_files(estimator, checkpoint, options, temporary);
-    if (status == NULL) status = bel_dir_sync(temporary);
-    if (status == NULL) status = bel_dir_remove(folder);
-    if (status == NULL) status = bel_file_rename(temporary, folder);
-    if (status != NULL) bel_status_ignore(bel_dir_remove(temporary)); // the error counts
+    char *place = bel_xstrndup(folder, length);
+    char *temporary = bel_strf("%s.writing", place), *aside = bel_strf("%s.replaced", place);
+    bel_status *status = export_beside(estimator, checkpoint, options, place, temporary, aside);
+    bel_free(place);
     bel_free(temporary);
+    bel_free(aside);
     return status;
 }

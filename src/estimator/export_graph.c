@@ -21,6 +21,7 @@ typedef struct maker {
     bel_export_graph *out;
     bel_value **values; // by value of the model's graph
     bel_value **rows;   // by table of it
+    bel_value **places; // by input of it: what look-ups take; NULL: its value
     bool inline_tables;
 } maker;
 
@@ -246,6 +247,40 @@ static void add_columns(maker *m, const bel_key_list *keys, bel_value **out_x, b
     bel_free(ids);
 }
 
+// --- Ids that are read otherwise -----------------------------------------------------------------
+
+static bool is_no_id(const bel_value *value)
+{
+    const bel_tensor *tensor = &value->node->constant;
+    return value->node->op == BEL_OP_CONSTANT && tensor->dtype == BEL_DTYPE_I64 &&
+           bel_shape_elements(&tensor->shape) == 1 && *(const int64_t *)tensor->data == BEL_NO_ID;
+}
+
+// Places keep what is no id apart from what is one, and nothing else of ids.
+static bool may_read_places(const bel_node *node)
+{
+    return node->op == BEL_OP_EQUAL && (is_no_id(node->inputs[0]) || is_no_id(node->inputs[1]));
+}
+
+static void check_readers(const maker *m)
+{
+    const bel_graph *from = m->saved->built->graph;
+    bool gets_ids = m->inline_tables && m->columns == NULL;
+    for (size_t n = 0; n < from->node_count && !gets_ids; n++) {
+        const bel_node *node = from->nodes[n];
+        for (int i = 0; i < node->input_count; i++) {
+            const bel_value *input = node->inputs[i];
+            bool ids = input->node->op == BEL_OP_INPUT &&
+                       bel_export_tables_keys(m->tables, input->node->leaf) != NULL;
+            if (!ids || may_read_places(node)) continue;
+            bel_graph_fail(m->out->graph, BEL_UNIMPLEMENTED,
+                           "%s computes with the ids of \"%s\", which an exported model does not "
+                           "get, but their places among the keys; hint: --tables inline",
+                           node->name, from->inputs[input->node->leaf].name);
+        }
+    }
+}
+
 // --- Features ------------------------------------------------------------------------------------
 
 static bel_value *feature_input(maker *m, const bel_graph_input *from, int index, double scale)
@@ -255,7 +290,7 @@ static bel_value *feature_input(maker *m, const bel_graph_input *from, int index
     const bel_key_list *keys = bel_export_tables_keys(m->tables, index);
     const bel_export_input meaning = {.scale = scale, .keys = m->inline_tables ? NULL : keys};
     bel_value *value = add_input(m, from->name, spec->dtype, &spec->shape, &meaning);
-    if (keys != NULL && m->inline_tables) return place_of(g, value, keys);
+    if (keys != NULL && m->inline_tables) m->places[index] = place_of(g, value, keys);
     if (scale == 1) return value;
     bel_value *product = bel_mul(g, bel_cast(g, value, BEL_DTYPE_F64), f64(g, scale));
     return bel_cast(g, product, spec->dtype);
@@ -291,7 +326,8 @@ static void add_features(maker *m)
     }
     for (size_t l = 0; l < from->lookup_count; l++) {
         const bel_graph_lookup *lookup = &from->lookups[l];
-        bel_value *places = m->values[from->inputs[lookup->ids].value->id];
+        bel_value *places = m->places[lookup->ids];
+        if (places == NULL) places = m->values[from->inputs[lookup->ids].value->id];
         m->values[from->inputs[lookup->rows].value->id] =
             bel_gather(m->out->graph, m->rows[lookup->table], places);
     }
@@ -318,6 +354,15 @@ static void copy_nodes(maker *m)
     }
 }
 
+static void mark_read(bel_export_graph *out, int output_count)
+{
+    bool *needed = bel_xcalloc(out->graph->node_count + 1, sizeof *needed);
+    bel_graph_mark(out->graph, out->outputs, output_count, needed);
+    for (size_t i = 0; i < out->graph->input_count; i++)
+        out->inputs[i].read = needed[out->graph->inputs[i].value->node->index];
+    bel_free(needed);
+}
+
 // --- Whole ---------------------------------------------------------------------------------------
 
 bel_status *bel_export_graph_make(const bel_saved *saved, const bel_feature_list *features,
@@ -334,8 +379,10 @@ bel_status *bel_export_graph_make(const bel_saved *saved, const bel_feature_list
                .out = out,
                .inline_tables = inline_tables,
                .values = bel_xcalloc(from->value_count + 1, sizeof(bel_value *)),
-               .rows = bel_xcalloc(from->table_count + 1, sizeof(bel_value *))};
+               .rows = bel_xcalloc(from->table_count + 1, sizeof(bel_value *)),
+               .places = bel_xcalloc(from->input_count + 1, sizeof(bel_value *))};
     out->graph->replica_count = from->replica_count;
+    check_readers(&m);
     add_variables(&m);
     bel_graph_push_scope(out->graph, "features");
     add_features(&m);
@@ -345,7 +392,10 @@ bel_status *bel_export_graph_make(const bel_saved *saved, const bel_feature_list
         out->outputs[o] = m.values[outputs[o].value->id];
     bel_free(m.values);
     bel_free(m.rows);
-    return bel_graph_check(out->graph);
+    bel_free(m.places);
+    BEL_TRY(bel_graph_check(out->graph));
+    mark_read(out, output_count);
+    return NULL;
 }
 
 void bel_export_graph_deinit(bel_export_graph *graph)

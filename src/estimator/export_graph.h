@@ -20,6 +20,7 @@ typedef struct bel_export_input {
     double scale;             // it is multiplied by this; 1: by nothing
     const bel_key_list *keys; // it holds places in them; NULL: it does not
     const bel_column *column; // it is this one; NULL: a feature
+    bool read;                // outputs depend on it; else no model has it
 } bel_export_input;
 
 typedef struct bel_export_graph {
@@ -34,7 +35,8 @@ enum { BEL_EXPORT_INLINE_KEYS = 1 << 16 };
 
 // `columns`: the description of the features, NULL: they have none. `inline_tables`: ids are looked
 // up in the graph, in place of the inputs that hold places. All of it is borrowed while the graph
-// is used. INVALID_ARGUMENT: more keys than BEL_EXPORT_INLINE_KEYS; else the errors of operations
+// is used. UNIMPLEMENTED: something else than a look-up reads ids that become places.
+// INVALID_ARGUMENT: more keys than BEL_EXPORT_INLINE_KEYS; else the errors of operations
 // that get types or shapes which they do not take. Free with bel_export_graph_deinit, also after an
 // error.
 bel_status *bel_export_graph_make(const bel_saved *saved, const bel_feature_list *features,

@@ -100,8 +100,8 @@ static bool is_frozen(const adding *a, const char *name, bool *matched)
     return frozen;
 }
 
-// Variables begin with what the file has. `matched`: by pattern.
-static void set_variables(const adding *a, bool *matched)
+// Variables begin with what the file has; those before `first` are others'. `matched`: by pattern.
+static void set_variables(const adding *a, int first, bool *matched)
 {
     for (int i = 0; i < bel_onnx_initializer_count(a->model); i++) {
         bel_tensor tensor;
@@ -109,9 +109,12 @@ static void set_variables(const adding *a, bool *matched)
         const char *name = bel_onnx_initializer(a->model, i, &tensor);
         if (!bel_graph_full_name(a->graph, name, full)) return; // too long: said
         int v = bel_graph_find_variable(a->graph, full);
-        if (v < 0) continue; // a constant
-        a->graph->variables[v].elements = tensor.data;
-        if (is_frozen(a, name, matched)) a->graph->variables[v].kind = BEL_VARIABLE_FROZEN;
+        if (v < first) continue; // a constant
+        bel_graph_variable *variable = &a->graph->variables[v];
+        const bel_spec *spec = &variable->value->spec;
+        if (tensor.dtype != spec->dtype || !bel_shape_equal(&tensor.shape, &spec->shape)) continue;
+        variable->elements = tensor.data;
+        if (is_frozen(a, name, matched)) variable->kind = BEL_VARIABLE_FROZEN;
     }
 }
 
@@ -136,6 +139,8 @@ static bel_status *check_patterns(const adding *a, const bool *matched)
 
 static bel_value *before_activation(bel_value *value)
 {
+    while (value->node->op == BEL_OP_IDENTITY)
+        value = value->node->inputs[0];
     switch (value->node->op) {
     case BEL_OP_SOFTMAX:
     case BEL_OP_LOG_SOFTMAX:
@@ -172,9 +177,10 @@ static bel_status *add(adding *a, bel_value **out_outputs, int capacity)
     const bel_onnx_options options = {.bindings = a->bindings,
                                       .binding_count = bel_onnx_input_count(a->model),
                                       .variables = true};
+    int first = (int)a->graph->variable_count;
     BEL_TRY(bel_onnx_build(a->model, a->graph, &options, outputs));
     bool *matched = bel_xcalloc((size_t)a->use.freeze_count + 1, sizeof *matched);
-    set_variables(a, matched);
+    set_variables(a, first, matched);
     bel_status *status = check_patterns(a, matched);
     bel_free(matched);
     for (int o = 0; o < count && o < capacity; o++)

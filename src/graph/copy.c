@@ -1,5 +1,5 @@
-// Copying nodes from graph to graph. What a collective is of does not stand in its attributes but in
-// its graph's list, so it is added anew, as called where it was.
+// Copying nodes from graph to graph. What a collective is of does not stand in its attributes but
+// in its graph's list, so it is added anew, as called where it was.
 #include <string.h>
 
 #include "graph/graph.h"

@@ -112,8 +112,8 @@ bel_node *bel_graph_add_node(bel_graph *graph, const char *name, bel_op op,
                              const bel_attr_list *attrs, bel_value *const *inputs, int input_count);
 bel_value *bel_graph_add_view(bel_graph *graph, const char *name, const bel_tensor *tensor);
 
-// A node of another graph in this one, by its name: sets out_values[node->output_count]; the elements
-// of a constant are not copied. Leaves but constants are the caller's.
+// A node of another graph in this one, by its name: sets out_values[node->output_count]; the
+// elements of a constant are not copied. Leaves but constants are the caller's.
 void bel_graph_copy_node(bel_graph *graph, const bel_node *node, bel_value *const *inputs,
                          bel_value **out_values);
 

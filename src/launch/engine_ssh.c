@@ -21,7 +21,7 @@
 #include "launch/detached.h"
 #include "launch/engines.h"
 
-enum { DIGEST_TEXT = 65, LOOK_SECS = 60, COPY_SECS = 600, MOST_FILES = 3 };
+enum { DIGEST_TEXT = 65, LOOK_SECS = 60, COPY_SECS = 600, MOST_FILES = 4 };
 
 // A file that hosts need.
 typedef struct file {
@@ -113,6 +113,12 @@ static bel_status *add_file(ssh_reach *s, char *path, bool runs)
     return read_digest(f);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length > tail && strcmp(text + length - tail, end) == 0;
+}
+
 // The file of a flag of belfry's: the last one counts, as when it is read.
 static bel_status *add_moved(ssh_reach *s, const bel_job_record *record, const char *flag)
 {
@@ -123,7 +129,8 @@ static bel_status *add_moved(ssh_reach *s, const bel_job_record *record, const c
         bool behind = value == NULL && i + 1 < record->argument_count;
         path = behind ? record->arguments[++i] : value;
     }
-    if (path == NULL) return NULL;
+    bool named = strcmp(flag, "model") != 0 || (path != NULL && ends_with(path, ".onnx"));
+    if (path == NULL || !named) return NULL; // a model's name, and no file
     char **pair = s->moved;
     while (*pair != NULL)
         pair += 2;
@@ -301,6 +308,7 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
         s->program = bel_xstrdup("");
         status = add_moved(s, record, "package");
         if (status == NULL) status = add_moved(s, record, "config_file");
+        if (status == NULL) status = add_moved(s, record, "model");
     }
     if (status == NULL) status = prepare_all(s, hosts, count);
     if (status == NULL) {

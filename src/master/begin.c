@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/requests.h"
@@ -223,18 +224,29 @@ static bel_status *write_job_file(const bel_run_config *config)
     return status;
 }
 
-// What evaluate, predict and export read the model from. A copy that is there already is left alone.
-static bel_status *keep_model_file(const bel_run_config *config)
+// What evaluate, predict and export read the model from, under a name that says what is in it. A
+// copy that is there already has the same bytes. A file that was changed since the model was read
+// would be another model than the one that is trained.
+static bel_status *keep_model_file(const bel_estimator *estimator)
 {
+    const bel_run_config *config = &estimator->config;
+    const char *expected = bel_estimator_param(estimator, "onnx_digest", NULL);
+    char digest[BEL_RESULT_TEXT], *bytes;
+    size_t size;
     if (config->model_file == NULL) return NULL;
-    char *path = bel_path_join(config->model_dir, "source.onnx"), *bytes = NULL, *there = NULL;
-    size_t size = 0, size_there = 0;
-    bel_status *status = bel_file_read(config->model_file, &bytes, &size);
-    if (status == NULL && bel_file_exists(path)) status = bel_file_read(path, &there, &size_there);
-    bool same = there != NULL && size == size_there && memcmp(bytes, there, size) == 0;
-    if (status == NULL && !same) status = bel_file_write_atomic(path, bytes, size);
+    BEL_TRY(bel_file_read(config->model_file, &bytes, &size));
+    bel_hash128_text(bel_hash128_of(bytes, size, 0), digest);
+    char *name = bel_strf("source-%s.onnx", digest);
+    char *path = bel_path_join(config->model_dir, name);
+    bel_status *status = NULL;
+    if (expected != NULL && strcmp(expected, digest) != 0) {
+        status = BEL_ERR(BEL_FAILED_PRECONDITION, "%s was changed while the training began",
+                         config->model_file);
+    } else if (!bel_file_exists(path)) {
+        status = bel_file_write_atomic(path, bytes, size);
+    }
     bel_free(bytes);
-    bel_free(there);
+    bel_free(name);
     bel_free(path);
     return status;
 }
@@ -292,6 +304,6 @@ bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_c
     BEL_TRY(bel_job_find_last_step(job));
     BEL_TRY(bel_run_log_open(config->model_dir, job->first_step, &job->log));
     log_settings(job);
-    BEL_TRY(keep_model_file(config));
+    BEL_TRY(keep_model_file(job->estimator));
     return write_job_file(config);
 }

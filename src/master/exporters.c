@@ -21,6 +21,7 @@
 #include "estimator/export.h"
 #include "estimator/goal.h"
 #include "master/job.h"
+#include "master/watchdog.h"
 
 static const char result_file[] = "evaluation.json";
 
@@ -268,19 +269,37 @@ static bel_status *share_files(const char *from, const char *to)
     return status;
 }
 
-// The model as files for other programs, beside the checkpoint. One that cannot leave the job, as
-// its predictions need other replicas or have no form in ONNX, is no reason to end a training: that
-// is said once, and the checkpoint is kept.
-static bel_status *write_model(bel_job *job, const char *checkpoint, const char *folder)
+// The model as files for other programs, beside the checkpoint. That it cannot be written, or has no
+// form in ONNX, is no reason to end a training: it is a warning, and the checkpoint is kept. Where
+// it never can be that is said once. Meanwhile the master's own clock rests: a large model on a slow
+// disk is no standstill.
+static void write_model(bel_job *job, const char *checkpoint, const char *folder)
 {
-    if (job->cannot_export) return NULL;
+    if (job->cannot_export) return;
+    bel_watchdog_feed(job->watchdog, true);
     bel_status *status = bel_export_files(job->estimator, checkpoint, NULL, folder);
+    bel_watchdog_feed(job->watchdog, false);
+    if (status == NULL) return;
     bel_code code = bel_status_code(status);
-    if (code != BEL_UNIMPLEMENTED && code != BEL_INVALID_ARGUMENT) return status;
-    bel_log_write(BEL_LOG_WARN, "exporters keep checkpoints alone: %s", bel_status_message(status));
+    job->cannot_export = code == BEL_UNIMPLEMENTED || code == BEL_INVALID_ARGUMENT;
+    bel_log_write(BEL_LOG_WARN, "an exporter keeps the checkpoint alone, without model.onnx: %s",
+                  bel_status_message(status));
     bel_status_destroy(status);
-    job->cannot_export = true;
-    return NULL;
+}
+
+// The copy of the ONNX file that the model is of, without which the checkpoint cannot be read.
+static bel_status *share_model_file(const bel_job *job, const char *folder)
+{
+    const char *digest = bel_estimator_param(job->estimator, "onnx_digest", NULL);
+    if (job->estimator->config.model_file == NULL || digest == NULL) return NULL;
+    char *name = bel_strf("source-%s.onnx", digest);
+    char *source = bel_path_join(job->estimator->config.model_dir, name);
+    char *target = bel_path_join(folder, name);
+    bel_status *status = share_file(source, target);
+    bel_free(name);
+    bel_free(source);
+    bel_free(target);
+    return status;
 }
 
 static bel_status *fill(bel_job *job, const char *checkpoint, const bel_result *result,
@@ -288,7 +307,8 @@ static bel_status *fill(bel_job *job, const char *checkpoint, const bel_result *
 {
     BEL_TRY(bel_dir_remove(folder)); // of a run that was killed
     BEL_TRY(share_files(checkpoint, folder));
-    BEL_TRY(write_model(job, checkpoint, folder));
+    BEL_TRY(share_model_file(job, folder));
+    write_model(job, checkpoint, folder);
     bel_str text = {0};
     write_result(result, &text);
     char *path = bel_path_join(folder, result_file);

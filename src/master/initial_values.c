@@ -1,8 +1,9 @@
 // What a new run begins with: values of initializers, or those that the model function has given
-// (of an ONNX file); then those of a warm start, then what the program's function makes of them. The master fills them into one array, and rows of tables, of
-// which only a warm start has any, into shards of this process; that becomes ckpt-0, and all
-// shards, wherever they are, begin by loading it. So a warm start needs no part in any protocol,
-// and its bits do not depend on the deal.
+// (of an ONNX file); then those of a warm start, then what the program's function makes of them.
+// The master fills them into one array, and rows of tables, of which only a warm start has any,
+// into shards of this process; that becomes ckpt-0, and all shards, wherever they are, begin by
+// loading it. So a warm start needs no part in any protocol, and its bits do not depend on the
+// deal.
 #include <fnmatch.h>
 #include <math.h>
 #include <string.h>

@@ -12,12 +12,13 @@
 
 enum { MOST_OUTPUTS = 16, MOST_PATTERNS = 64 };
 
-// The pieces of a list of texts; the list is written over.
+// The pieces of a list of texts; the list is written over. -1: there are more than `most`.
 static int split(char *list, const char **out_pieces, int most)
 {
     int count = 0;
-    while (*list != '\0' && count < most) {
+    while (*list != '\0') {
         char *comma = strchr(list, ',');
+        if (count == most) return -1;
         out_pieces[count++] = list;
         if (comma == NULL) break;
         *comma = '\0';
@@ -42,6 +43,11 @@ bel_status *bel_onnx_file_model(bel_model_context *context, bel_estimator_spec *
     memcpy(list, freeze, strlen(freeze) + 1);
     bel_onnx_use use = {.size = sizeof use, .freeze = patterns, .logits = true};
     use.freeze_count = split(list, patterns, MOST_PATTERNS);
+    if (use.freeze_count < 0) {
+        bel_graph_fail(g, BEL_INVALID_ARGUMENT, "parameter freeze: expected at most %d patterns",
+                       MOST_PATTERNS);
+        return NULL;
+    }
     int64_t wanted = bel_part_outputs(context);
     if (bel_onnx_add(context, path, &use, outputs, MOST_OUTPUTS) == 0) return NULL;
     bel_shape shape = bel_value_shape(outputs[0]);

@@ -568,6 +568,11 @@ void bel_onnx_destroy(bel_onnx_model *model)
 
 // --- Looking at a model --------------------------------------------------------------------------
 
+size_t bel_onnx_side_count(const bel_onnx_model *model)
+{
+    return model->files == NULL ? 0 : bel_onnx_files_side_count(model->files);
+}
+
 bool bel_onnx_is_mapped(const bel_onnx_model *model, int initializer)
 {
     const void *elements = model->initializers[initializer].tensor.data;

@@ -138,6 +138,12 @@ static const char *constant(bel_onnx_emitter *emitter, const bel_tensor *tensor)
     return name;
 }
 
+void bel_onnx_emit_constant(bel_onnx_emitter *emitter, const char *name, const bel_tensor *tensor)
+{
+    bel_onnx_emit(emitter, "Constant", NULL, 0, &name, 1);
+    put_tensor(emitter, "value", tensor);
+}
+
 const char *bel_onnx_emit_ints(bel_onnx_emitter *emitter, const int64_t *values, int count)
 {
     bel_tensor tensor = {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(count)};

@@ -45,6 +45,9 @@ void bel_onnx_put_f64(bel_onnx_emitter *emitter, const char *name, double value)
 const char *bel_onnx_emit_ints(bel_onnx_emitter *emitter, const int64_t *values, int count);
 const char *bel_onnx_emit_number(bel_onnx_emitter *emitter, bel_dtype dtype, double value);
 
+// One of this name, which is taken; its elements are not copied.
+void bel_onnx_emit_constant(bel_onnx_emitter *emitter, const char *name, const bel_tensor *tensor);
+
 // A tensor message; elements are not copied. `data` may be NULL: they lie elsewhere.
 Onnx__TensorProto *bel_onnx_tensor_message(bel_arena *arena, const char *name,
                                            const bel_tensor *tensor);

@@ -54,6 +54,11 @@ bel_onnx_bytes bel_onnx_files_model(const bel_onnx_files *files)
     return (bel_onnx_bytes){files->model.data, files->model.size};
 }
 
+size_t bel_onnx_files_side_count(const bel_onnx_files *files)
+{
+    return files->side_count;
+}
+
 static bool holds(const bel_mapping *mapping, const char *address)
 {
     return mapping->data != NULL && address >= mapping->data &&

@@ -29,6 +29,8 @@ bel_onnx_bytes bel_onnx_files_model(const bel_onnx_files *files);
 bel_status *bel_onnx_files_find(bel_onnx_files *files, const char *location, int64_t offset,
                                 int64_t length, bel_onnx_bytes *out_bytes) BEL_MUST_USE;
 
+size_t bel_onnx_files_side_count(const bel_onnx_files *files); // that were asked for
+
 // Whether an address lies in a file that is mapped.
 bool bel_onnx_files_hold(const bel_onnx_files *files, const void *address);
 

@@ -48,6 +48,9 @@ int bel_onnx_initializer_count(const bel_onnx_model *model);
 const char *bel_onnx_initializer(const bel_onnx_model *model, int initializer,
                                  bel_tensor *out_tensor); // its name
 
+// How many files beside it the model has elements in.
+size_t bel_onnx_side_count(const bel_onnx_model *model);
+
 // Whether an initializer's elements lie in a mapped file, whose pages can be read again.
 bool bel_onnx_is_mapped(const bel_onnx_model *model, int initializer);
 

@@ -87,9 +87,10 @@ static bel_status *name_values(writer *w)
     }
     for (size_t n = 0; n < graph->node_count; n++) {
         const bel_node *node = graph->nodes[n];
+        bool whole = node->op == BEL_OP_TOP_K; // has no output there that may be left out
         for (int o = 0; w->needed[n] && o < node->output_count; o++) {
             const bel_value *value = node->outputs[o];
-            if (w->names[value->id] == NULL && w->read[value->id])
+            if (w->names[value->id] == NULL && (whole || w->read[value->id]))
                 w->names[value->id] = bel_onnx_new_name(&w->emitter, node->name);
         }
     }
@@ -233,7 +234,7 @@ static bel_status *write_nodes(writer *w)
         } else if (node->op == BEL_OP_VARIABLE) {
             add_variable(w, node->leaf);
         } else if (node->op == BEL_OP_CONSTANT) {
-            add_initializer(w, w->names[value->id], &node->constant, NULL);
+            bel_onnx_emit_constant(&w->emitter, w->names[value->id], &node->constant);
         } else {
             BEL_TRY(write_node(w, node));
         }

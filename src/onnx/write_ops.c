@@ -124,6 +124,7 @@ static void write_arg(const bel_onnx_writing *w)
     emit_same(w, name_of(w));
     put_whole(w, "axis", 0);
     put_whole(w, "keepdims", 0);
+    put_whole(w, "select_last_index", 0);
 }
 
 static void write_top_k(const bel_onnx_writing *w)
@@ -207,6 +208,8 @@ static void write_pad(const bel_onnx_writing *w)
     bel_onnx_put_text(w->emitter, "mode", modes[(int)bel_onnx_attr_of(w->node, "mode", 0)]);
 }
 
+// An index below 0 is none here, and counts from the end there: it becomes one that is too large.
+// An index below 0 is none here, and counts from the end there: it becomes one that is too large.
 static void write_one_hot(const bel_onnx_writing *w)
 {
     bel_onnx_emitter *e = w->emitter;
@@ -218,9 +221,12 @@ static void write_one_hot(const bel_onnx_writing *w)
                              BEL_ONNX_NEW(e, "Unsqueeze", on, axis)};
     const char *both = BEL_ONNX_NEW(e, "Concat", values[0], values[1]);
     bel_onnx_put_int(e, "axis", 0);
-    const char *const inputs[] = {
-        w->inputs[0], bel_onnx_emit_number(e, BEL_DTYPE_I64, bel_onnx_attr_of(w->node, "depth", 1)),
-        both};
+    const char *zero = bel_onnx_emit_number(e, BEL_DTYPE_I64, 0);
+    const char *depth =
+        bel_onnx_emit_number(e, BEL_DTYPE_I64, bel_onnx_attr_of(w->node, "depth", 1));
+    const char *below = BEL_ONNX_NEW(e, "Less", w->inputs[0], zero);
+    const char *index = BEL_ONNX_NEW(e, "Where", below, depth, w->inputs[0]);
+    const char *const inputs[] = {index, depth, both};
     emit(w, "OneHot", inputs, 3);
 }
 
@@ -252,8 +258,9 @@ static void write_window(const bel_onnx_writing *w)
     static const char *const numbers[] = {"group", "ceil_mode", "count_include_pad"};
     int auto_pad = (int)bel_onnx_attr_of(w->node, "auto_pad", BEL_PAD_EXPLICIT);
     emit_same(w, name_of(w));
+    bool average = w->node->op == BEL_OP_AVERAGE_POOL; // has no dilations there
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-        put_list(w, lists[i]);
+        if (!average || strcmp(lists[i], "dilations") != 0) put_list(w, lists[i]);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (!isnan(bel_onnx_attr_of(w->node, numbers[i], NAN))) put_whole(w, numbers[i], 0);
     if (auto_pad == BEL_PAD_EXPLICIT) {
@@ -265,39 +272,67 @@ static void write_window(const bel_onnx_writing *w)
 
 // --- Recurrent layers ----------------------------------------------------------------------------
 
+static const int64_t swap_batch[] = {1, 0, 2};
+
+static const char *swapped(const bel_onnx_writing *w, const char *x)
+{
+    const char *y = BEL_ONNX_NEW(w->emitter, "Transpose", x);
+    bel_onnx_put_ints(w->emitter, "perm", swap_batch, 3);
+    return y;
+}
+
+enum { SLOT_LENGTHS = 4, SLOT_H, SLOT_C, SLOTS };
+
+// Inputs in ONNX's places, and up to which there are some. What stands behind B in Belfry's
+// operation are lengths, first h and first c, those of them that there are.
+static int recurrent_inputs(const bel_onnx_writing *w, bool batch_first, const char *out[SLOTS])
+{
+    int first = (int)bel_onnx_attr_of(w->node, "first", 0), at = SLOT_LENGTHS, end = SLOT_LENGTHS;
+    bool h = (first & BEL_RECURRENT_FIRST_H) != 0, c = (first & BEL_RECURRENT_FIRST_C) != 0;
+    const bool there[SLOTS] = {
+        [SLOT_LENGTHS] = w->node->input_count > SLOT_LENGTHS + h + c, [SLOT_H] = h, [SLOT_C] = c};
+    for (int i = 0; i < SLOT_LENGTHS; i++)
+        out[i] = w->inputs[i];
+    if (batch_first) out[0] = swapped(w, out[0]);
+    for (int slot = SLOT_LENGTHS; slot < SLOTS; slot++) {
+        out[slot] = NULL;
+        if (!there[slot]) continue;
+        const char *input = w->inputs[at++];
+        end = slot + 1;
+        if (slot == SLOT_LENGTHS) {
+            out[slot] = BEL_ONNX_NEW(w->emitter, "Cast", input);
+            bel_onnx_put_int(w->emitter, "to", bel_onnx_type_number(BEL_DTYPE_I32));
+        } else {
+            out[slot] = batch_first ? swapped(w, input) : input;
+        }
+    }
+    return end;
+}
+
 // With the batch first Belfry has x [n, t, in], y [n, t, directions, h] and states [n, directions,
 // h]; ONNX's usual order is x [t, n, in], y [t, directions, n, h] and states [directions, n, h].
 static void write_recurrent(const bel_onnx_writing *w)
 {
-    static const int64_t swap[] = {1, 0, 2}, first[] = {2, 0, 1, 3};
+    static const int64_t batch_to_front[] = {2, 0, 1, 3};
     static const char *const directions[] = {[BEL_RECURRENT_FORWARD] = "forward",
                                              [BEL_RECURRENT_REVERSE] = "reverse",
                                              [BEL_RECURRENT_BOTH] = "bidirectional"};
     bel_onnx_emitter *e = w->emitter;
     bool batch_first = bel_onnx_attr_of(w->node, "layout", 0) != 0;
-    const char *inputs[5], *outputs[3] = {NULL};
-    memcpy(inputs, w->inputs, sizeof inputs);
-    if (batch_first) {
-        inputs[0] = BEL_ONNX_NEW(e, "Transpose", inputs[0]);
-        bel_onnx_put_ints(e, "perm", swap, 3);
-    }
-    if (w->node->input_count > 4) {
-        inputs[4] = BEL_ONNX_NEW(e, "Cast", inputs[4]);
-        bel_onnx_put_int(e, "to", bel_onnx_type_number(BEL_DTYPE_I32));
-    }
+    const char *inputs[SLOTS], *outputs[3] = {NULL};
+    int count = recurrent_inputs(w, batch_first, inputs);
     for (int i = 0; i < w->output_count; i++) {
         if (w->outputs[i] == NULL) continue;
         outputs[i] = batch_first ? bel_onnx_new_name(e, name_of(w)) : w->outputs[i];
     }
-    bel_onnx_emit(e, name_of(w), inputs, w->node->input_count, outputs, w->output_count)->name =
-        w->node->name;
+    bel_onnx_emit(e, name_of(w), inputs, count, outputs, w->output_count)->name = w->node->name;
     put_whole(w, "hidden_size", 0);
     bel_onnx_put_text(e, "direction", directions[(int)bel_onnx_attr_of(w->node, "direction", 0)]);
     if (w->node->op == BEL_OP_GRU) put_whole(w, "linear_before_reset", 0);
     for (int i = 0; batch_first && i < w->output_count; i++) {
         if (w->outputs[i] == NULL) continue;
         bel_onnx_emit(e, "Transpose", &outputs[i], 1, &w->outputs[i], 1);
-        bel_onnx_put_ints(e, "perm", i == 0 ? first : swap, i == 0 ? 4 : 3);
+        bel_onnx_put_ints(e, "perm", i == 0 ? batch_to_front : swap_batch, i == 0 ? 4 : 3);
     }
 }
 
@@ -340,6 +375,15 @@ static write_fn *function_of(bel_op op)
     }
 }
 
+static bool is_dilated(const bel_node *node)
+{
+    const bel_shape *dilations = bel_attr_ints(&node->attrs, "dilations");
+    bool dilated = false;
+    for (int32_t d = 0; dilations != NULL && d < dilations->rank; d++)
+        dilated = dilated || dilations->dims[d] != 1;
+    return dilated;
+}
+
 // Operations of ONNX's name that do more than ONNX's operator, draw random numbers, or of which an
 // output is read that is there for gradients.
 static bool is_other(const bel_onnx_writing *w)
@@ -352,6 +396,7 @@ static bool is_other(const bel_onnx_writing *w)
     case BEL_OP_SOFTMAX_CROSS_ENTROPY: return true;
     case BEL_OP_LAYER_NORM:
     case BEL_OP_INSTANCE_NORM: return w->output_count > 1;
+    case BEL_OP_AVERAGE_POOL: return is_dilated(node);
     case BEL_OP_GRU: return w->output_count > 2;
     case BEL_OP_LSTM: return w->output_count > 3;
     default:

@@ -9,7 +9,7 @@ source "$(dirname "$0")/lib.sh" "$1"
 run_ok belfry train_and_evaluate --model_dir m "${digits[@]}" --train_steps 60
 run_ok belfry export --model_dir m
 equal "it says where" "$(cat out.txt)" "export_dir m/export/60"
-equal "three files" "$(ls m/export/60 | tr '\n' ' ')" "model.onnx signature.json weights.safetensors "
+equal "three files" "$(find m/export/60 -type f -printf '%f\n' | sort | tr '\n' ' ')" "model.onnx signature.json weights.safetensors "
 check "the signature is JSON that says what goes in and comes out" python3 - <<'END'
 import json
 s = json.load(open("m/export/60/signature.json"))

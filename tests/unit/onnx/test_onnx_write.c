@@ -15,10 +15,11 @@
 #include "belfry/ops.h"
 #include "graph/graph.h"
 #include "onnx/onnx.h"
+#include "ops/recurrent.h"
 #include "runtime/program.h"
 #include "support/bel_test.h"
 
-enum { BATCH = 3, MOST_OUTPUTS = 4, MOST_INPUTS = 4 };
+enum { BATCH = 3, MOST_OUTPUTS = 4, MOST_INPUTS = 5 };
 
 typedef struct model {
     bel_graph *graph;
@@ -307,6 +308,70 @@ static int last_states(bel_graph *g, bel_value **y)
     return 2;
 }
 
+static bel_value *attr_op(bel_graph *g, bel_op op, const bel_attr_list *attrs, bel_value **in,
+                          int count)
+{
+    return bel_graph_add(g, op, attrs, in, count);
+}
+
+// First states, with lengths and without, with the batch first and not, in both directions.
+static int first_states(bel_graph *g, bel_value **y)
+{
+    enum { T = 4, IN = 5, H = 6, BOTH = 2 };
+    bel_value *x = X(-1, T, IN), *h = IN("h", F32, -1, BOTH, H), *c = IN("c", F32, -1, BOTH, H);
+    const bel_attr_list lstm = {
+        .count = 4,
+        .items = {{.name = "hidden_size", .number = H},
+                  {.name = "layout", .number = 1},
+                  {.name = "direction", .number = BEL_RECURRENT_BOTH},
+                  {.name = "first", .number = BEL_RECURRENT_FIRST_H | BEL_RECURRENT_FIRST_C}}};
+    bel_attr_list gru = lstm;
+    gru.items[3].number = BEL_RECURRENT_FIRST_H;
+    bel_value *weights[6];
+    for (int i = 0; i < 2; i++) {
+        int64_t gates = i == 0 ? 4 : 3;
+        char name[3][8];
+        for (int k = 0; k < 3; k++)
+            snprintf(name[k], sizeof name[k], "w%d", 3 * i + k);
+        weights[3 * i] = variable(g, name[0], BEL_SHAPE(BOTH, gates * H, IN));
+        weights[3 * i + 1] = variable(g, name[1], BEL_SHAPE(BOTH, gates * H, H));
+        weights[3 * i + 2] = variable(g, name[2], BEL_SHAPE(BOTH, 2 * gates * H));
+    }
+    bel_value *of_lstm[] = {x, weights[0], weights[1], weights[2], h, c};
+    bel_value *of_gru[] = {x, weights[3], weights[4], weights[5], LENGTHS(), h};
+    y[0] = attr_op(g, BEL_OP_LSTM, &lstm, of_lstm, 6);
+    y[1] = bel_graph_output(y[0], 2);
+    y[2] = attr_op(g, BEL_OP_GRU, &gru, of_gru, 6);
+    y[3] = bel_graph_output(y[2], 1);
+    return 4;
+}
+
+static int last_of_equals(bel_graph *g, bel_value **y)
+{
+    const bel_attr_list attrs = {
+        .count = 2,
+        .items = {{.name = "axis", .number = 1}, {.name = "select_last_index", .number = 1}}};
+    bel_value *x = bel_round(g, X(-1, 9));
+    y[0] = attr_op(g, BEL_OP_ARG_MAX, &attrs, &x, 1);
+    y[1] = bel_arg_max(g, x, 1);
+    return 2;
+}
+
+static int indices_alone(bel_graph *g, bel_value **y)
+{
+    (void)bel_top_k(g, X(-1, 7), 3, 1, true, &y[0]);
+    return 1;
+}
+
+static int no_index(bel_graph *g, bel_value **y)
+{
+    int64_t two = 2;
+    bel_tensor tensor = {.dtype = BEL_DTYPE_I64, .data = &two};
+    bel_value *ids = bel_sub(g, IN("ids", I64, -1, 3), bel_constant(g, &tensor)); // -2 … 1
+    y[0] = bel_one_hot(g, ids, 2);
+    return 1;
+}
+
 // An input as an output, and one value as two.
 static int twice(bel_graph *g, bel_value **y)
 {
@@ -395,6 +460,10 @@ static const struct {
     C(twice),
     C(variants),
     C(bags),
+    C(first_states),
+    C(last_of_equals),
+    C(indices_alone),
+    C(no_index),
 };
 
 static void test_what_is_written_computes_the_same_bits(void **state)
