@@ -77,8 +77,8 @@ BEL_API int bel_predictor_find_output(const bel_predictor *predictor, const char
 
 /// Where an input's elements lie, in C order, and of which shape they are, from now on. They are
 /// read by every run and must stay until another binding; what is in them may change between runs.
-/// INVALID_ARGUMENT: the type or a closed dimension is another one (named), or a batch is empty; the
-/// binding before stays.
+/// INVALID_ARGUMENT: the type or a closed dimension is another one (named), or a batch is empty;
+/// the binding before stays.
 BEL_API bel_status *bel_predictor_bind(bel_predictor *predictor, int input,
                                        const bel_tensor *elements) BEL_MUST_USE;
 

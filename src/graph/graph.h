@@ -107,6 +107,9 @@ bel_node *bel_graph_add_node(bel_graph *graph, const char *name, bel_op op,
                              const bel_attr_list *attrs, bel_value *const *inputs, int input_count);
 bel_value *bel_graph_add_view(bel_graph *graph, const char *name, const bel_tensor *tensor);
 
+// At least of what bel_constant copies: vectors of a level then cross no lines of the cache.
+enum { BEL_GRAPH_CONSTANT_ALIGNMENT = 64 };
+
 // A variable under its full name, which is new, and of exactly this shape: bel_variable without
 // what it does for values of replicas. Sticky errors.
 bel_value *bel_graph_add_variable(bel_graph *graph, const char *full, const bel_shape *shape,
