@@ -305,8 +305,12 @@ bel_value *bel_constant(bel_graph *graph, const bel_tensor *tensor)
 {
     bel_value *value = bel_graph_add_view(graph, NULL, tensor);
     if (value == NULL) return NULL;
-    value->node->constant.data =
-        bel_arena_copy(graph->arena, tensor->data, bel_tensor_bytes(tensor));
+    enum { LINE = BEL_GRAPH_CONSTANT_ALIGNMENT };
+    size_t bytes = bel_tensor_bytes(tensor);
+    char *room = bel_arena_alloc(graph->arena, bytes + LINE);
+    room += (LINE - (uintptr_t)room % LINE) % LINE;
+    if (bytes > 0) memcpy(room, tensor->data, bytes);
+    value->node->constant.data = room;
     return value;
 }
 

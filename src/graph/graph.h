@@ -117,6 +117,9 @@ bel_value *bel_graph_add_view(bel_graph *graph, const char *name, const bel_tens
 void bel_graph_copy_node(bel_graph *graph, const bel_node *node, bel_value *const *inputs,
                          bel_value **out_values);
 
+// At least of what bel_constant copies: vectors of a level then cross no lines of the cache.
+enum { BEL_GRAPH_CONSTANT_ALIGNMENT = 64 };
+
 // A variable under its full name, which is new, and of exactly this shape: bel_variable without
 // what it does for values of replicas. Sticky errors.
 bel_value *bel_graph_add_variable(bel_graph *graph, const char *full, const bel_shape *shape,

@@ -90,6 +90,14 @@ static bel_value *variable_of(bel_onnx_builder *b, int id)
                         (bel_initializer){.kind = BEL_INIT_ZEROS}, kind);
 }
 
+// Where the model has the elements, if that is where a line of the cache begins, as in a copy.
+static bel_value *constant_value(bel_onnx_builder *b, const bel_tensor *tensor)
+{
+    bool aligned = (uintptr_t)tensor->data % BEL_GRAPH_CONSTANT_ALIGNMENT == 0;
+    return b->options->views && aligned ? bel_graph_add_view(b->graph, NULL, tensor)
+                                        : bel_constant(b->graph, tensor);
+}
+
 // What stands for value `id` in the graph, which is made now if it is an initializer or an input;
 // NULL after an error.
 static bel_value *value_of(bel_onnx_builder *b, int id)
@@ -107,9 +115,7 @@ static bel_value *value_of(bel_onnx_builder *b, int id)
     if (is_variable(b, id)) {
         b->values[id] = variable_of(b, id);
     } else if (initializer_of(b, id) != NULL) {
-        const bel_tensor *tensor = initializer_of(b, id);
-        b->values[id] = b->options->views ? bel_graph_add_view(b->graph, NULL, tensor)
-                                          : bel_constant(b->graph, tensor);
+        b->values[id] = constant_value(b, initializer_of(b, id));
     } else if (name->input >= 0) {
         b->values[id] = input_value(b, name->input);
     }

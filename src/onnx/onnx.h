@@ -79,7 +79,8 @@ typedef struct bel_onnx_options {
     // graph's scope; their elements are bel_onnx_initializer's. They are trainable but for the
     // mean and variance of BatchNormalization, which are frozen. Else all are constants.
     bool variables;
-    // Constants of the graph lie where the model has them, which must outlive the graph then.
+    // Constants of the graph may lie where the model has them, which must outlive the graph then.
+    // Those that begin within a line of the cache are copied.
     bool views;
     // For models that are only run: BatchNormalization by known statistics goes into the
     // convolution before it, where nothing else reads that, and transposed constants of Gemm are
