@@ -82,8 +82,8 @@ static bel_status *count_whole(const bel_tensor *ends, double *out_count)
     return NULL;
 }
 
-// From 0 in steps of 1 before the size of an open dimension, or of a multiple of it: sums of as many
-// ones.
+// From 0 in steps of 1 before the size of an open dimension, or of a multiple of it: sums of as
+// many ones.
 static bel_status *range_of_size(bel_onnx_call *call)
 {
     bel_onnx_size_list ends[3];
