@@ -214,7 +214,7 @@ BEL_API bel_value *bel_reshape(bel_graph *graph, bel_value *x, const bel_shape *
 /// each dimension of x.
 BEL_API bel_value *bel_transpose(bel_graph *graph, bel_value *x, const int64_t *permutation);
 /// A matrix, any type: the dimensions before `axis` multiplied, and those from `axis` on. ONNX
-/// Flatten. Costs nothing. Error: two open dimensions would be multiplied.
+/// Flatten. Costs nothing. Error: three open dimensions would be multiplied.
 BEL_API bel_value *bel_flatten(bel_graph *graph, bel_value *x, int64_t axis);
 /// Without the dimensions of size 1 that `axes` lists (NULL and 0: all of that size), and with such
 /// dimensions at the places `axes` of the result. ONNX Squeeze, Unsqueeze. Cost nothing. Error: a

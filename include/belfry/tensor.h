@@ -39,9 +39,9 @@ BEL_API const char *bel_dtype_name(bel_dtype dtype);
 /// Most dimensions of a tensor. Records have one fewer (dataset.h): a batch adds one.
 enum { BEL_MAX_RANK = 8 };
 
-/// A dimension that is open until data arrives. Numbers from -1 down to -2^32 are symbols, and two
-/// open dimensions are equal exactly when their symbols are. Numbers below are multiples of a
-/// symbol's size, which a Reshape may make.
+/// A dimension that is open until data arrives. Numbers from -1 down to -2^20 are symbols, and two
+/// open dimensions are equal exactly when their symbols are. Numbers below are products of a number
+/// and one or two symbols' sizes, which a Reshape may make.
 enum { BEL_DIM_BATCH = -1, BEL_DIM_TIME = -2 };
 
 /// Dimensions, outermost first; rank 0 is a scalar. dims behind the rank mean nothing. A dimension

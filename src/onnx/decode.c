@@ -4,7 +4,8 @@
 // later code looks for circles. A subgraph is read where its node stands, down to MOST_DEPTH; a
 // name of its own is "3\1name" among all names, 3 being the number of the subgraph, and is looked
 // for from the inside out. Texts and lists stay in protobuf-c's messages, which the model owns.
-// Named symbols count down from -1, dimensions without a name from -1e9, so the two never meet.
+// Named symbols count down from -1, dimensions without a name from -2^19, and so many of either at
+// most, so the two never meet.
 #include "onnx/decode.h"
 
 #include <limits.h>
@@ -16,7 +17,7 @@
 #include "base/str.h"
 #include "onnx/names.h"
 
-enum { OPSET_NEWEST = 21, NAMELESS_SYMBOL = -1000000000, MOST_DEPTH = 8, SCOPE_MARK = '\1' };
+enum { OPSET_NEWEST = 21, NAMELESS_SYMBOL = -(1 << 19), MOST_DEPTH = 8, SCOPE_MARK = '\1' };
 
 // The subgraph that is being read, and those around it.
 typedef struct scope {
@@ -220,6 +221,9 @@ static bel_status *decode_inputs(decoder *d, const Onnx__GraphProto *graph)
             return BEL_ERR(BEL_DATA_LOSS, "input \"%s\" has no name or stands twice", name);
         }
         model->input_ids[model->input_count++] = id;
+    }
+    if (bel_names_count(d->symbols) >= -NAMELESS_SYMBOL || d->nameless >= -NAMELESS_SYMBOL) {
+        return BEL_ERR(BEL_UNIMPLEMENTED, "more than %d open dimensions", -NAMELESS_SYMBOL);
     }
     return NULL;
 }

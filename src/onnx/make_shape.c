@@ -67,27 +67,34 @@ static bel_status *reshape_to_nothing(bel_onnx_call *call, const bel_shape *shap
 typedef struct element_count {
     int64_t number;
     int32_t symbol_count;
-    int64_t symbols[BEL_MAX_RANK];
+    int64_t symbols[2 * BEL_MAX_RANK]; // k of -k
 } element_count;
 
 static bool count_dim(element_count *c, int64_t dim)
 {
-    if (dim < 0) c->symbols[c->symbol_count++] = bel_open_symbol(dim);
-    return !__builtin_mul_overflow(c->number, dim < 0 ? bel_open_factor(dim) : dim, &c->number);
+    bel_open o = bel_open_of(dim);
+    if (o.first != 0) c->symbols[c->symbol_count++] = o.first;
+    if (o.second != 0) c->symbols[c->symbol_count++] = o.second;
+    return !__builtin_mul_overflow(c->number, o.factor, &c->number);
+}
+
+static bool take_symbol(element_count *c, int64_t symbol)
+{
+    for (int32_t i = 0; i < c->symbol_count; i++) {
+        if (c->symbols[i] != symbol) continue;
+        c->symbols[i] = c->symbols[--c->symbol_count];
+        return true;
+    }
+    return symbol == 0;
 }
 
 // Takes a dimension out again; false where it is no divisor.
 static bool divide_by(element_count *c, int64_t dim)
 {
-    int64_t factor = dim < 0 ? bel_open_factor(dim) : dim;
-    if (factor == 0 || c->number % factor != 0) return false;
-    c->number /= factor;
-    for (int32_t i = 0; dim < 0 && i < c->symbol_count; i++) {
-        if (c->symbols[i] != bel_open_symbol(dim)) continue;
-        c->symbols[i] = c->symbols[--c->symbol_count];
-        return true;
-    }
-    return dim >= 0;
+    bel_open o = bel_open_of(dim);
+    if (o.factor == 0 || c->number % o.factor != 0) return false;
+    c->number /= o.factor;
+    return take_symbol(c, o.first) && take_symbol(c, o.second);
 }
 
 // The dimensions that are wanted: 0 copies that of x, -1 (one of them) is what the others leave.
@@ -112,9 +119,10 @@ static bool wanted_dims(const bel_shape *x, const bel_onnx_size_list *wanted, be
         fits = fits && divide_by(&left, y.dims[d]);
     }
     if (hole >= 0) {
-        fits = fits && left.symbol_count <= 1;
-        int64_t symbol = left.symbol_count == 1 ? left.symbols[0] : 1;
-        fits = fits && left.number > 0 && bel_open_times(symbol, left.number, &y.dims[hole]);
+        bel_open o = {.factor = left.number};
+        if (left.symbol_count > 0) o.first = left.symbols[0];
+        if (left.symbol_count > 1) o.second = left.symbols[1];
+        fits = fits && left.symbol_count <= 2 && bel_open_dim(o, &y.dims[hole]);
     }
     *out_y = y;
     return fits && (hole >= 0 || (left.number == 1 && left.symbol_count == 0));
@@ -137,7 +145,7 @@ static bel_status *reshape_open(bel_onnx_call *call, const bel_onnx_size_list *w
     if (!wanted_dims(&x, wanted, &y)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "cannot reshape %s to the %d dimensions of its second input: element counts "
-                       "differ, or two open dimensions would become one",
+                       "differ, or three open dimensions would become one",
                        bel_shape_text(&x, xt), (int)wanted->count);
     }
     int32_t computed = 0;

@@ -3,8 +3,9 @@
 // Operators that move elements (Gather, Concat, Slice …) are not written a second time here: the
 // node is built beside the graph with the numbers 0, 1, 2 … in place of its elements and computed,
 // and what comes out says which element went where. Those that compute know sums, products and
-// quotients that are again one multiple of one size, and otherwise give an element that is unknown:
-// an error only where somebody asks for it. Sizes are at least 0, so none equals a negative number.
+// quotients that are again a number times one size or two, and otherwise give an element that is
+// unknown: an error only where somebody asks for it. Sizes are at least 0, so none equals a
+// negative number.
 #include "onnx/sizes.h"
 
 #include <string.h>
@@ -21,7 +22,7 @@ static const bel_onnx_extent unknown = {0, BEL_ONNX_UNKNOWN};
 bel_onnx_extent bel_onnx_size_of(int64_t dim)
 {
     if (dim >= 0) return (bel_onnx_extent){dim, 0};
-    return (bel_onnx_extent){bel_open_factor(dim), bel_open_symbol(dim)};
+    return (bel_onnx_extent){bel_open_of(dim).factor, bel_open_symbols(dim)};
 }
 
 bool bel_onnx_dim_of(bel_onnx_extent size, int64_t *out_dim)
@@ -81,7 +82,7 @@ bel_status *bel_onnx_known_sizes(bel_onnx_call *call, int input, bel_onnx_size_l
             return BEL_ERR(
                 BEL_UNIMPLEMENTED,
                 "element %lld of input %d is computed from sizes of open dimensions, and "
-                "is no multiple of one of them",
+                "is no product of a number and at most two of them",
                 (long long)i, input);
         }
         list.items[list.count++] = sizes->items[i];
@@ -232,9 +233,10 @@ static bel_onnx_extent subtract(bel_onnx_extent a, bel_onnx_extent b)
 bel_onnx_extent bel_onnx_size_product(bel_onnx_extent a, bel_onnx_extent b)
 {
     bel_onnx_extent product = {0, a.symbol != 0 ? a.symbol : b.symbol};
-    if (product.symbol > 0) return unknown;
-    bool one = a.symbol == 0 || b.symbol == 0;
-    if (!one || __builtin_mul_overflow(a.number, b.number, &product.number)) return unknown;
+    bool fits = a.symbol <= 0 && b.symbol <= 0;
+    if (fits && a.symbol < 0 && b.symbol < 0)
+        fits = bel_open_times(a.symbol, b.symbol, &product.symbol);
+    if (!fits || __builtin_mul_overflow(a.number, b.number, &product.number)) return unknown;
     if (product.number == 0) product.symbol = 0;
     return product;
 }
@@ -243,9 +245,12 @@ bel_onnx_extent bel_onnx_size_product(bel_onnx_extent a, bel_onnx_extent b)
 // without elements has no quotient.
 static bel_onnx_extent divide(bel_onnx_extent a, bel_onnx_extent b)
 {
-    bool fits = b.number != 0 && b.number != -1 && (b.symbol == 0 || a.symbol == b.symbol);
-    if (!fits || (a.symbol < 0 && a.number % b.number != 0)) return unknown;
-    return (bel_onnx_extent){a.number / b.number, b.symbol == 0 ? a.symbol : 0};
+    bel_open symbols = bel_open_of(a.symbol < 0 ? a.symbol : 1);
+    bool fits = b.number != 0 && b.number != -1 && (a.symbol == 0 || a.number % b.number == 0);
+    if (!fits || (b.symbol < 0 && !bel_open_divide(&symbols, b.symbol))) return unknown;
+    bel_onnx_extent quotient = {a.number / b.number, 0};
+    bool open = symbols.first != 0 || symbols.second != 0;
+    return !open || bel_open_dim(symbols, &quotient.symbol) ? quotient : unknown;
 }
 
 static bel_onnx_extent remainder_of(bel_onnx_extent a, bel_onnx_extent b)

@@ -6,7 +6,8 @@
 
 #include "onnx/build.h"
 
-// `number`, or `number` times the size of an open dimension (`symbol`, negative).
+// `number`, or `number` times the size of an open dimension (`symbol`: such a dimension, without a
+// factor of its own; tensor/open.h).
 struct bel_onnx_extent {
     int64_t number, symbol;
 };

@@ -20,66 +20,44 @@ static bel_status *cannot_reshape(const bel_shape *from, const bel_shape *to)
                    bel_shape_text(from, ft), bel_shape_text(to, tt));
 }
 
-// Product of closed dimensions and of the factors of open ones, INT64_MAX where it does not fit (no
-// input has so many), and the one open symbol if there is exactly one (else 0, or a count above
-// one).
-static int64_t closed_product(const bel_shape *shape, int64_t *out_symbol, int *out_open)
-{
-    int64_t product = 1;
-    *out_symbol = 0;
-    *out_open = 0;
-    for (int32_t i = 0; i < shape->rank; i++) {
-        int64_t dim = shape->dims[i];
-        bool open = dim < 0;
-        bool fits = !__builtin_mul_overflow(product, open ? bel_open_factor(dim) : dim, &product);
-        if (!fits) product = INT64_MAX;
-        if (open) *out_symbol = bel_open_symbol(dim);
-        *out_open += open;
-    }
-    return product;
-}
-
 bel_status *bel_infer_reshape(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                               bel_spec *out_outputs)
 {
     (void)input_count;
     const bel_shape *x = &inputs[0].shape, *wanted = bel_attr_ints(attrs, "shape");
-    int64_t symbol, ignored;
-    int x_open, y_open;
-    bel_shape rest = *x, y = *wanted;
-    for (int32_t i = 0; i < y.rank && i < x->rank; i++)
-        if (wanted->dims[i] == 0) rest.dims[i] = y.dims[i] = 1; // copied below
-    int64_t have = closed_product(&rest, &symbol, &x_open);
-    int64_t closed = closed_product(&y, &ignored, &y_open);
-    if (y_open > 1 || x_open > 1 || (x_open == 1 && y_open == 0)) return cannot_reshape(x, wanted);
-    if (y_open == 0 && have != closed) return cannot_reshape(x, wanted);
-    if (y_open == 1) {
-        if (closed == 0 || have % closed != 0) return cannot_reshape(x, wanted);
-        int64_t computed = have / closed;
-        if (x_open == 1 && (computed == 0 || !bel_open_times(symbol, computed, &computed)))
-            return cannot_reshape(x, wanted);
-        for (int32_t i = 0; i < y.rank; i++)
-            if (y.dims[i] < 0) y.dims[i] = computed;
+    bel_open left = {.factor = 1}; // what x has and y has not
+    bel_shape y = *wanted;
+    int32_t computed = -1;
+    bool fits = true;
+    for (int32_t i = 0; i < x->rank && fits; i++) { // copied ones are in both
+        bool copied = i < y.rank && wanted->dims[i] == 0;
+        if (copied) y.dims[i] = x->dims[i];
+        if (!copied) fits = bel_open_multiply(&left, x->dims[i]);
     }
-    for (int32_t i = 0; i < y.rank && i < x->rank; i++)
-        if (wanted->dims[i] == 0) y.dims[i] = x->dims[i];
+    for (int32_t i = 0; i < y.rank && fits; i++) {
+        bool copied = wanted->dims[i] == 0;
+        if (copied) fits = i < x->rank;
+        if (!copied && wanted->dims[i] > 0) fits = bel_open_divide(&left, wanted->dims[i]);
+        if (wanted->dims[i] >= 0) continue;
+        fits = computed < 0;
+        computed = i;
+    }
+    if (computed >= 0) {
+        fits = fits && bel_open_dim(left, &y.dims[computed]);
+    } else {
+        fits = fits && left.factor == 1 && left.first == 0 && left.second == 0;
+    }
+    if (!fits) return cannot_reshape(x, wanted);
     out_outputs[0] = (bel_spec){inputs[0].dtype, y};
     return NULL;
 }
 
-// The product of dimensions, of which one may be open.
 static bool flat_product(const bel_shape *shape, int32_t first, int32_t end, int64_t *out_product)
 {
-    int64_t product = 1;
-    for (int32_t i = first; i < end; i++) {
-        int64_t dim = shape->dims[i], closed = dim < 0 ? product : dim;
-        int64_t other = dim < 0 ? dim : product;
-        bool open = other < 0;
-        if (closed < 0 || (open && closed == 0) || !bel_open_times(other, closed, &product))
-            return false;
-    }
-    *out_product = product;
-    return true;
+    bel_open product = {.factor = 1};
+    for (int32_t i = first; i < end; i++)
+        if (!bel_open_multiply(&product, shape->dims[i])) return false;
+    return bel_open_dim(product, out_product);
 }
 
 bel_status *bel_infer_flatten(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,

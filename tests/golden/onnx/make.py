@@ -301,6 +301,14 @@ MODELS = {
 }
 
 
+# With lengths that are symbolic, too: the model, the axis of time in its input and in its outputs.
+TIMES = {
+    "encoder_time": ("encoder", 1, [1]),
+    "bilstm_time": ("bilstm", 1, [1, None, None]),
+    "words_time": ("words", 1, [None, 1]),
+}
+
+
 def write(path, data):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as file:
@@ -309,16 +317,22 @@ def write(path, data):
 
 def make(name):
     torch.manual_seed(sum(name.encode()))
-    maker, inputs_of, in_axes, out_axes, opset = MODELS[name]
+    base, time, out_times = TIMES.get(name, (name, None, None))
+    maker, inputs_of, in_axes, out_axes, opset = MODELS[base]
     model = maker()
     for module in model.modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
             nn.init.uniform_(module.running_mean, -0.5, 0.5)
             nn.init.uniform_(module.running_var, 0.5, 2)
     # The encoder's own fused function has no ONNX; nothing in it depends on training.
-    model.train(name == "encoder")
+    model.train(base == "encoder")
     names = [f"x{i}" for i in range(len(in_axes))], [f"y{i}" for i in range(len(out_axes))]
     axes = {n: {a: "batch"} for n, a in zip(names[0] + names[1], in_axes + out_axes)}
+    if time is not None:
+        axes["x0"][time] = "time"
+        for n, a in zip(names[1], out_times):
+            if a is not None:
+                axes[n][a] = "time"
     folder = os.path.join(HERE, name)
     os.makedirs(folder, exist_ok=True)
     torch.onnx.export(model, inputs_of(2), os.path.join(folder, "model.onnx"), opset_version=opset,
@@ -326,6 +340,9 @@ def make(name):
                       training=torch.onnx.TrainingMode.PRESERVE)
     for k, n in enumerate([1, 3]):
         inputs = inputs_of(n)
+        if time is not None:
+            shorter = inputs[0].narrow(time, 0, inputs[0].size(time) - k)
+            inputs = (shorter.contiguous(),) + inputs[1:]
         with torch.no_grad():
             outputs = model(*inputs)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
@@ -335,6 +352,6 @@ def make(name):
                 write(path, tensor_proto(tensor))
 
 
-for chosen in sys.argv[1:] or MODELS:
+for chosen in sys.argv[1:] or [*MODELS, *TIMES]:
     make(chosen)
     print(chosen)

@@ -182,13 +182,18 @@ static void test_sizes_that_are_refused(void **state)
     BEL_ASSERT_FAILS(build_sizes(unequal, 2, &y), BEL_INVALID_ARGUMENT, "element counts differ");
     static const char *const square[][3] = {
         {"Mul", "n n", "m"}, {"Concat", "m two", "t"}, {"Reshape", "x t", "y"}};
-    BEL_ASSERT_FAILS(build_sizes(square, 3, &y), BEL_UNIMPLEMENTED, "no multiple of one of them");
+    BEL_ASSERT_FAILS(build_sizes(square, 3, &y), BEL_INVALID_ARGUMENT, "element counts differ");
+    static const char *const cube[][3] = {{"Mul", "n n", "m"},
+                                          {"Mul", "m n", "k"},
+                                          {"Concat", "k minus", "t"},
+                                          {"Reshape", "x t", "y"}};
+    BEL_ASSERT_FAILS(build_sizes(cube, 4, &y), BEL_UNIMPLEMENTED, "no product of a number");
     static const char *const half[][3] = {
         {"Div", "n two", "m"}, {"Concat", "m minus", "t"}, {"Reshape", "x t", "y"}};
-    BEL_ASSERT_FAILS(build_sizes(half, 3, &y), BEL_UNIMPLEMENTED, "no multiple of one of them");
+    BEL_ASSERT_FAILS(build_sizes(half, 3, &y), BEL_UNIMPLEMENTED, "no product of a number");
     static const char *const sum[][3] = {
         {"Add", "n seven", "m"}, {"Concat", "m minus", "t"}, {"Reshape", "x t", "y"}};
-    BEL_ASSERT_FAILS(build_sizes(sum, 3, &y), BEL_UNIMPLEMENTED, "no multiple of one of them");
+    BEL_ASSERT_FAILS(build_sizes(sum, 3, &y), BEL_UNIMPLEMENTED, "no product of a number");
     static const char *const negative[][3] = {{"Mul", "n minus", "m"}, {"Expand", "x m", "y"}};
     BEL_ASSERT_FAILS(build_sizes(negative, 2, &y), BEL_INVALID_ARGUMENT, "dimension 0 of a shape");
     static const char *const value[][3] = {{"CumSum", "n zero", "y"}};
