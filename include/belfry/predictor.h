@@ -87,8 +87,8 @@ BEL_API bel_status *bel_predictor_bind(bel_predictor *predictor, int input,
 /// not go together. OUT_OF_RANGE: an index is (names the operation).
 BEL_API bel_status *bel_predictor_run(bel_predictor *predictor) BEL_MUST_USE;
 
-/// The result of the last run, of closed shape. Elements live until the next run. Where there was no
-/// run yet, or it failed, data is NULL and the shape is the port's.
+/// The result of the last run, of closed shape. Elements live until the next run. Where there was
+/// no run yet, or it failed, data is NULL and the shape is the port's.
 BEL_API bel_tensor bel_predictor_output(const bel_predictor *predictor, int output);
 
 /// The step of the checkpoint behind it; -1: it was loaded from a file that says none.
