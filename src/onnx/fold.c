@@ -19,9 +19,13 @@ static bool is_worth_it(const bel_graph *graph)
         if ((bel_op_get(op)->flags & BEL_OP_RANDOM) != 0) return false;
         if (bel_compute_is_heavy(op)) limit = HEAVY_ELEMENTS;
     }
+    int64_t sum = 0; // of all that takes memory at once
     for (size_t i = 0; i < graph->value_count; i++) {
-        int64_t elements = bel_shape_elements(&graph->values[i]->spec.shape);
-        if (elements < 0 || elements > limit) return false;
+        const bel_value *value = graph->values[i];
+        int64_t elements = bel_shape_elements(&value->spec.shape);
+        bool kept = (bel_op_get(value->node->op)->flags & (BEL_OP_LEAF | BEL_OP_ALIAS)) == 0;
+        if (elements < 0 || elements > limit - (kept ? sum : 0)) return false;
+        if (kept) sum += elements;
     }
     return true;
 }
