@@ -220,7 +220,8 @@ static const bel_option table[] = {
     {"dropout", DOUBLE, RUNNING, "0", "[0, 1)", NULL, MODEL,
      "share of a hidden or dense layer's outputs left out in training.", "model=dnn|cnn|wide_deep"},
     {"l2", DOUBLE, RUNNING, "0", "[0, inf)", NULL, MODEL,
-     "Penalty: this times half the sum of the kernels' squares is added to the loss.", NULL},
+     "penalty: this times half the sum of the kernels' squares is added to the loss.",
+     "model=linear|dnn|cnn|resnet|wide_deep|gru|lstm"},
     {"param", PAIRS, RUNNING | EXPORT, "", NULL, NULL, MODEL,
      "A parameter for a package's model function; repeat the flag for more.", "package"},
 

@@ -173,7 +173,9 @@ typedef enum bel_export_kind {
 typedef bool bel_compare_fn(void *user, const bel_result *best, const bel_result *now);
 
 /// Keeps versions as model_dir/export/<name>/<step>/: the checkpoint (its files are not copied, but
-/// shared with it, and read by whatever reads checkpoints), and evaluation.json with the result.
+/// shared with it, and read by whatever reads checkpoints), evaluation.json with the result, and
+/// the model for other programs as bel_export writes it, which has the values once in each of two
+/// files. Where that cannot be written a warning says so, and the rest is kept.
 typedef struct bel_exporter {
     size_t size;      ///< sizeof(bel_exporter): what lies behind counts as 0
     const char *name; ///< letters, digits, _ and -; no two of a job are alike

@@ -4,7 +4,7 @@
 /// static bel_status *model_fn(bel_model_context *ctx, bel_estimator_spec *spec)
 /// {
 ///     static const char *const frozen[] = {"backbone.*"};
-///     bel_onnx_use use = {.size = sizeof use, .freeze = frozen, .freeze_count = 1, .logits = true};
+///     bel_onnx_use use = {.size = sizeof use, .freeze = frozen, .freeze_count = 1};
 ///     bel_value *outputs[1];
 ///     bel_onnx_add(ctx, "resnet18.onnx", &use, outputs, 1);
 ///     …

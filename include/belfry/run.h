@@ -147,8 +147,8 @@ typedef struct bel_run_config {
     /// whatever hosts, predict an input, and their rows one behind the other are those of one. [0,
     /// 0]
     int predict_part, predict_parts;
-    /// An ONNX file that model_dir gets a copy of, source-DIGEST.onnx, when job_file is written; NULL:
-    /// none.
+    /// An ONNX file that model_dir gets a copy of, source-DIGEST.onnx, when job_file is written;
+    /// NULL: none.
     const char *model_file;
 } bel_run_config;
 

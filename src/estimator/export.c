@@ -3,9 +3,12 @@
 // features, so nothing that training adds can be in it; the writer refuses what cannot leave
 // (src/onnx/write.h). A folder is filled under another name and renamed, so that whoever looks
 // there sees whole exports alone.
+#define _XOPEN_SOURCE 700 // realpath
 #include "estimator/export.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -305,6 +308,13 @@ static void write_columns(const export *x, bel_str *out)
         bel_str_puts(out, ",\n \"label\":");
         bel_json_write_string(out, bel_columns_label(x->columns));
     }
+    int labels = bel_columns_label_count(x->columns);
+    if (labels > 1) bel_str_puts(out, ",\n \"labels\":[");
+    for (int l = 0; l < labels && labels > 1; l++) {
+        if (l > 0) bel_str_puts(out, ",");
+        bel_json_write_string(out, bel_columns_label_at(x->columns, l));
+    }
+    if (labels > 1) bel_str_puts(out, "]");
     int count = bel_columns_class_count(x->columns);
     if (count > 0) bel_str_puts(out, ",\n \"classes\":[");
     for (int c = 0; c < count; c++) {
@@ -314,6 +324,17 @@ static void write_columns(const export *x, bel_str *out)
     if (count > 0) bel_str_puts(out, "]");
     bel_str_puts(out, ",\n \"table\":");
     bel_json_write_string(out, bel_columns_text(x->columns));
+}
+
+// A parameter of the model that says how outputs are meant, where it was given.
+static void write_param(const export *x, const char *name, bel_str *out)
+{
+    char setting[64];
+    bel_snprintf(setting, sizeof setting, "param.%s", name);
+    const char *value = bel_ckpt_setting(x->saved.reader, setting);
+    if (value == NULL) return;
+    bel_str_printf(out, ",\"%s\":", name);
+    bel_json_write_string(out, value);
 }
 
 static bel_status *write_signature(const export *x)
@@ -330,6 +351,8 @@ static bel_status *write_signature(const export *x)
         bel_str_puts(&text, ",\"model\":");
         bel_json_write_string(&text, model);
     }
+    write_param(x, "objective", &text);
+    write_param(x, "threshold", &text);
     write_inputs(x, &text);
     write_outputs(x, &text);
     write_columns(x, &text);
@@ -467,7 +490,9 @@ bel_status *bel_export(bel_estimator *estimator, const char *checkpoint,
     size_t length = strlen(folder);
     while (length > 1 && folder[length - 1] == '/')
         length--;
-    char *place = bel_xstrndup(folder, length);
+    char resolved[PATH_MAX]; // of ".", links
+    bool is_there = realpath(folder, resolved) != NULL;
+    char *place = is_there ? bel_xstrdup(resolved) : bel_xstrndup(folder, length);
     char *temporary = bel_strf("%s.writing", place), *aside = bel_strf("%s.replaced", place);
     bel_status *status = export_beside(estimator, checkpoint, options, place, temporary, aside);
     bel_free(place);

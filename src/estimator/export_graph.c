@@ -192,14 +192,18 @@ static bel_value *category_place(bel_graph *g, const bel_column *column, bel_val
 static bel_value *column_input(maker *m, const bel_column *column, const bel_key_list *keys)
 {
     bel_export_input meaning = {.scale = 1, .column = column};
+    char name[BEL_GRAPH_MAX_NAME]; // of a column without one: by its place
+    bel_snprintf(name, sizeof name, "%s", column->name);
+    if (name[0] == '\0')
+        bel_snprintf(name, sizeof name, "column_%d", (int)(column - m->columns->items) + 1);
     bel_shape row = BEL_SHAPE(BEL_DIM_BATCH), wide = BEL_SHAPE(BEL_DIM_BATCH, column->x_width);
     switch (column->kind) {
-    case BEL_COLUMN_NUMBER: return add_input(m, column->name, BEL_DTYPE_F64, &row, &meaning);
-    case BEL_COLUMN_DATE: return add_input(m, column->name, BEL_DTYPE_F32, &wide, &meaning);
-    case BEL_COLUMN_CATEGORY: return add_input(m, column->name, BEL_DTYPE_I64, &row, &meaning);
+    case BEL_COLUMN_NUMBER: return add_input(m, name, BEL_DTYPE_F64, &row, &meaning);
+    case BEL_COLUMN_DATE: return add_input(m, name, BEL_DTYPE_F32, &wide, &meaning);
+    case BEL_COLUMN_CATEGORY: return add_input(m, name, BEL_DTYPE_I64, &row, &meaning);
     default: // a hash or a cross
         meaning.keys = m->inline_tables ? NULL : keys;
-        return add_input(m, column->name, BEL_DTYPE_I64, &row, &meaning);
+        return add_input(m, name, BEL_DTYPE_I64, &row, &meaning);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "graph/graph.h"
 #include "onnx/onnx.h"
@@ -137,10 +138,33 @@ static bel_status *check_patterns(const adding *a, const bool *matched)
     return NULL;
 }
 
+// What only moves or renames elements.
+static bool moves(bel_op op)
+{
+    return op == BEL_OP_RESHAPE || op == BEL_OP_FLATTEN || op == BEL_OP_SQUEEZE ||
+           op == BEL_OP_UNSQUEEZE || op == BEL_OP_CAST || op == BEL_OP_TRANSPOSE ||
+           op == BEL_OP_CLIP;
+}
+
+// Probabilities that were moved are not looked behind: who trains them gets a softmax of a softmax.
+static void warn_of_probabilities(const bel_value *value)
+{
+    const bel_value *at = value;
+    while (moves(at->node->op))
+        at = at->node->inputs[0];
+    if (at == value || (at->node->op != BEL_OP_SOFTMAX && at->node->op != BEL_OP_SIGMOID)) return;
+    bel_log_write(
+        BEL_LOG_WARN,
+        "an output of the ONNX model is probabilities behind %s; they are taken for "
+        "what a loss takes the softmax or sigmoid of; hint: export the model without that",
+        value->node->name);
+}
+
 static bel_value *before_activation(bel_value *value)
 {
     while (value->node->op == BEL_OP_IDENTITY)
         value = value->node->inputs[0];
+    warn_of_probabilities(value);
     switch (value->node->op) {
     case BEL_OP_SOFTMAX:
     case BEL_OP_LOG_SOFTMAX:

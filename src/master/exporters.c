@@ -269,10 +269,10 @@ static bel_status *share_files(const char *from, const char *to)
     return status;
 }
 
-// The model as files for other programs, beside the checkpoint. That it cannot be written, or has no
-// form in ONNX, is no reason to end a training: it is a warning, and the checkpoint is kept. Where
-// it never can be that is said once. Meanwhile the master's own clock rests: a large model on a slow
-// disk is no standstill.
+// The model as files for other programs, beside the checkpoint. That it cannot be written, or has
+// no form in ONNX, is no reason to end a training: it is a warning, and the checkpoint is kept.
+// Where it never can be that is said once. Meanwhile the master's own clock rests: a large model on
+// a slow disk is no standstill.
 static void write_model(bel_job *job, const char *checkpoint, const char *folder)
 {
     if (job->cannot_export) return;

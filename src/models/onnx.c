@@ -1,8 +1,8 @@
 // Model "onnx": a graph that another tool has made, or Belfry's own export, trained further.
 //
-//   features ── the ONNX model's nodes ── its output [n, outputs] ── loss and metrics of --objective
+//   features ── nodes of the file ── its output [n, outputs] ── loss and metrics
 //
-// The first output counts; one that a Softmax or a Sigmoid gives as what went into that.
+// The first output that fits counts; one that a Softmax or a Sigmoid gives as what went into that.
 // Parameters: onnx_file (its path), freeze (patterns of variables that are not trained, with commas
 // between), class_count, objective and what that reads, and those of the optimizer.
 #include <string.h>
@@ -27,6 +27,50 @@ static int split(char *list, const char **out_pieces, int most)
     return count;
 }
 
+// The output as the objective takes it, f32 [batch, wanted]; NULL: it is none. A number may lack
+// its dimension, and a single logit z stands for the two of 0 and z.
+static bel_value *fitted(bel_graph *g, bel_value *output, int64_t wanted)
+{
+    const int64_t last = 1;
+    bel_shape shape = bel_value_shape(output);
+    if (bel_value_dtype(output) != BEL_DTYPE_F32) return NULL;
+    if (shape.rank == 1 && wanted == 1) return bel_unsqueeze(g, output, &last, 1);
+    if (shape.rank != 2) return NULL;
+    if (shape.dims[1] == wanted) return output;
+    if (shape.dims[1] != 1 || wanted != 2) return NULL;
+    bel_value *both[] = {bel_sub(g, output, output), output};
+    return bel_concat(g, both, 2, 1);
+}
+
+// The file's model gives labels in their own units, and an objective takes them standardised.
+static bel_value *standardised(bel_model_context *context, bel_value *output, const char *objective)
+{
+    bel_graph *g = bel_context_graph(context);
+    double mean = bel_context_param_number(context, "label_mean", 0);
+    double deviation = bel_context_param_number(context, "label_deviation", 1);
+    bel_value *of_mean = bel_scalar(g, BEL_DTYPE_F32, mean);
+    if (strcmp(objective, "poisson") == 0 || strcmp(objective, "tweedie") == 0)
+        return mean > 0 ? bel_sub(g, output, bel_log(g, of_mean)) : output;
+    if (mean == 0 && deviation == 1) return output;
+    return bel_div(g, bel_sub(g, output, of_mean), bel_scalar(g, BEL_DTYPE_F32, deviation));
+}
+
+static void fail(bel_graph *g, const char *path, bel_value *output, int64_t wanted)
+{
+    char text[BEL_SHAPE_TEXT];
+    bel_shape shape = bel_value_shape(output);
+    bool f32 = bel_value_dtype(output) == BEL_DTYPE_F32;
+    bel_graph_fail(
+        g, BEL_INVALID_ARGUMENT,
+        "%s: the objective takes an output f32 [batch, %lld], and no output is that; the "
+        "first one is %s %s; hint: %s",
+        path, (long long)wanted, bel_dtype_name(bel_value_dtype(output)),
+        bel_shape_text(&shape, text),
+        !f32              ? "only models of f32 are trained"
+        : shape.rank != 2 ? "an output of two dimensions is needed"
+                          : "--class_count or --objective");
+}
+
 bel_status *bel_onnx_file_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -49,19 +93,18 @@ bel_status *bel_onnx_file_model(bel_model_context *context, bel_estimator_spec *
         return NULL;
     }
     int64_t wanted = bel_part_outputs(context);
-    if (bel_onnx_add(context, path, &use, outputs, MOST_OUTPUTS) == 0) return NULL;
-    bel_shape shape = bel_value_shape(outputs[0]);
-    bool fits =
-        bel_value_dtype(outputs[0]) == BEL_DTYPE_F32 && shape.rank == 2 && shape.dims[1] == wanted;
-    if (!fits) {
-        char text[BEL_SHAPE_TEXT];
-        bel_graph_fail(g, BEL_INVALID_ARGUMENT,
-                       "%s: the objective takes an output f32 [batch, %lld], and the model's first "
-                       "one is %s %s; hint: --class_count or --objective",
-                       path, (long long)wanted, bel_dtype_name(bel_value_dtype(outputs[0])),
-                       bel_shape_text(&shape, text));
+    int count = bel_onnx_add(context, path, &use, outputs, MOST_OUTPUTS);
+    if (count == 0) return NULL;
+    bel_value *fitting = NULL;
+    for (int o = 0; o < count && o < MOST_OUTPUTS && fitting == NULL; o++)
+        fitting = fitted(g, outputs[o], wanted);
+    if (fitting == NULL) {
+        fail(g, path, outputs[0], wanted);
         return NULL;
     }
-    bel_part_finish(context, spec, outputs[0], NULL);
+    const char *objective = bel_context_param(context, "objective", "classification");
+    bool number = wanted == 1 && strcmp(objective, "multi_label") != 0;
+    bel_part_finish(context, spec, number ? standardised(context, fitting, objective) : fitting,
+                    NULL);
     return NULL;
 }

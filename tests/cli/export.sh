@@ -37,6 +37,13 @@ check "an ONNX model is shown by its nodes" grep -q Softmax out.txt
 mkdir mine && echo data >mine/file
 run_fails 1 "mine is there and is no exported model" belfry export --model_dir m --export_dir mine
 equal "what was there stays" "$(cat mine/file)" data
+echo '{"format": "belfry-export"}' >mine/signature.json # there is more in the folder
+run_fails 1 "mine is there and is no exported model" belfry export --model_dir m --export_dir mine
+mkdir other new.writing && echo '{"format": "another"}' >other/signature.json && echo data >new.writing/keep
+run_fails 1 "other is there and is no exported model" belfry export --model_dir m --export_dir other
+run_fails 1 "new.writing is there and is no exported model" belfry export --model_dir m --export_dir new
+equal "everything stays" "$(cat mine/file new.writing/keep)" "$(printf 'data\ndata')"
+rm -r other
 run_fails 2 "--opset" belfry export --model_dir m --opset 12
 run_fails 3 "no checkpoint" belfry export --model_dir nowhere
 run_fails 2 "--model_dir or --checkpoint is needed" belfry export
@@ -103,6 +110,18 @@ assert tensor(before, "dense_0/kernel") == tensor(after, "dense_0/kernel")
 assert tensor(before, "logits/kernel") != tensor(after, "logits/kernel")
 END
 
+# What an exporter keeps of it can be read alone, wherever the file has gone.
+cp first/model.onnx gone.onnx
+run_ok belfry train_and_evaluate --model_dir kept "${in[@]}" --model gone.onnx --export final
+rm gone.onnx
+run_ok belfry evaluate --checkpoint kept/export/final/40 --eval_files "$EVAL_CSV"
+run_ok belfry train_and_evaluate --model_dir kept "${in[@]}" --model "kept/source-$(belfry inspect kept --json |
+    sed -n 's/.*"param.onnx_digest": *"\([0-9a-f]*\)".*/\1/p').onnx" --train_steps 44
+run_ok belfry export --model_dir m --export_dir apart --external_data
+run_ok belfry inspect apart
+run_fails 2 "apart/model.onnx has values in other files" belfry train_and_evaluate --model_dir bad "${in[@]}" \
+    --model apart/model.onnx
+
 # --- What does not fit
 cp -r o other
 run_fails 2 "param.onnx_digest was|and is" belfry train_and_evaluate --model_dir other "${in[@]}" --model here/model.onnx
@@ -111,7 +130,7 @@ run_fails 2 "is not the model that|was trained with" belfry evaluate --model_dir
 run_fails 2 'freeze: "dens" matches no variable; there are "dense_0/kernel"' \
     belfry train_and_evaluate --model_dir bad "${in[@]}" --model first/model.onnx --freeze dens
 run_fails 2 "--freeze is read only with --model onnx" belfry train_and_evaluate --model_dir bad "${digits[@]}" --freeze 'd*'
-run_fails 2 "f32 [batch, 12]|f32 [?, 10]" belfry train_and_evaluate --model_dir bad "${in[@]}" --model first/model.onnx \
+run_fails 2 "f32 [batch, 12]|f32 [?, 10]|hint: --class_count" belfry train_and_evaluate --model_dir bad "${in[@]}" --model first/model.onnx \
     --class_count 12
 cp "$EVAL_CSV" text.onnx
 run_fails 3 "text.onnx: this is no ONNX model" belfry train_and_evaluate --model_dir bad "${in[@]}" --model text.onnx
