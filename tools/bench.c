@@ -79,6 +79,8 @@ static bel_status *prepare(contender *c, const bel_options *options)
 {
     const bel_predictor_options how = {.size = sizeof how,
                                        .threads = (int)bel_options_int(options, "threads"),
+                                       .stage_memory =
+                                           (size_t)bel_options_int(options, "stage_memory") << 20,
                                        .seed = (uint64_t)bel_options_int(options, "seed")};
     int64_t begun = bel_clock_ns(), fastest = INT64_MAX;
     BEL_TRY(bel_predictor_load(c->path, &how, &c->predictor));

@@ -57,6 +57,7 @@ static bel_status *build(loaded *l, bel_predictor_parts *parts)
 {
     bool exported = strcmp(bel_onnx_producer(l->model), "belfry") == 0;
     bool staged = parts->forward.stage_memory > 0;
+    parts->forward.program.short_chains = !exported;
     const bel_onnx_options options = {
         .views = true, .variables = staged, .merge = !exported && !staged};
     size_t inputs = (size_t)bel_onnx_input_count(l->model);
@@ -116,8 +117,7 @@ static bel_status *make(bel_onnx_model *model, const bel_predictor_options *opti
         .forward = {.seed = options->seed,
                     .step = step,
                     .stage_memory = options->stage_memory,
-                    .program = {.short_chains = true,
-                                .threads = options->threads > 0 ? options->threads : 1}},
+                    .program = {.threads = options->threads > 0 ? options->threads : 1}},
         .owner = l,
         .release = release};
     bel_status *status = build(l, &parts);

@@ -48,6 +48,14 @@ run_fails 2 "--opset" belfry export --model_dir m --opset 12
 run_fails 3 "no checkpoint" belfry export --model_dir nowhere
 run_fails 2 "--model_dir or --checkpoint is needed" belfry export
 
+# Weights that are read while the model runs; a layer of 512 x 512 is more than half of 1 MiB.
+run_ok belfry train_and_evaluate --model_dir deep "${digits[@]}" --hidden_units 256,256,256,256,256,256 --train_steps 1
+run_ok belfry export --model_dir deep --export_dir deep.export
+run_ok belfry bench deep.export --stage_memory 1 --seconds 0.05
+run_ok belfry train_and_evaluate --model_dir wide "${digits[@]}" --hidden_units 512,512 --train_steps 1
+run_ok belfry export --model_dir wide --export_dir wide.export
+run_fails 1 "hint: a memory of" belfry bench wide.export --stage_memory 1 --seconds 0.05
+
 # --- Exporters
 run_ok belfry train_and_evaluate --model_dir e "${digits[@]}" --train_steps 60 \
     --save_checkpoints_steps 20 --export best,final

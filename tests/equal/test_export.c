@@ -20,6 +20,8 @@
 
 enum { RECORDS = 96, BATCH = 12, SIZE = 64, CLASSES = 10, IDS = 3, LISTS = 2, MOST = 4, STEPS = 5 };
 
+static int64_t together = BATCH; // examples that are predicted together
+
 // --- Data ----------------------------------------------------------------------------------------
 
 static float images[RECORDS][SIZE];
@@ -62,7 +64,7 @@ static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mo
     };
     *out_dataset = bel_dataset_from_memory(fields, *has_ids ? 5 : 2);
     if (mode == BEL_MODE_TRAIN) bel_dataset_repeat(*out_dataset, BEL_REPEAT_FOREVER);
-    bel_dataset_batch(*out_dataset, BATCH);
+    bel_dataset_batch(*out_dataset, mode == BEL_MODE_TRAIN ? BATCH : together);
     return NULL;
 }
 
@@ -191,25 +193,26 @@ static void assert_same_predictions(bel_estimator *estimator, const char *folder
         assert_true(of_ids.count > IDS);
         assert_int_equal(of_ids.count, of_lists.count); // tables that share ids share keys
     }
-    for (int64_t first = 0; first < RECORDS; first += BATCH) {
-        bind(predictor, "x", &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), images[first]});
+    for (int64_t first = 0; first < RECORDS; first += together) {
+        bind(predictor, "x",
+             &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(together, SIZE), images[first]});
         if (has_ids) {
-            memcpy(places, ids[first], sizeof places);
-            memcpy(list_places, lists[first], sizeof list_places);
+            memcpy(places, ids[first], (size_t)together * sizeof places[0]);
+            memcpy(list_places, lists[first], (size_t)together * sizeof list_places[0]);
             if (places_asked) {
-                to_places(&of_ids, ids[first], BATCH * IDS, places[0]);
-                to_places(&of_lists, lists[first][0], BATCH * LISTS * MOST, list_places[0][0]);
+                to_places(&of_ids, ids[first], together * IDS, places[0]);
+                to_places(&of_lists, lists[first][0], together * LISTS * MOST, list_places[0][0]);
             }
-            bind(predictor, "ids", &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(BATCH, IDS), places});
+            bind(predictor, "ids", &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(together, IDS), places});
             bind(predictor, "id_lists",
-                 &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(BATCH, LISTS, MOST), list_places});
+                 &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(together, LISTS, MOST), list_places});
             bind(predictor, "id_weights",
-                 &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH, LISTS, MOST), weights[first]});
+                 &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(together, LISTS, MOST), weights[first]});
         }
         BEL_ASSERT_OK(bel_predictor_run(predictor));
         const bel_tensor got = bel_predictor_output(predictor, 0);
-        assert_int_equal(bel_shape_elements(&got.shape), BATCH * CLASSES);
-        assert_memory_equal(got.data, want[first], BATCH * sizeof want[0]);
+        assert_int_equal(bel_shape_elements(&got.shape), together * CLASSES);
+        assert_memory_equal(got.data, want[first], (size_t)together * sizeof want[0]);
     }
     bel_predictor_destroy(predictor);
     bel_free(of_ids.keys);
@@ -245,11 +248,49 @@ static void test_every_model_gives_the_same_bits(void **state)
                 .size = sizeof options, .external_data = way == 1, .inline_tables = way == 2};
             char *folder = bel_strf("%s/%s-exported", bel_test_own_folder(), models[m].model);
             BEL_ASSERT_OK(bel_export(estimator, NULL, &options, folder));
-            assert_same_predictions(estimator, folder, models[m].has_ids, way < 2);
+            for (together = 1; together <= BATCH; together += BATCH - 1)
+                assert_same_predictions(estimator, folder, models[m].has_ids, way < 2);
+            together = BATCH;
             bel_free(folder);
         }
         bel_estimator_destroy(estimator);
     }
+}
+
+// Weights that are read while the model runs, from the model's own file and from one beside it.
+static void test_stages(void **state)
+{
+    (void)state;
+    static float want[BATCH][CLASSES];
+    const bel_param params[] = {{"hidden_units", "40,40,40,40"}};
+    bel_estimator *estimator = train("dnn", params, 1, false, 0);
+    char *folder = bel_path_join(bel_test_own_folder(), "exported");
+    for (int apart = 0; apart < 2; apart++) {
+        const bel_export_options options = {.size = sizeof options, .external_data = apart == 1};
+        BEL_ASSERT_OK(bel_export(estimator, NULL, &options, folder));
+        for (int memory = 0; memory <= 28; memory += 14) { // KB; the largest matrix has 10
+            const bel_predictor_options how = {.size = sizeof how,
+                                               .stage_memory = (size_t)memory << 10};
+            bel_predictor *predictor;
+            BEL_ASSERT_OK(bel_predictor_load(folder, &how, &predictor));
+            bind(predictor, "x", &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), images});
+            if (memory == 14) {
+                BEL_ASSERT_FAILS(bel_predictor_run(predictor), BEL_RESOURCE_EXHAUSTED,
+                                 "hint: a memory of");
+                bel_predictor_destroy(predictor);
+                continue;
+            }
+            for (int run = 0; run < 3; run++) {
+                BEL_ASSERT_OK(bel_predictor_run(predictor));
+                const bel_tensor got = bel_predictor_output(predictor, 0);
+                if (memory == 0 && apart == 0) memcpy(want, got.data, sizeof want);
+                assert_memory_equal(got.data, want, sizeof want);
+            }
+            bel_predictor_destroy(predictor);
+        }
+    }
+    bel_estimator_destroy(estimator);
+    bel_free(folder);
 }
 
 // --- Numbers as files have them ------------------------------------------------------------------
@@ -502,6 +543,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BEL_TEST_IN_FOLDER(test_every_model_gives_the_same_bits),
+        BEL_TEST_IN_FOLDER(test_stages),
         BEL_TEST_IN_FOLDER(test_scales_are_in_the_model),
         BEL_TEST_IN_FOLDER(test_columns_are_in_the_model),
         BEL_TEST_IN_FOLDER(test_refusals),
