@@ -83,7 +83,7 @@ static Onnx__AttributeProto *put(bel_onnx_emitter *emitter, const char *name, be
     BEL_CHECK(node->n_attribute < MOST_ATTRS);
     attr->name = bel_arena_strdup(emitter->arena, name);
     attr->has_type = true;
-    attr->type = kind;
+    attr->type = (int32_t)kind;
     node->attribute[node->n_attribute++] = attr;
     return attr;
 }
