@@ -179,6 +179,16 @@ static double peak_rss(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss * 1024 : 0;
 }
 
+// Whole numbers, such as bytes, have no exponent.
+static void put_number(double value, int digits, bel_str *out)
+{
+    if (digits > 0) {
+        bel_json_write_number(out, value);
+    } else {
+        bel_str_printf(out, "%.0f", value);
+    }
+}
+
 static void put_contender(const contender *c, int64_t batch, bool json, bel_str *out)
 {
     figure figures[FIGURES];
@@ -194,7 +204,7 @@ static void put_contender(const contender *c, int64_t batch, bool json, bel_str 
         const char *between = f->unit[0] != '\0' ? "_" : "";
         if (json) {
             bel_str_printf(out, ",\"%s%s%s\":", f->name, between, f->unit);
-            bel_json_write_number(out, f->value);
+            put_number(f->value, f->digits, out);
         } else {
             bel_str_printf(out, "%s%s%s %.*f\n", f->name, between, f->unit, f->digits, f->value);
         }
@@ -223,9 +233,7 @@ static bel_status *print(const contender *contenders, int count, const bel_optio
         }
     }
     if (json) {
-        bel_str_puts(&out, ",\"peak_rss_bytes\":");
-        bel_json_write_number(&out, peak_rss());
-        bel_str_puts(&out, "}\n");
+        bel_str_printf(&out, ",\"peak_rss_bytes\":%.0f}\n", peak_rss());
     } else {
         bel_str_printf(&out, "peak_rss_bytes %.0f\n", peak_rss());
     }
