@@ -93,7 +93,7 @@ static int compare(int rounds, int64_t batch, const char *path)
         x[i] = (float)(i % 97) / 97.0F;
     bel_forward_config large = {.graph = graph,
                                 .fields = fields,
-                                .sources = sources,
+                                .staged = {.sources = sources, .count = LAYERS},
                                 .stage_memory = (size_t)1 << 30,
                                 .program = {.threads = 1}};
     bel_forward_config small = large;

@@ -298,7 +298,7 @@ static const bel_option table[] = {
     {"length", INT, BEL_VERB_BENCH, "32", "[0, 1000000]", NULL, RUN,
      "Other open dimensions of a model.", NULL},
     {"threads", INT, BEL_VERB_BENCH, "1", "[1, 1024]", "threads", RUN, "Threads that run a model.", NULL},
-    {"stage_memory", INT, BEL_VERB_BENCH, "0", "[0, 8388608]", "MiB", RUN,
+    {"stage_memory", INT, BEL_VERB_BENCH | BEL_VERB_EVALUATE | BEL_VERB_PREDICT, "0", "[0, 8388608]", "MiB", RUN,
      "So much memory for weights: a model that has more runs in stages, whose weights are read while the one before "
      "computes; 0: all are in memory.", NULL},
     {"seconds", DOUBLE, BEL_VERB_BENCH, "3", "[0.001, 86400]", "s", RUN,

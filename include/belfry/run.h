@@ -147,6 +147,10 @@ typedef struct bel_run_config {
     /// whatever hosts, predict an input, and their rows one behind the other are those of one. [0,
     /// 0]
     int predict_part, predict_parts;
+    /// bel_evaluate, bel_predict: bytes of a tower for values of variables. A model that has more
+    /// runs in stages, of which the next one's values are read from the checkpoint while one
+    /// computes, for every batch again; 0: all are in memory. [0]
+    int64_t stage_memory;
     /// An ONNX file that model_dir gets a copy of, source-DIGEST.onnx, when job_file is written;
     /// NULL: none.
     const char *model_file;

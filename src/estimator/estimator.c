@@ -91,6 +91,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"aggregation", (double)c->aggregation, BEL_AGGREGATE_SYNC, BEL_AGGREGATE_BOUNDED},
         {"activation_memory", (double)c->activation_memory, 0, 0x1p53},
         {"table_memory", (double)c->table_memory, 0, 0x1p53},
+        {"stage_memory", (double)c->stage_memory, 0, 0x1p53},
         {"metrics_port", c->metrics_port, -1, 65535},
         {"save_checkpoints_steps", (double)c->save_checkpoints_steps, 0, steps},
         {"save_checkpoints_secs", c->save_checkpoints_secs, 0, 1e9},

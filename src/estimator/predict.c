@@ -16,7 +16,7 @@
 #include "estimator/saved.h"
 #include "predictor/predictor.h"
 
-static bel_evaluation_config config_of(const bel_saved *u, int64_t steps)
+static bel_evaluation_config config_of(bel_saved *u, int64_t steps)
 {
     return (bel_evaluation_config){
         .built = u->built,
@@ -49,7 +49,9 @@ static void write_events(const bel_saved *u, const bel_eval_spec *eval, bool fol
 static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
                             const char *checkpoint, bool follows, bel_result *out_result)
 {
-    bel_saved u = {.estimator = estimator, .averages = estimator->config.averages};
+    bel_saved u = {.estimator = estimator,
+                   .averages = estimator->config.averages,
+                   .stage_memory = (size_t)estimator->config.stage_memory};
     bel_result result = {0};
     bel_details details = {0};
     bel_status *status =
@@ -136,7 +138,9 @@ bel_status *bel_evaluating_run(bel_evaluating *e, int64_t first, int64_t count,
 bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn, void *input_user,
                         const char *checkpoint, bel_predict_fn *each, void *user)
 {
-    bel_saved u = {.estimator = estimator, .averages = estimator->config.averages};
+    bel_saved u = {.estimator = estimator,
+                   .averages = estimator->config.averages,
+                   .stage_memory = (size_t)estimator->config.stage_memory};
     bel_status *status = bel_saved_open(&u, BEL_MODE_PREDICT, input_fn, input_user, checkpoint);
     if (status == NULL) {
         bel_evaluation_config config = config_of(&u, 0);
@@ -207,6 +211,7 @@ bel_status *bel_estimator_predictor(bel_estimator *estimator, const bel_feature 
     kept *k = bel_xcalloc(1, sizeof *k);
     k->saved.estimator = estimator;
     k->saved.averages = estimator->config.averages;
+    k->saved.stage_memory = (size_t)estimator->config.stage_memory;
     bel_status *status = open_kept(k, features, feature_count, checkpoint);
     if (status == NULL) {
         const bel_predictor_parts parts = parts_of(k, feature_count);

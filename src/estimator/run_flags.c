@@ -49,6 +49,7 @@ static const row rows[] = {
     ROW("products", CHOICE, products, "belfry|openblas"),
     ROW("activation_memory", MIB, activation_memory, NULL),
     ROW("table_memory", MIB, table_memory, NULL),
+    ROW("stage_memory", MIB, stage_memory, NULL),
     ROW("save_checkpoints_steps", WHOLE, save_checkpoints_steps, NULL),
     ROW("save_checkpoints_secs", SECS, save_checkpoints_secs, NULL),
     ROW("keep_checkpoint_max", INT, keep_checkpoint_max, NULL),

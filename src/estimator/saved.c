@@ -19,23 +19,40 @@ static bel_status *open_checkpoint(bel_saved *saved, const char *checkpoint)
     return BEL_ERR(BEL_NOT_FOUND, "there is no checkpoint in %s; hint: train first", model_dir);
 }
 
+static bel_status *read_variable(void *context, int index, void *out_elements)
+{
+    const bel_saved *saved = context;
+    const bel_graph_variable *variable = &saved->built->graph->variables[index];
+    const bel_spec *spec = &variable->value->spec;
+    int64_t elements = bel_shape_elements(&spec->shape);
+    bel_status *status = saved->averages
+                             ? bel_ckpt_read_average(saved->reader, variable->name, spec->dtype,
+                                                     &spec->shape, 0, elements, out_elements)
+                             : bel_ckpt_read(saved->reader, variable->name, spec->dtype,
+                                             &spec->shape, 0, elements, out_elements);
+    BEL_TRY_CTX(status, "loading %s", bel_ckpt_folder(saved->reader));
+    return NULL;
+}
+
+// Values, or where they are read from. Rows of tables are loaded in any case.
 static bel_status *load_values(bel_saved *saved)
 {
     const bel_graph *graph = saved->built->graph;
-    saved->values = bel_xcalloc(graph->variable_count, sizeof *saved->values);
-    for (size_t v = 0; v < graph->variable_count; v++) {
-        const bel_graph_variable *variable = &graph->variables[v];
-        const bel_spec *spec = &variable->value->spec;
-        int64_t elements = bel_shape_elements(&spec->shape);
+    size_t count = graph->variable_count;
+    bool staged = saved->stage_memory > 0;
+    if (staged) saved->sources = bel_xcalloc(count + 1, sizeof *saved->sources);
+    if (!staged) saved->values = bel_xcalloc(count, sizeof *saved->values);
+    for (size_t v = 0; v < count; v++) {
+        const bel_shape *shape = &graph->variables[v].value->spec.shape;
+        size_t bytes = (size_t)bel_shape_elements(shape) * sizeof(float);
         void *memory;
-        BEL_TRY(bel_pages_create((size_t)elements * sizeof(float), false, variable->name, &memory));
+        if (staged) {
+            saved->sources[v] = (bel_staged_source){.size_bytes = bytes};
+            continue;
+        }
+        BEL_TRY(bel_pages_create(bytes, false, graph->variables[v].name, &memory));
         saved->values[v] = memory;
-        bel_status *status = saved->averages
-                                 ? bel_ckpt_read_average(saved->reader, variable->name, spec->dtype,
-                                                         &spec->shape, 0, elements, memory)
-                                 : bel_ckpt_read(saved->reader, variable->name, spec->dtype,
-                                                 &spec->shape, 0, elements, memory);
-        BEL_TRY_CTX(status, "loading %s", bel_ckpt_folder(saved->reader));
+        BEL_TRY(read_variable(saved, (int)v, memory));
     }
     BEL_TRY(bel_rows_init(&saved->rows, graph, bel_ckpt_reader_info(saved->reader)->seed));
     BEL_TRY_CTX(bel_rows_load(&saved->rows, graph, saved->reader), "loading %s",
@@ -77,16 +94,22 @@ void bel_saved_close(bel_saved *saved)
     }
     bel_rows_deinit(&saved->rows);
     bel_free(saved->values);
+    bel_free(saved->sources);
     bel_built_destroy(saved->built);
     if (saved->input != NULL) bel_input_destroy(saved->input);
     if (saved->reader != NULL) bel_ckpt_close(saved->reader);
 }
 
-bel_forward_config bel_saved_forward(const bel_saved *saved)
+bel_forward_config bel_saved_forward(bel_saved *saved)
 {
     return (bel_forward_config){.graph = saved->built->graph,
                                 .fields = saved->built->fields,
                                 .values = (const float *const *)saved->values,
+                                .stage_memory = saved->stage_memory,
+                                .staged = {.sources = saved->sources,
+                                           .count = (int)saved->built->graph->variable_count,
+                                           .read = read_variable,
+                                           .context = saved},
                                 .pull_rows = bel_rows_pull,
                                 .rows = &saved->rows,
                                 .seed = saved->estimator->config.seed,

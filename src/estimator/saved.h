@@ -8,14 +8,17 @@
 #include "estimator/rows.h"
 #include "predictor/forward.h"
 
-// Zero, but for the first two, before it is opened. What points into it is borrowed.
+// Zero, but for estimator, averages and stage_memory, before it is opened. What points into it is
+// borrowed.
 typedef struct bel_saved {
     const bel_estimator *estimator;
     bool averages; // in place of the values, where the checkpoint has them
     bel_input *input;
     bel_built *built;
     bel_ckpt_reader *reader;
-    float **values; // by graph variable
+    size_t stage_memory; // for values, which are then read as they are needed; 0: they are here
+    float **values;      // by graph variable; NULL where they are read as they are needed
+    bel_staged_source *sources;
     bel_rows rows;
 } bel_saved;
 
@@ -31,6 +34,6 @@ bel_status *bel_saved_open_features(bel_saved *saved, const bel_feature *feature
 
 void bel_saved_close(bel_saved *saved);
 
-bel_forward_config bel_saved_forward(const bel_saved *saved);
+bel_forward_config bel_saved_forward(bel_saved *saved);
 
 #endif

@@ -17,6 +17,7 @@ struct bel_forward {
     bel_instance *instance; // of what is bound; NULL: nothing is
     bel_staging *staging;   // of it, where it runs in stages
     bel_shape *shapes;      // by graph input
+    bel_shape *staged;      // those that `staging` is of
     const int64_t **keys;   // by lookup
     int64_t *key_counts;    // by lookup
     float **rows;           // by lookup: its rows, by position
@@ -37,6 +38,7 @@ bel_status *bel_forward_create(const bel_forward_config *config, const bel_progr
                        .team = team,
                        .runner = bel_runner_create(graph, outputs, output_count, &options, 1),
                        .shapes = bel_xcalloc(graph->input_count + 1, sizeof *f->shapes),
+                       .staged = bel_xcalloc(graph->input_count + 1, sizeof *f->staged),
                        .keys = bel_xcalloc(graph->lookup_count + 1, sizeof(int64_t *)),
                        .key_counts = bel_xcalloc(graph->lookup_count + 1, sizeof *f->key_counts),
                        .rows = bel_xcalloc(graph->lookup_count + 1, sizeof *f->rows),
@@ -59,6 +61,7 @@ void bel_forward_destroy(bel_forward *f)
     bel_free(f->key_counts);
     bel_free(f->capacities);
     bel_free(f->shapes);
+    bel_free(f->staged);
     bel_free(f);
 }
 
@@ -79,13 +82,22 @@ static void place_rows(bel_forward *f, const bel_tensor *fields)
     }
 }
 
+// With the shapes of the binding before the runner has the same instance, whose stages go on.
+static bool keeps_stages(const bel_forward *f)
+{
+    bool same = f->staging != NULL;
+    for (size_t i = 0; i < f->config->graph->input_count && same; i++)
+        same = bel_shape_equal(&f->shapes[i], &f->staged[i]);
+    return same;
+}
+
 // After an error nothing is bound.
 static bel_status *start_staging(bel_forward *f)
 {
     const bel_forward_config *config = f->config;
-    bel_status *status =
-        bel_staging_create(bel_instance_program(f->instance), f->instance, config->sources,
-                           (int)config->graph->variable_count, config->stage_memory, &f->staging);
+    memcpy(f->staged, f->shapes, config->graph->input_count * sizeof *f->shapes);
+    bel_status *status = bel_staging_create(bel_instance_program(f->instance), f->instance,
+                                            &config->staged, config->stage_memory, &f->staging);
     if (status != NULL) f->instance = NULL;
     return status;
 }
@@ -95,18 +107,21 @@ bel_status *bel_forward_bind(bel_forward *f, const bel_tensor *fields)
     const bel_forward_config *config = f->config;
     const bel_graph *graph = config->graph;
     f->instance = NULL;
-    bel_staging_destroy(f->staging); // the runner may destroy its instance
-    f->staging = NULL;
     for (size_t i = 0; i < graph->input_count; i++)
         if (config->fields[i] >= 0) f->shapes[i] = fields[config->fields[i]].shape;
     place_rows(f, fields);
+    bool keeps = keeps_stages(f);
+    if (!keeps) { // the runner may destroy its instance
+        bel_staging_destroy(f->staging);
+        f->staging = NULL;
+    }
     BEL_TRY(bel_runner_get(f->runner, 0, f->shapes, &f->instance));
     for (size_t i = 0; i < graph->input_count; i++)
         if (config->fields[i] >= 0)
             bel_instance_bind_input(f->instance, (int)i, fields[config->fields[i]].data);
     for (size_t l = 0; l < graph->lookup_count; l++)
         bel_instance_bind_input(f->instance, graph->lookups[l].rows, f->rows[l]);
-    if (config->stage_memory > 0) return start_staging(f);
+    if (config->stage_memory > 0) return keeps ? NULL : start_staging(f);
     for (size_t v = 0; v < graph->variable_count; v++)
         bel_instance_bind_variable(f->instance, (int)v, config->values[v]);
     return NULL;

@@ -21,7 +21,7 @@ typedef struct bel_forward_config {
     // Memory for variables, which are then read in stages from where they lie (staging.h); 0: they
     // are in memory, at `values`.
     size_t stage_memory;
-    const bel_staged_source *sources; // by graph variable
+    bel_staged_variables staged;
 } bel_forward_config;
 
 typedef struct bel_forward bel_forward;

@@ -79,7 +79,8 @@ static bel_status *build(loaded *l, bel_predictor_parts *parts)
         l->outputs[i] = (bel_port){port->name, spec->dtype, spec->shape};
     }
     if (staged) find_sources(l);
-    parts->forward.sources = l->sources;
+    parts->forward.staged =
+        (bel_staged_variables){.sources = l->sources, .count = (int)l->graph->variable_count};
     parts->forward.graph = l->graph;
     parts->forward.fields = l->fields;
     parts->inputs = l->inputs;

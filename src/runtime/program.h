@@ -69,6 +69,7 @@ size_t bel_program_live_bytes(const bel_program *program);
 
 // Sets out_read of each variable that the instructions of a group read; the others are left alone.
 void bel_program_mark_variables(const bel_program *program, int group, bool *out_read);
+void bel_program_mark_shown(const bel_program *program, bool *out_shown); // that outputs are
 
 // What an instruction is, for people. `cost_ns` is what the program expects of it on one thread
 // (runtime/cost.h). Texts live as long as the program.

@@ -48,6 +48,14 @@ void bel_program_mark_variables(const bel_program *program, int group, bool *out
     }
 }
 
+void bel_program_mark_shown(const bel_program *program, bool *out_shown)
+{
+    for (int o = 0; o < program->output_count; o++) {
+        const bel_program_buffer *buffer = &program->buffers[program->outputs[o].buffer];
+        if (buffer->kind == BEL_LOCATION_VARIABLE) out_shown[buffer->index] = true;
+    }
+}
+
 // What comes and goes at each group, added up from the first on; sums of what goes wrap around.
 size_t bel_program_live_bytes(const bel_program *program)
 {

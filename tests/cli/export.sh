@@ -52,6 +52,10 @@ run_fails 2 "--model_dir or --checkpoint is needed" belfry export
 run_ok belfry train_and_evaluate --model_dir deep "${digits[@]}" --hidden_units 256,256,256,256,256,256 --train_steps 1
 run_ok belfry export --model_dir deep --export_dir deep.export
 run_ok belfry bench deep.export --stage_memory 1 --seconds 0.05
+run_ok belfry predict --model_dir deep --eval_files "$EVAL_CSV"
+mv out.txt whole.txt
+run_ok belfry predict --model_dir deep --eval_files "$EVAL_CSV" --stage_memory 1
+check "the same predictions in stages" cmp out.txt whole.txt
 run_ok belfry train_and_evaluate --model_dir wide "${digits[@]}" --hidden_units 512,512 --train_steps 1
 run_ok belfry export --model_dir wide --export_dir wide.export
 run_fails 1 "hint: a memory of" belfry bench wide.export --stage_memory 1 --seconds 0.05

@@ -65,7 +65,7 @@ static bel_status *open_forward(net *n, size_t memory, int threads, bel_forward_
     *config = (bel_forward_config){.graph = n->graph,
                                    .fields = fields,
                                    .values = n->values,
-                                   .sources = n->sources,
+                                   .staged = {.sources = n->sources, .count = LAYERS + 1},
                                    .stage_memory = memory,
                                    .program = {.threads = threads}};
     return bel_forward_create(config, outputs, 2, out_forward);
@@ -166,12 +166,62 @@ static void test_too_little(void **state)
     end(&n);
 }
 
+// Elements that a function writes; from some call on it fails, which ends that run and the next.
+typedef struct reading {
+    const net *net;
+    int calls, most;
+} reading;
+
+static bel_status *read_elements(void *context, int variable, void *out)
+{
+    reading *r = context;
+    if (r->calls++ == r->most) return BEL_ERR(BEL_DATA_LOSS, "the disk is gone");
+    memcpy(out, r->net->elements[variable], r->net->sources[variable].size_bytes);
+    return NULL;
+}
+
+static void test_reading_fails(void **state)
+{
+    (void)state;
+    static float x[WIDTH], out[2 * WIDTH];
+    enum { ALL = 2 * LAYERS + 1 }; // a matrix and the vector a stage, and the vector that is shown
+    for (int most = 0; most <= 3 * ALL; most += 5) {
+        net n = make_net();
+        reading r = {.net = &n, .most = most};
+        bel_forward *forward;
+        bel_forward_config config;
+        const bel_tensor field = {BEL_DTYPE_F32, BEL_SHAPE(1, WIDTH), x};
+        for (int v = 0; v <= LAYERS; v++)
+            n.sources[v].elements = NULL;
+        BEL_ASSERT_OK(open_forward(&n, 2 * (MATRIX + BIAS), 1, &config, &forward));
+        config.staged.read = read_elements;
+        config.staged.context = &r;
+        if (most == 0) {
+            BEL_ASSERT_FAILS(bel_forward_bind(forward, &field), BEL_DATA_LOSS, "the disk is gone");
+        } else {
+            BEL_ASSERT_OK(bel_forward_bind(forward, &field));
+            int well = 0;
+            for (; well < 3 && (well + 1) * 2 * LAYERS + 1 <= most; well++)
+                run(forward, x, 1, out);
+            bel_status *status = NULL;
+            for (int more = 0; more < 2 && status == NULL; more++) // it may be read ahead
+                status = bel_forward_run(forward, 0);
+            assert_int_equal(bel_status_code(status), BEL_DATA_LOSS);
+            bel_status_destroy(status);
+            BEL_ASSERT_FAILS(bel_forward_run(forward, 0), BEL_DATA_LOSS, "the disk is gone");
+        }
+        bel_forward_destroy(forward);
+        end(&n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_shapes_change),
         cmocka_unit_test(test_too_little),
+        cmocka_unit_test(test_reading_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
