@@ -18,8 +18,8 @@ typedef struct bel_staged_source {
     bool mapped; // elements are from a file: pages that were read are given back at once
 } bel_staged_source;
 
-// Writes the elements of a variable; on the staging's reading thread, one call at a time, so several
-// stagings may call it at once. Its error ends the run that needs them, and all later ones.
+// Writes the elements of a variable. Each staging calls it on its own thread, so several may at
+// once. Its error ends the run that needs them, and all later ones.
 typedef bel_status *bel_stage_read_fn(void *context, int variable, void *out_elements);
 
 // By variable of the program's graph.
