@@ -27,9 +27,9 @@ static bel_status *open_any(const char *path, bel_ckpt_reader **out_reader)
     bel_free(manifest);
     if (is_checkpoint) return bel_ckpt_open(path, out_reader);
     if (!bel_dir_exists(path))
-        return BEL_ERR(BEL_NOT_FOUND,
-                       "there is no folder %s (expected: a model's, a checkpoint's, or an ONNX file)",
-                       path);
+        return BEL_ERR(
+            BEL_NOT_FOUND,
+            "there is no folder %s (expected: a model's, a checkpoint's, or an ONNX file)", path);
     bel_ckpt_reader *reader;
     BEL_TRY(bel_ckpt_open_latest(path, &reader));
     if (reader == NULL) return BEL_ERR(BEL_NOT_FOUND, "%s holds no checkpoint", path);

@@ -182,6 +182,12 @@ bel_status *bel_dir_sync(const char *path)
     return result == 0 ? NULL : bel_file_error(error, "sync folder", path);
 }
 
+// Behind unlink or rmdir: it, or another process at the same time, has removed it.
+static bool is_gone(int result)
+{
+    return result == 0 || errno == ENOENT;
+}
+
 bel_status *bel_dir_remove(const char *path)
 {
     struct stat info;
@@ -189,19 +195,23 @@ bel_status *bel_dir_remove(const char *path)
         return errno == ENOENT ? NULL : bel_file_error(errno, "remove", path);
     }
     if (!S_ISDIR(info.st_mode)) {
-        return unlink(path) == 0 ? NULL : bel_file_error(errno, "remove", path);
+        return is_gone(unlink(path)) ? NULL : bel_file_error(errno, "remove", path);
     }
     char **names;
     size_t count;
-    BEL_TRY(bel_dir_list(path, &names, &count));
-    bel_status *status = NULL;
+    bel_status *status = bel_dir_list(path, &names, &count);
+    if (bel_status_code(status) == BEL_NOT_FOUND) {
+        bel_status_ignore(status); // another one has removed it meanwhile
+        return NULL;
+    }
+    BEL_TRY(status);
     for (size_t i = 0; i < count; i++) {
         char *child = bel_path_join(path, names[i]);
         if (status == NULL) status = bel_dir_remove(child);
         bel_free(child);
     }
     bel_dir_names_free(names, count);
-    if (status == NULL && rmdir(path) != 0) status = bel_file_error(errno, "remove", path);
+    if (status == NULL && !is_gone(rmdir(path))) status = bel_file_error(errno, "remove", path);
     return status;
 }
 

@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/linux_lock.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "belfry/columns.h"
@@ -426,10 +428,13 @@ static bool is_signature(const char *path)
     return is;
 }
 
-static bool is_ours(const char *name)
+// One that was killed may have left a signature that was being written.
+static bool is_ours(const char *name, bool whole)
 {
+    static const char half[] = BEL_EXPORT_SIGNATURE ".tmp-";
     return strcmp(name, BEL_EXPORT_MODEL) == 0 || strcmp(name, BEL_EXPORT_WEIGHTS) == 0 ||
-           strcmp(name, BEL_EXPORT_SIGNATURE) == 0;
+           strcmp(name, BEL_EXPORT_SIGNATURE) == 0 ||
+           (!whole && strncmp(name, half, sizeof half - 1) == 0);
 }
 
 // Whether a folder may go: there is nothing in it but files of an export, and where it is `whole`
@@ -441,7 +446,7 @@ static bool may_go(const char *folder, bool whole)
     bel_status *status = bel_dir_list(folder, &names, &count);
     bool may = status == NULL;
     for (size_t i = 0; i < count && may; i++)
-        may = is_ours(names[i]);
+        may = is_ours(names[i], whole);
     char *signature = bel_path_join(folder, BEL_EXPORT_SIGNATURE);
     if (may && whole && count > 0) may = is_signature(signature);
     bel_free(signature);
@@ -466,19 +471,53 @@ static bel_status *put_in_place(const char *temporary, const char *folder, const
     return replaces ? bel_dir_remove(aside) : NULL;
 }
 
-static bel_status *export_beside(bel_estimator *estimator, const char *checkpoint,
+// Makes the folder that is renamed in the end, and locks it. A rename takes the lock along, so one
+// that locks behind it has a folder that is not at the path any more.
+static bel_status *begin_folder(const char *folder, const char *temporary, int *out_lock)
+{
+    bool is_it = true;
+    if (bel_file_exists(temporary) && !bel_dir_exists(temporary)) return refuse_folder(temporary);
+    BEL_TRY(bel_dir_create(temporary));
+    bel_status *status = bel_linux_lock_folder(temporary, out_lock);
+    if (status == NULL && *out_lock >= 0)
+        status = bel_linux_is_open_on(*out_lock, temporary, &is_it);
+    bel_code code = bel_status_code(status);
+    if (is_it && code != BEL_FAILED_PRECONDITION && code != BEL_NOT_FOUND) return status;
+    bel_status_ignore(status); // the other one has it, or has just renamed it
+    return BEL_ERR(BEL_FAILED_PRECONDITION, "another process exports to %s", folder);
+}
+
+// What one that was killed has left.
+static bel_status *clear(const char *temporary, const char *aside)
+{
+    if (!may_go(temporary, false)) return refuse_folder(temporary);
+    char **names;
+    size_t count;
+    BEL_TRY(bel_dir_list(temporary, &names, &count));
+    bel_status *status = NULL;
+    for (size_t i = 0; i < count && status == NULL; i++) {
+        char *path = bel_path_join(temporary, names[i]);
+        status = bel_dir_remove(path);
+        bel_free(path);
+    }
+    bel_dir_names_free(names, count);
+    BEL_TRY(status);
+    if (!bel_file_exists(aside) || may_go(aside, false)) return bel_dir_remove(aside);
+    bool stays = bel_file_exists(aside); // or an export that ends now has just removed it
+    return stays ? refuse_folder(aside) : NULL;
+}
+
+static bel_status *export_locked(bel_estimator *estimator, const char *checkpoint,
                                  const bel_export_options *options, const char *folder,
                                  const char *temporary, const char *aside)
 {
-    const char *const left[] = {temporary, aside}; // by one that was killed
-    if (bel_file_exists(folder) && !may_go(folder, true)) return refuse_folder(folder);
-    for (int i = 0; i < 2; i++) {
-        if (!bel_file_exists(left[i])) continue;
-        if (!may_go(left[i], false)) return refuse_folder(left[i]);
-        BEL_TRY(bel_dir_remove(left[i]));
+    bool refused = bel_file_exists(folder) && !may_go(folder, true);
+    bel_status *status = refused ? refuse_folder(folder) : clear(temporary, aside);
+    if (status != NULL) {
+        (void)rmdir(temporary); // unless there is something in it
+        return status;
     }
-    BEL_TRY(bel_dir_create(temporary));
-    bel_status *status = bel_export_files(estimator, checkpoint, options, temporary);
+    status = bel_export_files(estimator, checkpoint, options, temporary);
     if (status == NULL) return put_in_place(temporary, folder, aside);
     bel_status_ignore(bel_dir_remove(temporary)); // the error counts
     return status;
@@ -494,7 +533,11 @@ bel_status *bel_export(bel_estimator *estimator, const char *checkpoint,
     bool is_there = realpath(folder, resolved) != NULL;
     char *place = is_there ? bel_xstrdup(resolved) : bel_xstrndup(folder, length);
     char *temporary = bel_strf("%s.writing", place), *aside = bel_strf("%s.replaced", place);
-    bel_status *status = export_beside(estimator, checkpoint, options, place, temporary, aside);
+    int lock = -1;
+    bel_status *status = begin_folder(place, temporary, &lock);
+    if (status == NULL)
+        status = export_locked(estimator, checkpoint, options, place, temporary, aside);
+    bel_linux_unlock(lock);
     bel_free(place);
     bel_free(temporary);
     bel_free(aside);

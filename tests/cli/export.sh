@@ -44,6 +44,24 @@ run_fails 1 "other is there and is no exported model" belfry export --model_dir 
 run_fails 1 "new.writing is there and is no exported model" belfry export --model_dir m --export_dir new
 equal "everything stays" "$(cat mine/file new.writing/keep)" "$(printf 'data\ndata')"
 rm -r other
+# Several at once into one folder: those that do not have their turn say so, and the folder is whole in the end.
+for _ in 1 2 3; do
+    pids=()
+    for i in 1 2 3 4; do
+        belfry export --model_dir m --export_dir busy >"busy$i.txt" 2>&1 &
+        pids+=($!)
+    done
+    for i in 1 2 3 4; do
+        wait "${pids[i - 1]}" || echo failed >>"busy$i.txt"
+    done
+    equal "each exports or says why not" "$(cat busy?.txt | grep -c 'another process exports to')" \
+        "$(cat busy?.txt | grep -c '^failed')"
+    check "the folder is whole, and alone" diff -r first busy
+done
+equal "nothing is left beside it" "$(echo busy.*)" 'busy.*'
+mkdir killed.writing && echo half >killed.writing/signature.json.tmp-1-2 && echo old >killed.writing/weights.safetensors
+run_ok belfry export --model_dir m --export_dir killed
+check "what one that was killed has left does not count" diff -r first killed
 run_fails 2 "--opset" belfry export --model_dir m --opset 12
 run_fails 3 "no checkpoint" belfry export --model_dir nowhere
 run_fails 2 "--model_dir or --checkpoint is needed" belfry export
