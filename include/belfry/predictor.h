@@ -45,7 +45,9 @@ typedef struct bel_predictor_options {
 } bel_predictor_options;
 
 /// Loads a model from `path`: a folder that `belfry export` has written, or an ONNX file. Options
-/// may be NULL. The predictor is the caller's. NOT_FOUND: no such file. DATA_LOSS: malformed.
+/// may be NULL. The predictor is the caller's. Files are mapped as long as it lives: a new model is
+/// renamed into their place, as `belfry export` does, and never written over them (which would
+/// change weights, or end the process). NOT_FOUND: no such file. DATA_LOSS: malformed.
 /// UNIMPLEMENTED: well formed, but with what Belfry lacks (an operator, an element type; its node
 /// is named). FAILED_PRECONDITION: the processor lacks what kernels need, or the file does not say
 /// the shape of an input. INVALID_ARGUMENT: an option is out of range.

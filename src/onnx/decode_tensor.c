@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/budget.h"
 #include "base/number.h"
+#include "graph/graph.h"
 #include "onnx/decode.h"
 #include "onnx/emit.h"
 
@@ -159,8 +160,12 @@ static void *at_its_place(const bel_onnx_bytes *raw, bel_dtype dtype, bel_arena 
         const char *read;
         void *data; // views have no type for what is only read
     } place = {.read = raw->data};
-    bool aligned = (uintptr_t)raw->data % bel_dtype_size(dtype) == 0;
-    return aligned ? place.data : bel_arena_copy(arena, raw->data, raw->size);
+    if ((uintptr_t)raw->data % bel_dtype_size(dtype) == 0) return place.data;
+    enum { LINE = BEL_GRAPH_CONSTANT_ALIGNMENT }; // so that this copy is the only one
+    char *room = bel_arena_alloc(arena, raw->size + LINE);
+    room += (LINE - (uintptr_t)room % LINE) % LINE;
+    memcpy(room, raw->data, raw->size);
+    return room;
 }
 
 bel_status *bel_onnx_decode_tensor(const Onnx__TensorProto *from, const bel_onnx_source *source,

@@ -135,12 +135,7 @@ bel_status *bel_onnx_files_find(bel_onnx_files *files, const char *location, int
 
 // --- Large elements in the model's own file ------------------------------------------------------
 
-enum {
-    MODEL_GRAPH = 7,
-    GRAPH_INITIALIZER = 5,
-    TENSOR_RAW_DATA = 9,
-    LARGE = 4096, // bytes that are worth leaving out
-};
+enum { MODEL_GRAPH = 7, GRAPH_INITIALIZER = 5, TENSOR_RAW_DATA = 9 };
 
 // One field of a message: whole, and what it holds if that is bytes.
 typedef struct field {
@@ -220,7 +215,7 @@ static bool spare_tensor(bel_onnx_bytes tensor, bel_str *out, bel_onnx_bytes *ou
         if (!read_field(&left, &f)) return false;
         if (f.number != TENSOR_RAW_DATA) continue;
         count++;
-        if (f.is_bytes && f.content.size >= LARGE) raw = f.content;
+        if (f.is_bytes && f.content.size >= BEL_ONNX_LARGE_BYTES) raw = f.content;
     }
     if (count != 1) raw = (bel_onnx_bytes){.data = NULL};
     for (bel_onnx_bytes left = tensor; left.size > 0 && read_field(&left, &f);) {

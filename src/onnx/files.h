@@ -34,6 +34,8 @@ size_t bel_onnx_files_side_count(const bel_onnx_files *files); // that were aske
 // Whether an address lies in a file that is mapped.
 bool bel_onnx_files_hold(const bel_onnx_files *files, const void *address);
 
+enum { BEL_ONNX_LARGE_BYTES = 4096 }; // from here on elements are worth leaving where they lie
+
 // A model's message without the large raw_data of its initializers, which need no copy: they are
 // told by the initializer's index (the caller frees *out_raw with bel_free). False where the
 // message is not as expected; who unpacks it will say why.

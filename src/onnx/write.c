@@ -324,6 +324,7 @@ static bel_status *write(writer *w, bel_onnx_sink *sink, void *context)
     BEL_TRY(write_nodes(w));
     write_results(w);
     finish(w);
+    bel_onnx_align_elements(&w->model, w->arena);
     size_t size = onnx__model_proto__get_packed_size(&w->model);
     if (size > INT32_MAX) {
         return BEL_ERR(BEL_RESOURCE_EXHAUSTED,

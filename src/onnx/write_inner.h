@@ -32,6 +32,10 @@ bel_status *bel_onnx_write_own(const bel_onnx_writing *w, bel_onnx_functions *fu
                                bool *out_done) BEL_MUST_USE;
 void bel_onnx_functions_deinit(bel_onnx_functions *functions);
 
+// Puts spaces into descriptions (doc_string) so that large elements of initializers begin at
+// multiples of BEL_GRAPH_CONSTANT_ALIGNMENT in the packed model: who maps the file needs no copy.
+void bel_onnx_align_elements(Onnx__ModelProto *model, bel_arena *arena);
+
 // The attribute's number, `otherwise` where the node has none.
 static inline double bel_onnx_attr_of(const bel_node *node, const char *name, double otherwise)
 {

@@ -4,6 +4,7 @@
 #include "onnx/write.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -554,9 +555,56 @@ static void test_an_own_operation_with_bad_attributes_is_refused(void **state)
     end(&m);
 }
 
+// Where elements begin in the model, -1 where they are not.
+static int64_t place_of(const bel_str *bytes, const float *elements, size_t size)
+{
+    for (size_t i = 0; i + size <= bytes->length; i++)
+        if (memcmp(bytes->text + i, elements, size) == 0) return (int64_t)i;
+    return -1;
+}
+
+// Sizes around those at which a length of protobuf takes one more byte, small ones between large
+// ones, and names of many lengths.
+static void test_large_elements_begin_at_lines(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1024, 3, 4081, 4093, 1500, 1023, 1025, 16380};
+    enum { SIZES = sizeof sizes / sizeof *sizes, MOST = 7 };
+    for (int count = 1; count <= MOST; count++) {
+        for (int64_t more = 0; more < 20; more++) {
+            model m = {.graph = bel_graph_create()};
+            bel_value *parts[MOST];
+            int64_t all = 0;
+            for (int v = 0; v < count; v++) {
+                char name[64];
+                int64_t size = sizes[(v + more) % SIZES] + more;
+                snprintf(name, sizeof name, "%.*s%d", (int)(v * more % 50),
+                         "a_variable_of_a_name_that_is_as_long_as_it_has_to_be", v);
+                parts[v] = variable(m.graph, name, BEL_SHAPE(size));
+                all += size;
+            }
+            bel_value *joined = bel_concat(m.graph, parts, count, 0);
+            bel_graph *g = m.graph;
+            m.outputs[m.output_count++] = bel_add(g, X(-1, all), joined);
+            fill_variables(&m);
+            bel_str bytes = {0};
+            BEL_ASSERT_OK(write_model(&m, 17, &bytes));
+            for (int v = 0; v < count; v++) {
+                size_t size = (size_t)(sizes[(v + more) % SIZES] + more) * sizeof(float);
+                int64_t place = place_of(&bytes, m.variables[v], size);
+                assert_true(place >= 0);
+                if (size >= 4096) assert_int_equal(place % BEL_GRAPH_CONSTANT_ALIGNMENT, 0);
+            }
+            bel_str_deinit(&bytes);
+            end(&m);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_large_elements_begin_at_lines),
         cmocka_unit_test(test_what_is_written_computes_the_same_bits),
         cmocka_unit_test(test_older_opsets),
         cmocka_unit_test(test_refusals),

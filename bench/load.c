@@ -1,0 +1,135 @@
+// From the path of a model of 100 MB to its first answer: an ONNX file as `belfry export` writes
+// them, with its values inside, 24 layers of 1024 by 1024, batch 1, one thread. The baseline reads
+// the same bytes into new memory of their size, and once more piece by piece into a small buffer,
+// which is the least that it can take. Warm page cache, in turns, the medians.
+// usage: bench_load [ROUNDS [MODEL.onnx]] (another model, whose inputs are zeros)
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "belfry/ops.h"
+#include "belfry/predictor.h"
+#include "mlp.h"
+#include "onnx/write.h"
+
+enum { WIDTH = 1024, LAYERS = 24, MATRIX = WIDTH * WIDTH, MOST_ROUNDS = 99, MOST_INPUTS = 16 };
+
+static void must(bel_status *status)
+{
+    if (bench_end(status) != 0) exit(1);
+}
+
+static void take(void *writer, const void *bytes, size_t count)
+{
+    bel_file_writer_write(writer, bytes, count);
+}
+
+static void write_model(const char *path)
+{
+    bel_graph *graph = bel_graph_create();
+    bel_shape row = BEL_SHAPE(BEL_DIM_BATCH, WIDTH), square = BEL_SHAPE(WIDTH, WIDTH);
+    bel_value *y = bel_input_value(graph, "x", BEL_DTYPE_F32, &row);
+    float *elements = bel_xcalloc(MATRIX, sizeof *elements);
+    const float *variables[LAYERS];
+    for (size_t i = 0; i < MATRIX; i++)
+        elements[i] = (float)((i * 2654435761u >> 8) % 2001) / 1000.0F / 32 - 1.0F / 32;
+    for (int l = 0; l < LAYERS; l++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%d", l);
+        bel_value *w = bel_variable(graph, name, &square, (bel_initializer){BEL_INIT_ZEROS, 0},
+                                    BEL_VARIABLE_FROZEN);
+        y = bel_relu(graph, bel_matmul(graph, y, w));
+        variables[l] = elements;
+    }
+    const bel_onnx_result result = {"y", y};
+    const bel_onnx_source source = {.graph = graph,
+                                    .results = &result,
+                                    .result_count = 1,
+                                    .variables = variables,
+                                    .opset = BEL_ONNX_OPSET_HIGHEST};
+    bel_file_writer *writer;
+    must(bel_file_writer_open(path, &writer));
+    must(bel_onnx_write(&source, take, writer));
+    must(bel_file_writer_finish(writer, NULL, NULL));
+    bel_free(elements);
+    bel_graph_destroy(graph);
+}
+
+static double answer(const char *path)
+{
+    int64_t begun = bel_clock_ns();
+    bel_predictor *predictor;
+    void *inputs[MOST_INPUTS] = {NULL};
+    must(bel_predictor_load(path, NULL, &predictor));
+    int count = bel_predictor_input_count(predictor);
+    if (count > MOST_INPUTS) exit(1);
+    for (int i = 0; i < count; i++) {
+        bel_port port = bel_predictor_input_port(predictor, i);
+        bel_tensor tensor = {.dtype = port.dtype, .shape = port.shape};
+        for (int d = 0; d < tensor.shape.rank; d++)
+            if (tensor.shape.dims[d] < 0) tensor.shape.dims[d] = 1;
+        tensor.data = inputs[i] = bel_xcalloc(bel_tensor_bytes(&tensor) + 1, 1);
+        must(bel_predictor_bind(predictor, i, &tensor));
+    }
+    must(bel_predictor_run(predictor));
+    double ms = (double)(bel_clock_ns() - begun) * 1e-6;
+    bel_predictor_destroy(predictor);
+    for (int i = 0; i < count; i++)
+        bel_free(inputs[i]);
+    return ms;
+}
+
+static double read_all(const char *path, size_t *out_size)
+{
+    char *bytes;
+    int64_t begun = bel_clock_ns();
+    must(bel_file_read(path, &bytes, out_size));
+    double ms = (double)(bel_clock_ns() - begun) * 1e-6;
+    bel_free(bytes);
+    return ms;
+}
+
+static double read_pieces(const char *path)
+{
+    static char piece[1 << 20];
+    int64_t begun = bel_clock_ns();
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) exit(1);
+    while (read(file, piece, sizeof piece) > 0)
+        continue;
+    close(file);
+    return (double)(bel_clock_ns() - begun) * 1e-6;
+}
+
+int main(int argc, char **argv)
+{
+    static double answers[MOST_ROUNDS], reads[MOST_ROUNDS], pieces[MOST_ROUNDS];
+    int rounds = argc > 1 ? atoi(argv[1]) : 15;
+    if (rounds < 1 || rounds > MOST_ROUNDS) {
+        fprintf(stderr, "usage: bench_load [ROUNDS [MODEL.onnx]], rounds from 1 to %d\n",
+                MOST_ROUNDS);
+        return 1;
+    }
+    char made[64];
+    snprintf(made, sizeof made, "/tmp/bench-load-%ld.onnx", (long)getpid());
+    const char *path = argc > 2 ? argv[2] : made;
+    if (path == made) write_model(made);
+    size_t size;
+    (void)read_all(path, &size);
+    for (int r = 0; r < rounds; r++) {
+        answers[r] = answer(path);
+        reads[r] = read_all(path, &size);
+        pieces[r] = read_pieces(path);
+    }
+    if (path == made) (void)unlink(made);
+    double ours = bench_median(answers, rounds), reading = bench_median(reads, rounds);
+    double least = bench_median(pieces, rounds);
+    printf("%.1f MB: first answer after %.2f ms; reading the bytes %.2f, in pieces %.2f\n",
+           (double)size / 1e6, ours, reading, least);
+    printf("ratio to reading the bytes: %.3f; in pieces: %.3f\n", ours / reading, ours / least);
+    return 0;
+}
