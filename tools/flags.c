@@ -170,7 +170,7 @@ static const bel_option table[] = {
     {"module_name", STRING, BUILDING | TYPED, "", NULL, "PACKAGE.NAME", MODEL,
      "Which module of --package_path; without that, PACKAGE is the folder.", NULL},
     {"class_count", INT, RUNNING, "10", "[0, 1048576]", "classes", MODEL,
-     "Labels must lie below it; 0, for packages only: any label.", NULL},
+     "Labels must lie below it; *.onnx: else the output's; 0, for packages only: any label.", NULL},
     {"objective", STRING, RUNNING | BEL_VERB_COLUMNS, "classification",
      "classification|binary|multi_label|regression|huber|quantile|poisson|tweedie", NULL, MODEL,
      "What is learned: one of several classes, several labels, or a number. Without it the label says which of "

@@ -49,18 +49,41 @@ static bel_status *digest_of(const char *path, char out_digest[33])
     return NULL;
 }
 
-// Elements in other files would neither be known by the digest nor be copied.
-static bel_status *check_whole(const char *path)
+// The classes that the first output which can be one of a classification has; a single logit stands
+// for two. 0: there is no such output.
+static int64_t classes_of(const bel_onnx_model *model)
+{
+    for (int o = 0; o < bel_onnx_output_count(model); o++) {
+        const bel_onnx_port *port = bel_onnx_output(model, o);
+        bool fits = port->ranked && port->dtype == BEL_DTYPE_F32 && port->shape.rank == 2;
+        if (fits && port->shape.dims[1] > 0)
+            return port->shape.dims[1] > 1 ? port->shape.dims[1] : 2;
+    }
+    return 0;
+}
+
+// Elements in other files would neither be known by the digest nor be copied. The number of classes
+// is the model's, where no flag and no description says another one later.
+static bel_status *look_at_onnx(const char *path, const bel_options *options, bel_params *params)
 {
     bel_onnx_model *model;
     BEL_TRY(bel_onnx_read_file(path, &model));
     size_t sides = bel_onnx_side_count(model);
+    int64_t classes = classes_of(model);
     bel_onnx_destroy(model);
-    if (sides == 0) return NULL;
-    return BEL_ERR(BEL_UNIMPLEMENTED,
-                   "%s has values in other files (external data), and a model that is trained must "
-                   "have them inside",
-                   path);
+    if (sides > 0) {
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "%s has values in other files (external data), and a model that is trained "
+                       "must have them inside",
+                       path);
+    }
+    if (classes > 0 && bel_params_get(params, "class_count") == NULL &&
+        !bel_options_is_given(options, "objective")) {
+        char text[24];
+        bel_snprintf(text, sizeof text, "%lld", (long long)classes);
+        bel_params_set(params, "class_count", text);
+    }
+    return NULL;
 }
 
 // The copy that a training has made, in the model's folder or, of an exporter, beside the
@@ -81,7 +104,7 @@ static char *find_copy(const bel_setup *setup, const char *digest)
 
 // The file is known by what is in it, wherever it lies: so another one is told from it, and the
 // copy that the model's folder has is read where it is there, as the first one may go or change.
-static bel_status *set_onnx_file(bel_params *params, bel_setup *setup)
+static bel_status *set_onnx_file(const bel_options *options, bel_params *params, bel_setup *setup)
 {
     char digest[33];
     const char *was = bel_params_get(params, "onnx_digest");
@@ -105,7 +128,7 @@ static bel_status *set_onnx_file(bel_params *params, bel_setup *setup)
                        "where the model's folder has a copy",
                        setup->onnx_file, setup->checkpoint);
     }
-    BEL_TRY(check_whole(setup->onnx_file));
+    BEL_TRY(look_at_onnx(setup->onnx_file, options, params));
     char *copy = find_copy(setup, digest), copied[33] = "";
     bel_status *status = copy != NULL ? digest_of(copy, copied) : NULL;
     if (status == NULL && strcmp(copied, digest) == 0) {
@@ -209,7 +232,7 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     BEL_TRY(choose_model(options, params, setup));
     bool is_package = bel_options_string(options, "package") != NULL;
     bel_params_set(params, "model", setup->model->name);
-    if (strcmp(setup->model->name, "onnx") == 0) BEL_TRY(set_onnx_file(params, setup));
+    if (strcmp(setup->model->name, "onnx") == 0) BEL_TRY(set_onnx_file(options, params, setup));
     BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));
     BEL_TRY(check_flags(options, is_package, setup));
     if (setup->columns != NULL) BEL_TRY(set_table(options, params, setup));

@@ -152,6 +152,16 @@ run_ok belfry inspect apart
 run_fails 2 "apart/model.onnx has values in other files" belfry train_and_evaluate --model_dir bad "${in[@]}" \
     --model apart/model.onnx
 
+# The number of classes is the model's.
+run_ok "$BUILD/tests/make_onnx" linear two.onnx
+{
+    echo a,b,c,label
+    for i in $(seq 40); do echo "$((i % 3)),$((i % 5)),$((i % 7)),$((i % 2))"; done
+} >two.csv
+run_ok belfry train --model_dir pair --model two.onnx --train_files two.csv --train_steps 3 --train_batch_size 8
+run_ok belfry evaluate --model_dir pair --eval_files two.csv
+check "two classes have an auc" grep -q '^auc ' out.txt
+
 # --- What does not fit
 cp -r o other
 run_fails 2 "param.onnx_digest was|and is" belfry train_and_evaluate --model_dir other "${in[@]}" --model here/model.onnx
