@@ -11,7 +11,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "belfry/ops.h"
 #include "belfry/predictor.h"
 #include "mlp.h"
 #include "onnx/write.h"
@@ -31,20 +30,13 @@ static void take(void *writer, const void *bytes, size_t count)
 static void write_model(const char *path)
 {
     bel_graph *graph = bel_graph_create();
-    bel_shape row = BEL_SHAPE(BEL_DIM_BATCH, WIDTH), square = BEL_SHAPE(WIDTH, WIDTH);
-    bel_value *y = bel_input_value(graph, "x", BEL_DTYPE_F32, &row);
+    bel_value *y = bench_square_layers(graph, LAYERS, WIDTH);
     float *elements = bel_xcalloc(MATRIX, sizeof *elements);
     const float *variables[LAYERS];
     for (size_t i = 0; i < MATRIX; i++)
         elements[i] = (float)((i * 2654435761u >> 8) % 2001) / 1000.0F / 32 - 1.0F / 32;
-    for (int l = 0; l < LAYERS; l++) {
-        char name[16];
-        snprintf(name, sizeof name, "w%d", l);
-        bel_value *w = bel_variable(graph, name, &square, (bel_initializer){BEL_INIT_ZEROS, 0},
-                                    BEL_VARIABLE_FROZEN);
-        y = bel_relu(graph, bel_matmul(graph, y, w));
+    for (int l = 0; l < LAYERS; l++)
         variables[l] = elements;
-    }
     const bel_onnx_result result = {"y", y};
     const bel_onnx_source source = {.graph = graph,
                                     .results = &result,

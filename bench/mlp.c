@@ -147,3 +147,17 @@ int bench_beside(int argc, char **argv, const char *bench, const char *model, in
                       .alone = alone};
     return bench_end(measure(&b));
 }
+
+bel_value *bench_square_layers(bel_graph *graph, int layers, int64_t width)
+{
+    bel_shape row = BEL_SHAPE(BEL_DIM_BATCH, width), square = BEL_SHAPE(width, width);
+    bel_value *y = bel_input_value(graph, "x", BEL_DTYPE_F32, &row);
+    for (int l = 0; l < layers; l++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%d", l);
+        bel_value *w = bel_variable(graph, name, &square, (bel_initializer){BEL_INIT_ZEROS, 0},
+                                    BEL_VARIABLE_FROZEN);
+        y = bel_relu(graph, bel_matmul(graph, y, w));
+    }
+    return y;
+}

@@ -34,6 +34,10 @@ int bench_beside(int argc, char **argv, const char *bench, const char *model, in
 // The middle of `count` values; sorts them.
 double bench_median(double *values, int count);
 
+// What `layers` products with [width × width] and a Relu behind each make of input "x"
+// [batch, width]; the variables w0, w1 … are frozen.
+bel_value *bench_square_layers(bel_graph *graph, int layers, int64_t width);
+
 // Prints a status and gives the exit code.
 int bench_end(bel_status *status);
 

@@ -11,7 +11,6 @@
 #include "base/file.h"
 #include "base/linux_memory.h"
 #include "base/mapping.h"
-#include "belfry/ops.h"
 #include "mlp.h"
 #include "predictor/forward.h"
 
@@ -19,20 +18,6 @@ enum { WIDTH = 1024, LAYERS = 24, MATRIX = WIDTH * WIDTH, MEMORY = 16 << 20, MOS
 
 static bel_staged_source sources[LAYERS];
 static char *room; // of the baseline's reading
-
-static bel_value *make_net(bel_graph *graph)
-{
-    bel_shape row = BEL_SHAPE(BEL_DIM_BATCH, WIDTH), square = BEL_SHAPE(WIDTH, WIDTH);
-    bel_value *y = bel_input_value(graph, "x", BEL_DTYPE_F32, &row);
-    for (int l = 0; l < LAYERS; l++) {
-        char name[16];
-        snprintf(name, sizeof name, "w%d", l);
-        bel_value *w = bel_variable(graph, name, &square, (bel_initializer){BEL_INIT_ZEROS, 0},
-                                    BEL_VARIABLE_FROZEN);
-        y = bel_relu(graph, bel_matmul(graph, y, w));
-    }
-    return y;
-}
 
 // Weights are small numbers that come and go, so that no layer is dead and none overflows.
 static bel_status *write_weights(const char *path)
@@ -87,7 +72,7 @@ static int compare(int rounds, int64_t batch, const char *path)
                                          .size_bytes = MATRIX * sizeof(float),
                                          .mapped = true};
     bel_graph *graph = bel_graph_create();
-    bel_value *y = make_net(graph);
+    bel_value *y = bench_square_layers(graph, LAYERS, WIDTH);
     float *x = bel_xcalloc((size_t)(batch * WIDTH), sizeof *x);
     for (int64_t i = 0; i < batch * WIDTH; i++)
         x[i] = (float)(i % 97) / 97.0F;

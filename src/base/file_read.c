@@ -1,5 +1,6 @@
 // Whole files in memory, unpacked where they are packed: apart from the rest of file.h, which knows
-// no library.
+// no library. The size that the system tells is a hint alone: a pipe has none, and a file may grow
+// meanwhile.
 #include "base/file.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 // Features as JSON. A model gets labels as features in no mode of prediction, so they are left out.
-// What is read is checked whole: a checkpoint may come from anywhere.
+// What is read is checked whole: a checkpoint may come from anywhere. The text must say all that a
+// model function can ask of a feature, as an export builds the graph of predictions from it alone.
 #include "estimator/feature_list.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
 // A checkpoint with its model. The values (or their moving averages) are loaded whole and no
-// optimizer state is kept, so that this can run beside a training job without slowing it down.
+// optimizer state is kept, so that this can run beside a training job without slowing it down. With
+// stage_memory they are read in each run instead: then the reader stays open, and several towers
+// read at once.
 #include "estimator/saved.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 // Copying nodes from graph to graph. What a collective is of does not stand in its attributes but
-// in its graph's list, so it is added anew, as called where it was.
+// in its graph's list, so it is added anew, as called where it was. Constants are views: what has
+// their elements must outlive the copy.
 #include <string.h>
 
 #include "graph/graph.h"

@@ -1,5 +1,6 @@
 // Nodes, attributes and constants as protobuf-c's structs, in one arena. protobuf-c packs from
-// plain pointers and frees nothing that is not its own, so constants of the caller are pointed to.
+// plain pointers and frees nothing that is not its own, so constants of the caller are pointed to:
+// they must stay until the model is packed.
 #include "onnx/emit.h"
 
 #include <string.h>
