@@ -1,4 +1,4 @@
-// Verb export: a checkpoint's model as files for other programs. Which checkpoint is decided once,
+// Verb export: a checkpoint's model, or its training, as files for other programs. Which checkpoint is decided once,
 // as with evaluate; what its features are it says itself, so no data are needed.
 #include <string.h>
 
@@ -9,12 +9,13 @@
 #include "setup.h"
 #include "verbs.h"
 
-static bel_status *default_folder(const bel_setup *setup, char **out_folder)
+static bel_status *default_folder(const bel_setup *setup, bool training, char **out_folder)
 {
     bel_ckpt_reader *reader;
     BEL_TRY(bel_ckpt_open(setup->checkpoint, &reader));
     *out_folder =
-        bel_strf("%s/export/%lld", setup->model_dir, (long long)bel_ckpt_reader_info(reader)->step);
+        bel_strf("%s/export/%lld%s", setup->model_dir,
+                 (long long)bel_ckpt_reader_info(reader)->step, training ? "-training" : "");
     bel_ckpt_close(reader);
     return NULL;
 }
@@ -30,8 +31,9 @@ bel_status *bel_verb_export(const bel_options *options, int *out_exit_code)
     const bel_export_options how = {.size = sizeof how,
                                     .opset = (int)bel_options_int(options, "opset"),
                                     .external_data = bel_options_bool(options, "external_data"),
-                                    .inline_tables = strcmp(tables, "inline") == 0};
-    bel_status *status = folder == NULL ? default_folder(setup, &folder) : NULL;
+                                    .inline_tables = strcmp(tables, "inline") == 0,
+                                    .training = bel_options_bool(options, "training")};
+    bel_status *status = folder == NULL ? default_folder(setup, how.training, &folder) : NULL;
     if (status == NULL) status = bel_export(setup->estimator, setup->checkpoint, &how, folder);
     if (status == NULL) {
         char *line = bel_strf("export_dir %s\n", folder);

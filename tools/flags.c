@@ -415,12 +415,15 @@ static const bel_option table[] = {
     {"export_dir", STRING, EXPORT, "", NULL, "FOLDER", OUTPUT,
      "Folder to write to: a new one, or an earlier export, which is replaced. Without it: export/STEP in the "
      "model's folder.", NULL},
-    {"opset", INT, EXPORT, "17", "[13, 17]", NULL, OUTPUT, "Version of ONNX's operators in model.onnx.", NULL},
+    {"training", BOOL, EXPORT, "false", NULL, NULL, OUTPUT,
+     "Write what a program goes on learning with (belfry/learner.h), in place of the model; --export_dir is a new folder, "
+     "without it export/STEP-training in the model's folder.", NULL},
+    {"opset", INT, EXPORT, "17", "[13, 17]", NULL, OUTPUT, "Version of ONNX's operators in model.onnx.", "!training"},
     {"tables", STRING, EXPORT, "places", "places|inline", NULL, OUTPUT,
      "What the model takes for ids of tables: their places among the keys, or the ids themselves, which it looks up "
-     "among up to 65,536 keys.", NULL},
+     "among up to 65,536 keys.", "!training"},
     {"external_data", BOOL, EXPORT, "false", NULL, NULL, OUTPUT,
-     "Values stand in weights.safetensors alone, to which model.onnx points; always above 1 GiB.", NULL},
+     "Values stand in weights.safetensors alone, to which model.onnx points; always above 1 GiB.", "!training"},
     {"averages", BOOL, READING, "true", NULL, NULL, EVALUATION,
      "Use moving averages of the parameters where the checkpoint has them.", NULL},
     {"eval_start_delay_secs", DOUBLE, ALONG, "0", "[0, 1000000000]", "s", EVALUATION,

@@ -8,6 +8,7 @@
 // committed.
 #include "checkpoint/shard.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -129,6 +130,22 @@ static bel_status *write_pieces(const char *path, bel_ckpt_shard *shard,
     bel_free(names);
     bel_free(tensors);
     return status;
+}
+
+bel_status *bel_ckpt_check_finite(const bel_ckpt_piece *pieces, int piece_count)
+{
+    for (int i = 0; i < piece_count; i++) {
+        const float *numbers = pieces[i].data;
+        bool finite = true;
+        for (int64_t k = 0; k < pieces[i].count; k++)
+            finite &= isfinite(numbers[k]) != 0; // all of them: a loop without an exit is fast
+        if (finite) continue;
+        return BEL_ERR(BEL_ABORTED,
+                       "\"%s\" is not finite, so nothing was saved; hint: a lower learning_rate or "
+                       "clip_global_norm often helps",
+                       pieces[i].name);
+    }
+    return NULL;
 }
 
 bel_status *bel_ckpt_write_shard(const char *folder, int shard_index, int shard_count,

@@ -1,27 +1,23 @@
 // An export: the graph of predictions with a checkpoint's values, as files for other programs. The
 // graph is the model function's in PREDICT, built anew from what the checkpoint says of its
 // features, so nothing that training adds can be in it; the writer refuses what cannot leave
-// (src/onnx/write.h). A folder is filled under another name and renamed, so that whoever looks
-// there sees whole exports alone.
-#define _XOPEN_SOURCE 700 // realpath
+// (src/onnx/write.h).
 #include "estimator/export.h"
 
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/linux_lock.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "belfry/columns.h"
 #include "checkpoint/safetensors.h"
 #include "estimator/estimator_inner.h"
+#include "estimator/export_folder.h"
 #include "estimator/export_graph.h"
+#include "estimator/export_training.h"
 #include "estimator/settings.h"
 #include "onnx/write.h"
 
@@ -223,8 +219,7 @@ static bel_status *write_model(const export *x)
 
 // --- signature.json ------------------------------------------------------------------------------
 
-// "name":…,"dtype":…,"shape":["N",64]: symbols as in the model.
-static void write_port(bel_str *out, const char *name, const bel_spec *spec)
+void bel_export_write_port(bel_str *out, const char *name, const bel_spec *spec)
 {
     bel_str_puts(out, "{\"name\":");
     bel_json_write_string(out, name);
@@ -272,7 +267,7 @@ static void write_inputs(const export *x, bel_str *out)
         if (!meaning->read) continue;
         bel_str_puts(out, first ? "\n  " : ",\n  ");
         first = false;
-        write_port(out, input->name, &input->value->spec);
+        bel_export_write_port(out, input->name, &input->value->spec);
         if (meaning->column != NULL) write_column(out, meaning->column);
         if (meaning->scale != 1) {
             bel_str_puts(out, ",\"scale\":");
@@ -293,7 +288,7 @@ static void write_outputs(const export *x, bel_str *out)
     bel_str_puts(out, ",\n \"outputs\":[");
     for (int o = 0; o < x->output_count; o++) {
         bel_str_puts(out, o > 0 ? ",\n  " : "\n  ");
-        write_port(out, x->outputs[o].name, &x->graph.outputs[o]->spec);
+        bel_export_write_port(out, x->outputs[o].name, &x->graph.outputs[o]->spec);
         bel_str_puts(out, "}");
     }
     bel_str_puts(out, "]");
@@ -366,7 +361,7 @@ static bel_status *write_signature(const export *x)
     return status;
 }
 
-// --- Folders -------------------------------------------------------------------------------------
+// --- All of it -----------------------------------------------------------------------------------
 
 static bel_status *export_all(export *x, const char *checkpoint)
 {
@@ -391,12 +386,18 @@ static void remove_files(const export *x)
     }
 }
 
-bel_status *bel_export_files(const bel_estimator *estimator, const char *checkpoint,
-                             const bel_export_options *options, const char *folder)
+static bel_export_options copy_of(const bel_export_options *options)
 {
     bel_export_options copy = {.size = sizeof copy};
     if (options != NULL)
         memcpy(&copy, options, options->size < sizeof copy ? options->size : sizeof copy);
+    return copy;
+}
+
+bel_status *bel_export_files(const bel_estimator *estimator, const char *checkpoint,
+                             const bel_export_options *options, const char *folder)
+{
+    const bel_export_options copy = copy_of(options);
     export x = {.options = &copy,
                 .folder = folder,
                 .saved = {.estimator = estimator, .averages = estimator->config.averages},
@@ -411,135 +412,24 @@ bel_status *bel_export_files(const bel_estimator *estimator, const char *checkpo
     return status;
 }
 
-// A signature of an exported model, and not a file of that name.
-static bool is_signature(const char *path)
-{
-    char *text = NULL;
-    size_t size = 0;
-    bel_json *json = NULL;
-    const char *format = "";
-    bel_status *status = bel_file_read(path, &text, &size);
-    if (status == NULL) status = bel_json_parse(text, size, path, &json);
-    bool is = status == NULL && bel_json_string(bel_json_root(json), "format", &format) &&
-              strcmp(format, "belfry-export") == 0;
-    bel_status_ignore(status); // then it is none
-    bel_json_destroy(json);
-    bel_free(text);
-    return is;
-}
+typedef struct order {
+    const bel_estimator *estimator;
+    const char *checkpoint;
+    const bel_export_options *options;
+} order;
 
-// One that was killed may have left a signature that was being written.
-static bool is_ours(const char *name, bool whole)
+static bel_status *fill(void *context, const char *folder)
 {
-    static const char half[] = BEL_EXPORT_SIGNATURE ".tmp-";
-    return strcmp(name, BEL_EXPORT_MODEL) == 0 || strcmp(name, BEL_EXPORT_WEIGHTS) == 0 ||
-           strcmp(name, BEL_EXPORT_SIGNATURE) == 0 ||
-           (!whole && strncmp(name, half, sizeof half - 1) == 0);
-}
-
-// Whether a folder may go: there is nothing in it but files of an export, and where it is `whole`
-// a signature that says so.
-static bool may_go(const char *folder, bool whole)
-{
-    char **names = NULL;
-    size_t count = 0;
-    bel_status *status = bel_dir_list(folder, &names, &count);
-    bool may = status == NULL;
-    for (size_t i = 0; i < count && may; i++)
-        may = is_ours(names[i], whole);
-    char *signature = bel_path_join(folder, BEL_EXPORT_SIGNATURE);
-    if (may && whole && count > 0) may = is_signature(signature);
-    bel_free(signature);
-    if (status == NULL) bel_dir_names_free(names, count);
-    bel_status_ignore(status); // what cannot be looked at stays
-    return may;
-}
-
-static bel_status *refuse_folder(const char *folder)
-{
-    return BEL_ERR(BEL_ALREADY_EXISTS,
-                   "%s is there and is no exported model; hint: name a new folder", folder);
-}
-
-// The earlier export steps aside and goes when the new one is in its place.
-static bel_status *put_in_place(const char *temporary, const char *folder, const char *aside)
-{
-    bool replaces = bel_file_exists(folder);
-    BEL_TRY(bel_dir_sync(temporary));
-    if (replaces) BEL_TRY(bel_file_rename(folder, aside));
-    BEL_TRY(bel_file_rename(temporary, folder));
-    return replaces ? bel_dir_remove(aside) : NULL;
-}
-
-// Makes the folder that is renamed in the end, and locks it. A rename takes the lock along, so one
-// that locks behind it has a folder that is not at the path any more.
-static bel_status *begin_folder(const char *folder, const char *temporary, int *out_lock)
-{
-    bool is_it = true;
-    if (bel_file_exists(temporary) && !bel_dir_exists(temporary)) return refuse_folder(temporary);
-    BEL_TRY(bel_dir_create(temporary));
-    bel_status *status = bel_linux_lock_folder(temporary, out_lock);
-    if (status == NULL && *out_lock >= 0)
-        status = bel_linux_is_open_on(*out_lock, temporary, &is_it);
-    bel_code code = bel_status_code(status);
-    if (is_it && code != BEL_FAILED_PRECONDITION && code != BEL_NOT_FOUND) return status;
-    bel_status_ignore(status); // the other one has it, or has just renamed it
-    return BEL_ERR(BEL_FAILED_PRECONDITION, "another process exports to %s", folder);
-}
-
-// What one that was killed has left.
-static bel_status *clear(const char *temporary, const char *aside)
-{
-    if (!may_go(temporary, false)) return refuse_folder(temporary);
-    char **names;
-    size_t count;
-    BEL_TRY(bel_dir_list(temporary, &names, &count));
-    bel_status *status = NULL;
-    for (size_t i = 0; i < count && status == NULL; i++) {
-        char *path = bel_path_join(temporary, names[i]);
-        status = bel_dir_remove(path);
-        bel_free(path);
-    }
-    bel_dir_names_free(names, count);
-    BEL_TRY(status);
-    if (!bel_file_exists(aside) || may_go(aside, false)) return bel_dir_remove(aside);
-    bool stays = bel_file_exists(aside); // or an export that ends now has just removed it
-    return stays ? refuse_folder(aside) : NULL;
-}
-
-static bel_status *export_locked(bel_estimator *estimator, const char *checkpoint,
-                                 const bel_export_options *options, const char *folder,
-                                 const char *temporary, const char *aside)
-{
-    bool refused = bel_file_exists(folder) && !may_go(folder, true);
-    bel_status *status = refused ? refuse_folder(folder) : clear(temporary, aside);
-    if (status != NULL) {
-        (void)rmdir(temporary); // unless there is something in it
-        return status;
-    }
-    status = bel_export_files(estimator, checkpoint, options, temporary);
-    if (status == NULL) return put_in_place(temporary, folder, aside);
-    bel_status_ignore(bel_dir_remove(temporary)); // the error counts
-    return status;
+    const order *o = context;
+    bool training = o->options->training;
+    return training ? bel_export_training_files(o->estimator, o->checkpoint, folder)
+                    : bel_export_files(o->estimator, o->checkpoint, o->options, folder);
 }
 
 bel_status *bel_export(bel_estimator *estimator, const char *checkpoint,
                        const bel_export_options *options, const char *folder)
 {
-    size_t length = strlen(folder);
-    while (length > 1 && folder[length - 1] == '/')
-        length--;
-    char resolved[PATH_MAX]; // of ".", links
-    bool is_there = realpath(folder, resolved) != NULL;
-    char *place = is_there ? bel_xstrdup(resolved) : bel_xstrndup(folder, length);
-    char *temporary = bel_strf("%s.writing", place), *aside = bel_strf("%s.replaced", place);
-    int lock = -1;
-    bel_status *status = begin_folder(place, temporary, &lock);
-    if (status == NULL)
-        status = export_locked(estimator, checkpoint, options, place, temporary, aside);
-    bel_linux_unlock(lock);
-    bel_free(place);
-    bel_free(temporary);
-    bel_free(aside);
-    return status;
+    const bel_export_options copy = copy_of(options);
+    order o = {.estimator = estimator, .checkpoint = checkpoint, .options = &copy};
+    return bel_export_to_folder(folder, !copy.training, fill, &o);
 }

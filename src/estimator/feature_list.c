@@ -1,11 +1,11 @@
-// Features as JSON. A model gets labels as features in no mode of prediction, so they are left out.
-// What is read is checked whole: a checkpoint may come from anywhere. The text must say all that a
-// model function can ask of a feature, as an export builds the graph of predictions from it alone.
+// Fields as JSON. What is read is checked whole: a checkpoint may come from anywhere. The text must
+// say all that a model function can ask of a field, as an export builds graphs from it alone.
 #include "estimator/feature_list.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/json.h"
 
 // --- Writing -------------------------------------------------------------------------------------
@@ -26,17 +26,15 @@ static void write_one(const bel_input *input, int field, bel_str *out)
         bel_str_puts(out, ",\"scale\":");
         bel_json_write_number(out, scale);
     }
+    if (bel_input_field_is_label(input, field)) bel_str_puts(out, ",\"label\":true");
     bel_str_puts(out, "}");
 }
 
 void bel_feature_list_write(const bel_input *input, bel_str *out_text)
 {
-    bool first = true;
     bel_str_puts(out_text, "[");
     for (int f = 0; f < bel_input_field_count(input); f++) {
-        if (bel_input_field_is_label(input, f)) continue;
-        if (!first) bel_str_puts(out_text, ",");
-        first = false;
+        if (f > 0) bel_str_puts(out_text, ",");
         write_one(input, f, out_text);
     }
     bel_str_puts(out_text, "]");
@@ -77,24 +75,103 @@ static bool read_one(const bel_json_value *from, bel_arena *arena, bel_feature *
     return bel_json_f64(from, "scale", scale) && isfinite(*scale);
 }
 
+// Features are those fields that are no labels.
+static void take_features(bel_feature_list *list)
+{
+    for (int f = 0; f < list->field_count; f++) {
+        if (list->is_label[f]) continue;
+        list->items[list->count] = list->fields[f];
+        list->scales[list->count++] = list->field_scales[f];
+    }
+}
+
 bel_status *bel_feature_list_read(const char *text, const char *source, bel_arena *arena,
                                   bel_feature_list *out_list)
 {
     bel_json *json;
     BEL_TRY(bel_json_parse(text, strlen(text), source, &json));
     const bel_json_value *root = bel_json_root(json);
-    size_t count = bel_json_length(root);
-    bel_feature_list list = {.items = bel_arena_alloc(arena, (count + 1) * sizeof *list.items),
-                             .scales = bel_arena_alloc(arena, (count + 1) * sizeof *list.scales)};
+    size_t count = bel_json_length(root), room = count + 1;
+    bel_feature_list list = {.items = bel_arena_alloc(arena, room * sizeof *list.items),
+                             .scales = bel_arena_alloc(arena, room * sizeof *list.scales),
+                             .fields = bel_arena_alloc(arena, room * sizeof *list.fields),
+                             .field_scales = bel_arena_alloc(arena, room * sizeof(double)),
+                             .is_label = bel_arena_alloc(arena, room * sizeof(bool))};
     bool good = bel_json_is_array(root) && count > 0;
     for (size_t i = 0; i < count && good; i++) {
-        good = read_one(bel_json_at(root, i), arena, &list.items[i], &list.scales[i]);
-        list.count++;
+        const bel_json_value *from = bel_json_at(root, i);
+        good = read_one(from, arena, &list.fields[i], &list.field_scales[i]);
+        list.is_label[i] = bel_json_member(from, "label") != NULL;
+        list.field_count++;
     }
     bel_json_destroy(json);
     if (!good) {
         return BEL_ERR(BEL_DATA_LOSS, "%s: its list of features is malformed: %s", source, text);
     }
+    take_features(&list);
     *out_list = list;
     return NULL;
+}
+
+// --- Datasets ------------------------------------------------------------------------------------
+
+// A record's field. False: it has too many dimensions.
+static bool describe(const bel_feature *feature, bel_memory_field *out_field, bool *out_open)
+{
+    bel_tensor data = {.dtype = feature->dtype, .shape = {.rank = 1, .dims = {1}}};
+    if (feature->shape.rank < 0 || feature->shape.rank >= BEL_MAX_RANK) return false;
+    for (int32_t d = 0; d < feature->shape.rank; d++) {
+        int64_t size = feature->shape.dims[d];
+        *out_open = *out_open || size < 0;
+        data.shape.dims[data.shape.rank++] = size < 0 ? 1 : size;
+    }
+    *out_field = (bel_memory_field){feature->name, data};
+    return true;
+}
+
+static bel_dataset *make_dataset(const bel_memory_field *fields, const bel_feature *features,
+                                 const bool *is_label, int count, int64_t batch, bool open)
+{
+    bel_dataset *dataset = bel_dataset_from_memory(fields, count);
+    const char **labels = bel_xcalloc((size_t)count + 1, sizeof *labels);
+    bel_padded_shape *padded = bel_xcalloc((size_t)count + 1, sizeof *padded);
+    int label_count = 0;
+    for (int i = 0; i < count; i++) {
+        padded[i] = (bel_padded_shape){features[i].name, features[i].shape};
+        bool named =
+            is_label != NULL && is_label[i] && strcmp(fields[i].name, BEL_LABEL_FIELD) != 0;
+        if (named) labels[label_count++] = fields[i].name;
+    }
+    if (label_count > 0) bel_dataset_labels(dataset, labels, label_count);
+    if (open) {
+        bel_dataset_padded_batch(dataset, batch, padded, count);
+    } else {
+        bel_dataset_batch(dataset, batch);
+    }
+    bel_free(padded);
+    bel_free(labels);
+    return dataset;
+}
+
+bel_status *bel_feature_dataset(const bel_feature *features, const bool *is_label, int count,
+                                int64_t batch, void **out_zeros, size_t *out_bytes,
+                                bel_dataset **out_dataset)
+{
+    bel_memory_field *fields = bel_xcalloc((size_t)count + 1, sizeof *fields);
+    bool open = false, whole = true;
+    *out_bytes = 1;
+    for (int i = 0; i < count && whole; i++) {
+        whole = describe(&features[i], &fields[i], &open);
+        size_t bytes = whole ? bel_tensor_bytes(&fields[i].data) : 0;
+        if (bytes > *out_bytes) *out_bytes = bytes;
+    }
+    bel_status *status =
+        whole ? bel_pages_create(*out_bytes, false, "features", out_zeros)
+              : BEL_ERR(BEL_INVALID_ARGUMENT, "expected features of at most %d dimensions",
+                        BEL_MAX_RANK - 1);
+    for (int i = 0; i < count && status == NULL; i++)
+        fields[i].data.data = *out_zeros;
+    if (status == NULL) *out_dataset = make_dataset(fields, features, is_label, count, batch, open);
+    bel_free(fields);
+    return status;
 }

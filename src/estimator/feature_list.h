@@ -1,5 +1,5 @@
-// What features a model was trained on, as a text in its checkpoints: so that the graph of
-// predictions can be built where no data are, as for an export.
+// What fields a model was trained on, as a text in its checkpoints: so that its graphs can be built
+// where no data are, as for an export.
 #ifndef BELFRY_ESTIMATOR_FEATURE_LIST_H
 #define BELFRY_ESTIMATOR_FEATURE_LIST_H
 
@@ -8,18 +8,32 @@
 #include "belfry/estimator.h"
 #include "input/input.h"
 
+// Features, and all fields among them labels, each in the input's order.
 typedef struct bel_feature_list {
     bel_feature *items;
     double *scales; // what numbers in files are multiplied by; 1: nothing
     int count;
+    bel_feature *fields;
+    double *field_scales;
+    bool *is_label;
+    int field_count; // as many as features: an earlier version has left labels out
 } bel_feature_list;
 
-// [{"name":"x","dtype":"f32","shape":[64],"scale":0.0625}]: all fields but the labels, in the
-// input's order. Open dimensions are below 0; a scale of 1 is not there.
+// [{"name":"x","dtype":"f32","shape":[64],"scale":0.0625},
+//  {"name":"label","dtype":"i64","shape":[],"label":true}]: all fields in the input's order. Open
+// dimensions are below 0; a scale of 1 is not there.
 void bel_feature_list_write(const bel_input *input, bel_str *out_text);
 
 // The same back; everything lives in `arena`. DATA_LOSS: malformed; `source` names the text.
 bel_status *bel_feature_list_read(const char *text, const char *source, bel_arena *arena,
                                   bel_feature_list *out_list) BEL_MUST_USE;
+
+// A dataset of one record, in batches of `batch`, whose fields are these, empty where they are open:
+// a model is built for what it says of them, and nobody reads it. `is_label` may be NULL: none is.
+// *out_zeros is what the record is made of, which must stay while the dataset does: free it with
+// bel_pages_destroy. INVALID_ARGUMENT: a feature has too many dimensions.
+bel_status *bel_feature_dataset(const bel_feature *features, const bool *is_label, int count,
+                                int64_t batch, void **out_zeros, size_t *out_bytes,
+                                bel_dataset **out_dataset) BEL_MUST_USE;
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "estimator/estimator_inner.h"
+#include "estimator/feature_list.h"
 #include "estimator/input_fn.h"
 #include "estimator/settings.h"
 
@@ -121,47 +122,15 @@ bel_forward_config bel_saved_forward(bel_saved *saved)
 
 // --- Features ------------------------------------------------------------------------------------
 
-// A batch of one record whose fields are the features, empty where they are open: the model is
-// built for what it says of them, and nobody reads it.
 static bel_status *open_features(const bel_feature *features, int count, bel_input **out_input)
 {
-    bel_memory_field *fields = bel_xcalloc((size_t)count + 1, sizeof *fields);
-    bel_padded_shape *padded = bel_xcalloc((size_t)count + 1, sizeof *padded);
-    size_t most = 1;
-    bool open = false, whole = true;
-    for (int i = 0; i < count && whole; i++) {
-        bel_tensor data = {.dtype = features[i].dtype, .shape = {.rank = 1, .dims = {1}}};
-        whole = features[i].shape.rank >= 0 && features[i].shape.rank < BEL_MAX_RANK;
-        for (int32_t d = 0; whole && d < features[i].shape.rank; d++) {
-            int64_t size = features[i].shape.dims[d];
-            open = open || size < 0;
-            data.shape.dims[data.shape.rank++] = size < 0 ? 1 : size;
-        }
-        size_t bytes = whole ? bel_tensor_bytes(&data) : 0;
-        if (bytes > most) most = bytes;
-        fields[i] = (bel_memory_field){features[i].name, data};
-        padded[i] = (bel_padded_shape){features[i].name, features[i].shape};
-    }
-    void *zeros = NULL;
-    bel_status *status =
-        whole ? bel_pages_create(most, false, "features", &zeros)
-              : BEL_ERR(BEL_INVALID_ARGUMENT, "expected features of at most %d dimensions",
-                        BEL_MAX_RANK - 1);
-    for (int i = 0; i < count; i++)
-        fields[i].data.data = zeros;
-    if (status == NULL) {
-        bel_dataset *dataset = bel_dataset_from_memory(fields, count);
-        if (open) {
-            bel_dataset_padded_batch(dataset, 1, padded, count);
-        } else {
-            bel_dataset_batch(dataset, 1);
-        }
-        status = bel_input_open(dataset, NULL, out_input);
-        bel_dataset_destroy(dataset);
-    }
-    if (zeros != NULL) bel_pages_destroy(zeros, most);
-    bel_free(fields);
-    bel_free(padded);
+    void *zeros;
+    size_t bytes;
+    bel_dataset *dataset;
+    BEL_TRY(bel_feature_dataset(features, NULL, count, 1, &zeros, &bytes, &dataset));
+    bel_status *status = bel_input_open(dataset, NULL, out_input);
+    bel_dataset_destroy(dataset);
+    bel_pages_destroy(zeros, bytes);
     return status;
 }
 

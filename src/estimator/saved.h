@@ -5,8 +5,8 @@
 
 #include "checkpoint/checkpoint.h"
 #include "estimator/model.h"
-#include "estimator/rows.h"
 #include "predictor/forward.h"
+#include "ps/table/rows.h"
 
 // Zero, but for estimator, averages and stage_memory, before it is opened. What points into it is
 // borrowed.

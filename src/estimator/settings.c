@@ -1,7 +1,7 @@
 // Gathering and comparing settings. A setting that does not change the bits must not be here, or
 // resuming is refused for nothing; one that does must be, or it goes on silently with other
 // bits. Settings at their default are mostly left out, so that checkpoints of versions without
-// them still compare equal; ARITHMETIC stands for what no setting says.
+// them still compare equal; BEL_ARITHMETIC stands for what no setting says.
 //
 // Numbers are compared as texts with nine digits. A text that is missing on either side counts
 // as a change. Names and values are part of the checkpoint's format: one that is renamed makes
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arithmetic.h"
 #include "base/number.h"
 #include "base/openblas.h"
 #include "base/str.h"
@@ -19,9 +20,6 @@
 #include "estimator/feature_list.h"
 #include "optim/settings.h"
 #include "ps/layout/shard_settings.h"
-
-// One more whenever a version of Belfry computes other bits than the one before.
-enum { ARITHMETIC = 5 };
 
 static void add_text(bel_settings *settings, const char *name, const char *text)
 {
@@ -114,7 +112,7 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     const bel_columns *table = bel_input_table(input);
     if (table != NULL) add_text(settings, BEL_SETTING_TABLE, bel_columns_text(table));
     add(settings, "input", "%016llx", (unsigned long long)bel_input_fingerprint(input));
-    add(settings, "arithmetic", "%d", ARITHMETIC);
+    add(settings, "arithmetic", "%d", BEL_ARITHMETIC);
 }
 
 static void add_bytes(bel_settings *settings, const char *name, int64_t bytes)

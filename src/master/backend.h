@@ -6,7 +6,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "estimator/evaluation.h"
-#include "estimator/rows.h"
+#include "ps/table/rows.h"
 #include "monitoring/board.h"
 #include "ps/server/control.h"
 #include "worker/worker.h"

@@ -1,12 +1,10 @@
-// Exporters: versions that are kept apart. An export is the folder of a checkpoint with another
-// name beside it for each of its files (a hard link), so nothing is copied, and what removes the
-// checkpoint leaves the export whole. Where a file system has no links the bytes are copied. Beside
-// them stands the model for other programs (estimator/export.h).
+// Exporters: versions that are kept apart. An export is the folder of a checkpoint under another
+// name (checkpoint/share.h). Beside its files stands the model for other programs
+// (estimator/export.h).
 //
 // A folder is made under a temporary name and renamed, so that whoever looks there sees whole
 // exports alone. What a BEST exporter has seen is in its own folders: evaluation.json of the newest
 // one is the best so far, also for a run that begins later.
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +16,9 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/share.h"
 #include "estimator/export.h"
+#include "estimator/export_folder.h"
 #include "estimator/goal.h"
 #include "master/job.h"
 #include "master/watchdog.h"
@@ -233,42 +233,6 @@ static bel_status *is_best(const char *folder, const bel_exporter *exporter,
 
 // --- Exporting -----------------------------------------------------------------------------------
 
-static bel_status *copy_bytes(const char *from, const char *to)
-{
-    char *bytes;
-    size_t size;
-    BEL_TRY(bel_file_read(from, &bytes, &size));
-    bel_status *status = bel_file_replace(to, bytes, size);
-    bel_free(bytes);
-    return status;
-}
-
-// The same file under another name, or a copy where that cannot be.
-static bel_status *share_file(const char *from, const char *to)
-{
-    if (link(from, to) == 0) return NULL;
-    if (errno == EPERM || errno == EMLINK || errno == EXDEV || errno == ENOTSUP) {
-        return copy_bytes(from, to);
-    }
-    return bel_file_error(errno, "link", from);
-}
-
-static bel_status *share_files(const char *from, const char *to)
-{
-    char **names;
-    size_t count;
-    BEL_TRY(bel_dir_list(from, &names, &count));
-    bel_status *status = bel_dir_create(to);
-    for (size_t i = 0; i < count && status == NULL; i++) {
-        char *source = bel_path_join(from, names[i]), *target = bel_path_join(to, names[i]);
-        status = share_file(source, target);
-        bel_free(source);
-        bel_free(target);
-    }
-    bel_dir_names_free(names, count);
-    return status;
-}
-
 // The model as files for other programs, beside the checkpoint. That it cannot be written, or has
 // no form in ONNX, is no reason to end a training: it is a warning, and the checkpoint is kept.
 // Where it never can be that is said once. Meanwhile the master's own clock rests: a large model on
@@ -287,27 +251,12 @@ static void write_model(bel_job *job, const char *checkpoint, const char *folder
     bel_status_destroy(status);
 }
 
-// The copy of the ONNX file that the model is of, without which the checkpoint cannot be read.
-static bel_status *share_model_file(const bel_job *job, const char *folder)
-{
-    const char *digest = bel_estimator_param(job->estimator, "onnx_digest", NULL);
-    if (job->estimator->config.model_file == NULL || digest == NULL) return NULL;
-    char *name = bel_strf("source-%s.onnx", digest);
-    char *source = bel_path_join(job->estimator->config.model_dir, name);
-    char *target = bel_path_join(folder, name);
-    bel_status *status = share_file(source, target);
-    bel_free(name);
-    bel_free(source);
-    bel_free(target);
-    return status;
-}
-
 static bel_status *fill(bel_job *job, const char *checkpoint, const bel_result *result,
                         const char *folder)
 {
     BEL_TRY(bel_dir_remove(folder)); // of a run that was killed
-    BEL_TRY(share_files(checkpoint, folder));
-    BEL_TRY(share_model_file(job, folder));
+    BEL_TRY(bel_ckpt_share_folder(checkpoint, folder));
+    BEL_TRY(bel_export_share_source(job->estimator, folder));
     write_model(job, checkpoint, folder);
     bel_str text = {0};
     write_result(result, &text);

@@ -6,7 +6,7 @@
 
 #include "estimator/estimator_inner.h"
 #include "estimator/model.h"
-#include "estimator/rows.h"
+#include "ps/table/rows.h"
 #include "estimator/run_log.h"
 #include "estimator/trainable.h"
 #include "master/master.h"

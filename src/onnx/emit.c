@@ -119,7 +119,7 @@ void bel_onnx_put_text(bel_onnx_emitter *emitter, const char *name, const char *
     attr->s.data = bel_arena_copy(emitter->arena, value, attr->s.len);
 }
 
-static void put_tensor(bel_onnx_emitter *emitter, const char *name, const bel_tensor *tensor)
+void bel_onnx_put_tensor(bel_onnx_emitter *emitter, const char *name, const bel_tensor *tensor)
 {
     put(emitter, name, BEL_ONNX_TENSOR)->t = bel_onnx_tensor_message(emitter->arena, NULL, tensor);
 }
@@ -127,7 +127,7 @@ static void put_tensor(bel_onnx_emitter *emitter, const char *name, const bel_te
 void bel_onnx_put_f64(bel_onnx_emitter *emitter, const char *name, double value)
 {
     double *copy = bel_arena_copy(emitter->arena, &value, sizeof value);
-    put_tensor(emitter, name, &(bel_tensor){.dtype = BEL_DTYPE_F64, .data = copy});
+    bel_onnx_put_tensor(emitter, name, &(bel_tensor){.dtype = BEL_DTYPE_F64, .data = copy});
 }
 
 // --- Constants -----------------------------------------------------------------------------------
@@ -135,14 +135,14 @@ void bel_onnx_put_f64(bel_onnx_emitter *emitter, const char *name, double value)
 static const char *constant(bel_onnx_emitter *emitter, const bel_tensor *tensor)
 {
     const char *name = bel_onnx_emit_new(emitter, "Constant", NULL, 0);
-    put_tensor(emitter, "value", tensor);
+    bel_onnx_put_tensor(emitter, "value", tensor);
     return name;
 }
 
 void bel_onnx_emit_constant(bel_onnx_emitter *emitter, const char *name, const bel_tensor *tensor)
 {
     bel_onnx_emit(emitter, "Constant", NULL, 0, &name, 1);
-    put_tensor(emitter, "value", tensor);
+    bel_onnx_put_tensor(emitter, "value", tensor);
 }
 
 const char *bel_onnx_emit_ints(bel_onnx_emitter *emitter, const int64_t *values, int count)

@@ -40,6 +40,8 @@ void bel_onnx_put_ints(bel_onnx_emitter *emitter, const char *name, const int64_
                        int count);
 void bel_onnx_put_text(bel_onnx_emitter *emitter, const char *name, const char *value);
 void bel_onnx_put_f64(bel_onnx_emitter *emitter, const char *name, double value); // as a tensor
+void bel_onnx_put_tensor(bel_onnx_emitter *emitter, const char *name,
+                         const bel_tensor *tensor); // its elements are not copied
 
 // Constants: their names. Lists are I64 [count].
 const char *bel_onnx_emit_ints(bel_onnx_emitter *emitter, const int64_t *values, int count);

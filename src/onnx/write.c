@@ -14,8 +14,6 @@
 #include "onnx/build.h"
 #include "onnx/write_inner.h"
 
-enum { IR_VERSION = 8 }; // the first one with functions
-
 typedef struct writer {
     const bel_onnx_source *source;
     bel_arena *arena;
@@ -99,53 +97,6 @@ static bel_status *name_values(writer *w)
 
 // --- Ports and elements --------------------------------------------------------------------------
 
-static Onnx__TensorShapeProto *shape_message(writer *w, const bel_shape *shape)
-{
-    Onnx__TensorShapeProto *message = bel_arena_alloc(w->arena, sizeof *message);
-    onnx__tensor_shape_proto__init(message);
-    message->n_dim = (size_t)shape->rank;
-    message->dim = bel_arena_alloc(w->arena, (message->n_dim + 1) * sizeof *message->dim);
-    for (int32_t d = 0; d < shape->rank; d++) {
-        Onnx__TensorShapeProto__Dimension *dim = bel_arena_alloc(w->arena, sizeof *dim);
-        onnx__tensor_shape_proto__dimension__init(dim);
-        char symbol[32];
-        bel_snprintf(symbol, sizeof symbol, "d%lld", -(long long)shape->dims[d]);
-        dim->has_dim_value = shape->dims[d] >= 0;
-        dim->dim_value = shape->dims[d];
-        if (shape->dims[d] < 0)
-            dim->dim_param =
-                bel_arena_strdup(w->arena, shape->dims[d] == BEL_DIM_BATCH ? "N" : symbol);
-        message->dim[d] = dim;
-    }
-    return message;
-}
-
-static Onnx__ValueInfoProto *port_message(writer *w, const char *name, const bel_spec *spec)
-{
-    Onnx__ValueInfoProto *port = bel_arena_alloc(w->arena, sizeof *port);
-    Onnx__TypeProto *type = bel_arena_alloc(w->arena, sizeof *type);
-    Onnx__TypeProto__Tensor *tensor = bel_arena_alloc(w->arena, sizeof *tensor);
-    onnx__value_info_proto__init(port);
-    onnx__type_proto__init(type);
-    onnx__type_proto__tensor__init(tensor);
-    port->name = bel_arena_strdup(w->arena, name);
-    port->type = type;
-    type->tensor_type = tensor;
-    tensor->has_elem_type = true;
-    tensor->elem_type = bel_onnx_type_number(spec->dtype);
-    tensor->shape = shape_message(w, &spec->shape);
-    return port;
-}
-
-static Onnx__StringStringEntryProto *entry(writer *w, const char *key, const char *value)
-{
-    Onnx__StringStringEntryProto *message = bel_arena_alloc(w->arena, sizeof *message);
-    onnx__string_string_entry_proto__init(message);
-    message->key = bel_arena_strdup(w->arena, key);
-    message->value = bel_arena_strdup(w->arena, value);
-    return message;
-}
-
 static void add_initializer(writer *w, const char *name, const bel_tensor *tensor,
                             const int64_t *offset)
 {
@@ -161,9 +112,11 @@ static void add_initializer(writer *w, const char *name, const bel_tensor *tenso
     message->data_location = 1; // EXTERNAL
     message->external_data = bel_arena_alloc(w->arena, 3 * sizeof(Onnx__StringStringEntryProto *));
     message->external_data[message->n_external_data++] =
-        entry(w, "location", w->source->beside->file);
-    message->external_data[message->n_external_data++] = entry(w, "offset", at);
-    message->external_data[message->n_external_data++] = entry(w, "length", length);
+        bel_onnx_entry_message(w->arena, "location", w->source->beside->file);
+    message->external_data[message->n_external_data++] =
+        bel_onnx_entry_message(w->arena, "offset", at);
+    message->external_data[message->n_external_data++] =
+        bel_onnx_entry_message(w->arena, "length", length);
 }
 
 static void add_variable(writer *w, int v)
@@ -230,7 +183,8 @@ static bel_status *write_nodes(writer *w)
         if (!w->needed[n]) continue;
         const bel_value *value = node->outputs[0];
         if (node->op == BEL_OP_INPUT) {
-            w->graph.input[w->graph.n_input++] = port_message(w, w->names[value->id], &value->spec);
+            w->graph.input[w->graph.n_input++] =
+                bel_onnx_port_message(w->arena, w->names[value->id], &value->spec);
         } else if (node->op == BEL_OP_VARIABLE) {
             add_variable(w, node->leaf);
         } else if (node->op == BEL_OP_CONSTANT) {
@@ -249,29 +203,18 @@ static void write_results(writer *w)
         const char *name = w->names[result->value->id];
         if (strcmp(name, result->name) != 0)
             bel_onnx_emit(&w->emitter, "Identity", &name, 1, &result->name, 1);
-        w->graph.output[w->graph.n_output++] = port_message(w, result->name, &result->value->spec);
+        w->graph.output[w->graph.n_output++] =
+            bel_onnx_port_message(w->arena, result->name, &result->value->spec);
     }
 }
 
 // --- Models --------------------------------------------------------------------------------------
 
-static Onnx__OperatorSetIdProto *opset(writer *w, const char *domain, int64_t version)
-{
-    Onnx__OperatorSetIdProto *message = bel_arena_alloc(w->arena, sizeof *message);
-    onnx__operator_set_id_proto__init(message);
-    message->domain = bel_arena_strdup(w->arena, domain);
-    message->has_version = true;
-    message->version = version;
-    return message;
-}
-
 static void begin(writer *w)
 {
     const bel_graph *graph = w->source->graph;
     size_t ports = graph->input_count + 1, results = (size_t)w->source->result_count + 1;
-    onnx__graph_proto__init(&w->graph);
-    onnx__model_proto__init(&w->model);
-    w->graph.name = bel_arena_strdup(w->arena, "belfry");
+    bel_onnx_begin_model(&w->model, &w->graph, w->arena);
     w->graph.input = bel_arena_alloc(w->arena, ports * sizeof *w->graph.input);
     w->graph.output = bel_arena_alloc(w->arena, results * sizeof *w->graph.output);
     w->graph.initializer = bel_arena_alloc(w->arena, (graph->node_count + graph->table_count + 1) *
@@ -284,36 +227,20 @@ static void finish(writer *w)
     Onnx__ModelProto *model = &w->model;
     w->graph.node = w->emitter.nodes;
     w->graph.n_node = w->emitter.node_count;
-    model->has_ir_version = true;
-    model->ir_version = IR_VERSION;
-    model->producer_name = bel_arena_strdup(w->arena, "belfry");
-    model->producer_version = bel_arena_strdup(w->arena, BEL_VERSION);
-    model->graph = &w->graph;
     model->functions = w->functions.items;
     model->n_functions = w->functions.count;
     model->opset_import = bel_arena_alloc(w->arena, 2 * sizeof *model->opset_import);
-    model->opset_import[model->n_opset_import++] = opset(w, "", source->opset);
+    model->opset_import[model->n_opset_import++] =
+        bel_onnx_opset_message(w->arena, "", source->opset);
     if (w->functions.count > 0)
-        model->opset_import[model->n_opset_import++] = opset(w, BEL_ONNX_OWN_DOMAIN, 1);
+        model->opset_import[model->n_opset_import++] =
+            bel_onnx_opset_message(w->arena, BEL_ONNX_OWN_DOMAIN, 1);
     model->metadata_props =
         bel_arena_alloc(w->arena, ((size_t)source->note_count + 1) * sizeof *model->metadata_props);
     for (int i = 0; i < source->note_count; i++) {
         model->metadata_props[model->n_metadata_props++] =
-            entry(w, source->notes[i].key, source->notes[i].value);
+            bel_onnx_entry_message(w->arena, source->notes[i].key, source->notes[i].value);
     }
-}
-
-// A protobuf-c buffer that hands on what is packed.
-typedef struct sink_buffer {
-    ProtobufCBuffer base;
-    bel_onnx_sink *sink;
-    void *context;
-} sink_buffer;
-
-static void append(ProtobufCBuffer *buffer, size_t count, const uint8_t *bytes)
-{
-    const sink_buffer *to = (const sink_buffer *)(const void *)buffer;
-    if (count > 0) to->sink(to->context, bytes, count);
 }
 
 static bel_status *write(writer *w, bel_onnx_sink *sink, void *context)
@@ -324,17 +251,7 @@ static bel_status *write(writer *w, bel_onnx_sink *sink, void *context)
     BEL_TRY(write_nodes(w));
     write_results(w);
     finish(w);
-    bel_onnx_align_elements(&w->model, w->arena);
-    size_t size = onnx__model_proto__get_packed_size(&w->model);
-    if (size > INT32_MAX) {
-        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
-                       "the model takes %zu bytes, and an ONNX file has at most 2 GiB; hint: keep "
-                       "the elements beside it",
-                       size);
-    }
-    sink_buffer buffer = {.base = {.append = append}, .sink = sink, .context = context};
-    onnx__model_proto__pack_to_buffer(&w->model, &buffer.base);
-    return NULL;
+    return bel_onnx_pack(&w->model, w->arena, sink, context);
 }
 
 bel_status *bel_onnx_write(const bel_onnx_source *source, bel_onnx_sink *sink, void *context)

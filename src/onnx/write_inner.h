@@ -32,6 +32,21 @@ bel_status *bel_onnx_write_own(const bel_onnx_writing *w, bel_onnx_functions *fu
                                bool *out_done) BEL_MUST_USE;
 void bel_onnx_functions_deinit(bel_onnx_functions *functions);
 
+// --- write_message.c: what every model has around its nodes, in the arena ------------------------
+
+void bel_onnx_begin_model(Onnx__ModelProto *model, Onnx__GraphProto *graph, bel_arena *arena);
+Onnx__ValueInfoProto *bel_onnx_port_message(bel_arena *arena, const char *name,
+                                            const bel_spec *spec);
+Onnx__OperatorSetIdProto *bel_onnx_opset_message(bel_arena *arena, const char *domain,
+                                                 int64_t version);
+Onnx__StringStringEntryProto *bel_onnx_entry_message(bel_arena *arena, const char *key,
+                                                     const char *value);
+
+// Packs the message piece by piece; constants that it points to are not copied.
+// RESOURCE_EXHAUSTED: it takes more than 2 GiB; then the sink got nothing.
+bel_status *bel_onnx_pack(Onnx__ModelProto *model, bel_arena *arena, bel_onnx_sink *sink,
+                          void *context) BEL_MUST_USE;
+
 // Puts spaces into descriptions (doc_string) so that large elements of initializers begin at
 // multiples of BEL_GRAPH_CONSTANT_ALIGNMENT in the packed model: who maps the file needs no copy.
 void bel_onnx_align_elements(Onnx__ModelProto *model, bel_arena *arena);

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/isa.h"
+#include "base/number.h"
 #include "base/real.h"
 
 static const bel_rule rules[] = {
@@ -50,6 +51,14 @@ const bel_rule *bel_rule_get(const bel_optimizer *optimizer)
 int bel_rule_kept(const bel_optimizer *optimizer)
 {
     return bel_rule_get(optimizer)->slot_count + (optimizer->moving_average_decay > 0 ? 1 : 0);
+}
+
+int bel_rule_slot_name(char *out, size_t room, const char *variable, const bel_rule *rule,
+                       int layer, int slot)
+{
+    if (layer == 0)
+        return bel_snprintf(out, room, "%s/%s/%s", variable, rule->name, rule->slots[slot]);
+    return bel_snprintf(out, room, "%s/%s/%d/%s", variable, rule->name, layer, rule->slots[slot]);
 }
 
 float bel_rule_slot_start(const bel_optimizer *optimizer, int slot)

@@ -25,6 +25,13 @@ const bel_rule *bel_rule_get(const bel_optimizer *optimizer);
 // Arrays as large as the parameters that are kept beside them: slots and averages.
 int bel_rule_kept(const bel_optimizer *optimizer);
 
+// The name of a slot in a checkpoint: "dense_0/kernel/adam/m"; where several step functions update
+// the variable, that of the layer-th further one has the layer in it, "dense_0/kernel/adam/1/m".
+// Returns its length.
+enum { BEL_RULE_SLOT_TEXT = 40 }; // room behind the variable's name, the closing 0 among it
+int bel_rule_slot_name(char *out, size_t room, const char *variable, const bel_rule *rule,
+                       int layer, int slot);
+
 // What every element of a slot is before the first step.
 float bel_rule_slot_start(const bel_optimizer *optimizer, int slot);
 

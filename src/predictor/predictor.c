@@ -71,21 +71,14 @@ bel_port bel_predictor_output_port(const bel_predictor *p, int output)
     return p->parts.outputs[output];
 }
 
-static int find(const bel_port *ports, int count, const char *name)
-{
-    for (int i = 0; i < count; i++)
-        if (strcmp(ports[i].name, name) == 0) return i;
-    return -1;
-}
-
 int bel_predictor_find_input(const bel_predictor *p, const char *name)
 {
-    return find(p->parts.inputs, p->parts.input_count, name);
+    return bel_port_find(p->parts.inputs, p->parts.input_count, name);
 }
 
 int bel_predictor_find_output(const bel_predictor *p, const char *name)
 {
-    return find(p->parts.outputs, p->parts.output_count, name);
+    return bel_port_find(p->parts.outputs, p->parts.output_count, name);
 }
 
 int64_t bel_predictor_step(const bel_predictor *p)
@@ -109,38 +102,13 @@ bel_predictor_sizes bel_predictor_measure(const bel_predictor *p)
 
 // --- Binding -------------------------------------------------------------------------------------
 
-// Batches have an example at least, whatever other open dimensions are.
-static bool fits(const bel_port *port, const bel_tensor *elements)
-{
-    const bel_shape *want = &port->shape, *have = &elements->shape;
-    if (elements->dtype != port->dtype || have->rank != want->rank) return false;
-    for (int32_t d = 0; d < want->rank; d++) {
-        int64_t least = want->dims[d] == BEL_DIM_BATCH ? 1 : 0;
-        if (want->dims[d] >= 0 ? have->dims[d] != want->dims[d] : have->dims[d] < least)
-            return false;
-    }
-    return true;
-}
-
 static bel_status *check_input(const bel_predictor *p, int input, const bel_tensor *elements)
 {
     if (input < 0 || input >= p->parts.input_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no input %d: expected 0 to %d", input,
                        p->parts.input_count - 1);
     }
-    const bel_port *port = &p->parts.inputs[input];
-    bool sound = elements->shape.rank >= 0 && elements->shape.rank <= BEL_MAX_RANK;
-    if (!sound || !fits(port, elements)) {
-        char want[BEL_SHAPE_TEXT], have[BEL_SHAPE_TEXT];
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\": expected %s %s%s, got %s %s",
-                       port->name, bel_dtype_name(port->dtype), bel_shape_text(&port->shape, want),
-                       bel_shape_elements(&port->shape) < 0 ? " with at least one example" : "",
-                       bel_dtype_name(elements->dtype),
-                       sound ? bel_shape_text(&elements->shape, have) : "of no rank");
-    }
-    if (elements->data == NULL && bel_shape_elements(&elements->shape) > 0)
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\": it has no elements", port->name);
-    return NULL;
+    return bel_port_check(&p->parts.inputs[input], elements);
 }
 
 bel_status *bel_predictor_bind(bel_predictor *p, int input, const bel_tensor *elements)

@@ -6,11 +6,11 @@
 //
 // With two passes the reports may be gone at the second one, so whatever needs them (state
 // variables, the count of replicas) is done in the first. The buffers change places last.
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "ps/layout/norms.h"
 #include "ps/server/shard_inner.h"
 
 enum { PIECE = BEL_SHARD_PIECE };
@@ -46,7 +46,7 @@ static void find_slots(const pass *p, const bel_rule *rule, int64_t offset,
 }
 
 // The rule, from the current buffer into the other one, and the moving average of the result.
-static void update_piece(pass *p, const bel_shard_group *group, int64_t offset, int64_t n,
+static void update_piece(pass *p, const bel_rule_group *group, int64_t offset, int64_t n,
                          const float *gradient, float factor)
 {
     bel_shard *shard = p->shard;
@@ -60,7 +60,7 @@ static void update_piece(pass *p, const bel_shard_group *group, int64_t offset, 
 }
 
 // The first pass of two: what norms are taken of.
-static void direct_piece(pass *p, const bel_shard_group *group, int64_t offset, int64_t n,
+static void direct_piece(pass *p, const bel_rule_group *group, int64_t offset, int64_t n,
                          const float *sum)
 {
     bel_shard *shard = p->shard;
@@ -145,7 +145,7 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
         if (job != BEL_JOB_UPDATE) state_piece(p, segment, at, n);
         return;
     }
-    const bel_shard_group *group = bel_shard_group_of(shard, segment->variable);
+    const bel_rule_group *group = bel_shard_group_of(shard, segment->variable);
     const bel_rule_step *numbers = &group->numbers;
     if (job == BEL_JOB_UPDATE) {
         update_piece(p, group, offset, n, shard->sums + offset, shard->factors[segment->variable]);
@@ -162,27 +162,14 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
     }
 }
 
-// Sums of squares of the segment's grains, of an array that is laid out as the space.
-static void square_grains(const bel_layout *layout, const bel_segment *segment, const float *array,
-                          double *squares)
-{
-    const bel_layout_variable *variable = &layout->variables[segment->variable];
-    int64_t grain = variable->first_grain + segment->first / BEL_GRAIN;
-    for (int64_t at = 0; at < segment->count; at += BEL_GRAIN, grain++) {
-        int64_t left = segment->count - at;
-        squares[grain] =
-            bel_rule_sum_square(array + segment->offset + at, left < BEL_GRAIN ? left : BEL_GRAIN);
-    }
-}
-
 // The squares of values, where a rule trusts, lie behind those of directions.
 static void take_squares(const pass *p, const bel_segment *segment)
 {
     bel_shard *shard = p->shard;
     const bel_layout *layout = shard->config.layout;
-    square_grains(layout, segment, shard->sums, shard->grain_squares);
+    bel_norms_take(layout, segment, shard->sums, shard->grain_squares);
     if (!shard->trusts) return;
-    square_grains(layout, segment, p->values, shard->grain_squares + layout->grain_count);
+    bel_norms_take(layout, segment, p->values, shard->grain_squares + layout->grain_count);
 }
 
 void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values)
@@ -279,16 +266,6 @@ bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job)
     return NULL;
 }
 
-// Pairwise by index, in place: neighbours first, then sums of 2, 4, …; one without a partner waits
-// for the next round.
-static double add_pairwise(double *values, int64_t n)
-{
-    for (int64_t stride = 1; stride < n; stride *= 2)
-        for (int64_t i = 0; i + stride < n; i += 2 * stride)
-            values[i] += values[i + stride];
-    return n > 0 ? values[0] : 0;
-}
-
 // Takes the grain squares of a segment from the shard that owns it; the step of grain_count goes
 // from the squares of directions to those of values.
 static void take_squares_of(bel_shard *shard, const bel_segment *segment, int owner)
@@ -338,26 +315,15 @@ static double chunk_order_total(const bel_shard *shard)
     return total;
 }
 
-// What brings a norm down to its limit; 1 where it is within it.
-static float factor_of(double square, double limit)
+static bel_norms_use use_of(const void *context, int v)
 {
-    double norm = sqrt(square);
-    return norm > limit ? (float)(limit / norm) : 1.0f;
+    const bel_shard *shard = context;
+    const bel_rule_group *group = bel_shard_group_of(shard, v);
+    return (bel_norms_use){.updates = bel_shard_updates(shard, bel_shard_function(shard), v),
+                           .clip_norm = bel_rule_clip_norm(group->optimizer),
+                           .trust = group->rule->trusts ? &group->numbers : NULL};
 }
 
-// What rules that trust do with each variable, by its norm and that of its direction.
-static void combine_trust(bel_shard *shard, int v, double direction_square)
-{
-    const bel_layout *layout = shard->config.layout;
-    const bel_layout_variable *variable = &layout->variables[v];
-    double *squares = shard->grain_squares + layout->grain_count + variable->first_grain;
-    double values_square = add_pairwise(squares, bel_grains_of(variable->elements));
-    const bel_rule_step *numbers = &bel_shard_group_of(shard, v)->numbers;
-    shard->factors[v] = bel_rule_trust(numbers, values_square, direction_square);
-}
-
-// Grains to variables, variables to the whole, each pairwise in a fixed order. `totals` has
-// trainable variables only, so that others do not shift the order.
 void bel_shard_combine_norms(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
@@ -365,22 +331,7 @@ void bel_shard_combine_norms(bel_shard *shard)
     double limit = bel_rule_clip_global_norm(&shard->config.settings.optimizers[function].main);
     gather_squares(shard);
     double disordered = bel_fault_is(BEL_FAULT_CHUNK_ORDER) ? chunk_order_total(shard) : 0;
-    double *totals = bel_xcalloc((size_t)layout->variable_count, sizeof *totals);
-    int trainable = 0;
-    for (int v = 0; v < layout->variable_count; v++) {
-        const bel_layout_variable *variable = &layout->variables[v];
-        if (!bel_shard_updates(shard, function, v)) continue;
-        double square = add_pairwise(shard->grain_squares + variable->first_grain,
-                                     bel_grains_of(variable->elements));
-        totals[trainable++] = square;
-        const bel_shard_group *group = bel_shard_group_of(shard, v);
-        double own = bel_rule_clip_norm(group->optimizer);
-        shard->factors[v] = own > 0 ? factor_of(square, own) : 1;
-        if (group->rule->trusts) combine_trust(shard, v, square);
-    }
-    double all = add_pairwise(totals, trainable);
+    double all = bel_norms_combine(layout, shard->grain_squares, use_of, shard, shard->factors);
     if (bel_fault_is(BEL_FAULT_CHUNK_ORDER)) all = disordered;
-    for (int v = 0; limit > 0 && v < layout->variable_count; v++)
-        shard->factors[v] = factor_of(all, limit);
-    bel_free(totals);
+    bel_norms_limit(layout, all, limit, shard->factors);
 }

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "optim/rule.h"
+#include "optim/groups.h"
 #include "ps/layout/exchange.h"
 #include "ps/layout/row_buffer.h"
 #include "ps/server/policy.h"
@@ -31,14 +31,6 @@ typedef struct bel_shard_job {
     int local;  // index among the shard's chunks
     int worker; // COPY, ROWS
 } bel_shard_job;
-
-typedef struct bel_shard_group { // variables with the same optimizer and factors in a function
-    int function;
-    const bel_optimizer *optimizer; // in the shard's configuration
-    const bel_rule *rule;
-    double lr_factor, decay_factor;
-    bel_rule_step numbers; // of this step
-} bel_shard_group;
 
 typedef struct bel_shard_chunk {
     int chunk;            // index in the layout
@@ -203,8 +195,7 @@ struct bel_shard {
     bool decision_known;
     bool snapshot_told;
     bel_shard_worker *workers;
-    bel_shard_group *groups;
-    int group_count;
+    bel_rule_groups groups;
     int *group_of;                        // by function, each by variable and then by table; fixed
     int64_t runs[BEL_MAX_STEP_FUNCTIONS]; // steps of each function before this version
     float average_rest;                   // of this step
@@ -240,12 +231,12 @@ struct bel_shard {
 };
 
 // That of a variable, or of a table behind the last one, in a step function.
-static inline const bel_shard_group *bel_shard_group_in(const bel_shard *shard, int function,
-                                                        int variable)
+static inline const bel_rule_group *bel_shard_group_in(const bel_shard *shard, int function,
+                                                       int variable)
 {
     const bel_layout *layout = shard->config.layout;
     int count = layout->variable_count + layout->table_count;
-    return &shard->groups[shard->group_of[function * count + variable]];
+    return &shard->groups.items[shard->group_of[function * count + variable]];
 }
 
 // The function of this step, once the decision is known.
@@ -255,7 +246,7 @@ static inline int bel_shard_function(const bel_shard *shard)
 }
 
 // A variable's group in this step.
-static inline const bel_shard_group *bel_shard_group_of(const bel_shard *shard, int variable)
+static inline const bel_rule_group *bel_shard_group_of(const bel_shard *shard, int variable)
 {
     return bel_shard_group_in(shard, bel_shard_function(shard), variable);
 }

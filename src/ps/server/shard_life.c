@@ -12,7 +12,7 @@
 static void start_segment(bel_shard *shard, const bel_segment *segment, int function, int k)
 {
     if (!bel_shard_updates(shard, function, segment->variable)) return;
-    const bel_shard_group *group = bel_shard_group_in(shard, function, segment->variable);
+    const bel_rule_group *group = bel_shard_group_in(shard, function, segment->variable);
     int layer = bel_shard_layer(shard, function, segment->variable);
     if (k >= group->rule->slot_count) return;
     float start = bel_rule_slot_start(group->optimizer, k);
@@ -128,7 +128,7 @@ void bel_shard_destroy(bel_shard *shard)
     bel_shard_free_inboxes(shard);
     bel_free(shard->grain_squares);
     bel_free(shard->factors);
-    bel_free(shard->groups);
+    bel_rule_groups_deinit(&shard->groups);
     bel_free(shard->group_of);
     for (int i = 0; i < shard->chunk_count; i++) {
         bel_free(shard->chunks[i].nodes);

@@ -4,24 +4,12 @@
 // steps and on another thread. One number that is not finite refuses the whole part, as no later
 // loss may show it. Values are sent as far as the lane has room and go on from there: no thread
 // waits.
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "ps/server/shard_inner.h"
-
-enum { SLOT_TEXT = 40 }; // room for "/adam/m", "/adam/7/m" and the like
-
-// The name of a slot in a checkpoint. One of a layer behind the first has the layer in it.
-static int name_slot(char *out, size_t room, const char *variable, const bel_rule *rule, int layer,
-                     int k)
-{
-    if (layer == 0)
-        return bel_snprintf(out, room, "%s/%s/%s", variable, rule->name, rule->slots[k]);
-    return bel_snprintf(out, room, "%s/%s/%d/%s", variable, rule->name, layer, rule->slots[k]);
-}
 
 // The slots that a function's rule has of a segment.
 static bel_status *load_slots(bel_shard *shard, const bel_ckpt_reader *reader,
@@ -30,11 +18,11 @@ static bel_status *load_slots(bel_shard *shard, const bel_ckpt_reader *reader,
     const bel_layout_variable *variable = &shard->config.layout->variables[segment->variable];
     const bel_rule *rule = bel_shard_group_in(shard, function, segment->variable)->rule;
     int layer = bel_shard_layer(shard, function, segment->variable);
-    size_t room = strlen(variable->name) + SLOT_TEXT;
+    size_t room = strlen(variable->name) + BEL_RULE_SLOT_TEXT;
     char *name = bel_xmalloc(room);
     bel_status *status = NULL;
     for (int k = 0; k < rule->slot_count && status == NULL; k++) {
-        (void)name_slot(name, room, variable->name, rule, layer, k);
+        (void)bel_rule_slot_name(name, room, variable->name, rule, layer, k);
         status = bel_ckpt_read(reader, name, BEL_DTYPE_F32, &variable->shape, segment->first,
                                segment->count, shard->slots[layer][k] + segment->offset);
     }
@@ -177,7 +165,7 @@ static void add_piece(piece_list *to, const bel_layout_variable *variable,
 static void add_segment(const bel_shard *shard, const bel_segment *segment, piece_list *to)
 {
     const bel_layout_variable *variable = &shard->config.layout->variables[segment->variable];
-    size_t room = strlen(variable->name) + SLOT_TEXT;
+    size_t room = strlen(variable->name) + BEL_RULE_SLOT_TEXT;
     int length = bel_snprintf(to->names, room, "%s", variable->name);
     add_piece(to, variable, segment, length, shard->config.snapshot);
     if (variable->kind != BEL_VARIABLE_TRAINABLE) return;
@@ -186,7 +174,7 @@ static void add_segment(const bel_shard *shard, const bel_segment *segment, piec
         const bel_rule *rule = bel_shard_group_in(shard, f, segment->variable)->rule;
         int layer = bel_shard_layer(shard, f, segment->variable);
         for (int k = 0; k < rule->slot_count; k++) {
-            length = name_slot(to->names, room, variable->name, rule, layer, k);
+            length = bel_rule_slot_name(to->names, room, variable->name, rule, layer, k);
             add_piece(to, variable, segment, length, shard->snapshot_slots[layer][k]);
         }
     }
@@ -214,7 +202,7 @@ static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
         for (int s = 0; s < chunk->segment_count; s++) {
             int variable = layout->segments[chunk->first_segment + s].variable;
             most += kept + 1;
-            text += (kept + 1) * (strlen(layout->variables[variable].name) + SLOT_TEXT);
+            text += (kept + 1) * (strlen(layout->variables[variable].name) + BEL_RULE_SLOT_TEXT);
         }
     }
     piece_list all = {.list = bel_xmalloc(most * sizeof *all.list + text)};
@@ -228,30 +216,12 @@ static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
     return all.list;
 }
 
-// Values, slots and averages: a slot that has overflowed leaves its parameter as it is from then
-// on, and no loss would show it.
-static bel_status *check_finite(const bel_ckpt_piece *pieces, int count)
-{
-    for (int i = 0; i < count; i++) {
-        const float *numbers = pieces[i].data;
-        bool finite = true;
-        for (int64_t k = 0; k < pieces[i].count; k++)
-            finite &= isfinite(numbers[k]) != 0; // all of them: a loop without an exit is fast
-        if (finite) continue;
-        return BEL_ERR(BEL_ABORTED,
-                       "\"%s\" is not finite, so nothing was saved; hint: a lower learning_rate or "
-                       "clip_global_norm often helps",
-                       pieces[i].name);
-    }
-    return NULL;
-}
-
 // Reads the snapshot only, so training may go on.
 bel_status *bel_shard_write(const bel_shard *shard, const char *folder, bel_ckpt_shard **out_shard)
 {
     int count;
     bel_ckpt_piece *pieces = make_pieces(shard, &count);
-    bel_status *status = check_finite(pieces, count);
+    bel_status *status = bel_ckpt_check_finite(pieces, count);
     if (status != NULL) {
         bel_free(pieces);
         return status;

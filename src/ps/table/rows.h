@@ -1,7 +1,7 @@
 // Rows of a graph's tables where they are not trained: for evaluation and prediction. A table
 // without slots holds the rows; those that it does not have are as they begin.
-#ifndef BELFRY_ESTIMATOR_ROWS_H
-#define BELFRY_ESTIMATOR_ROWS_H
+#ifndef BELFRY_PS_TABLE_ROWS_H
+#define BELFRY_PS_TABLE_ROWS_H
 
 #include "graph/graph.h"
 #include "ps/table/table.h"

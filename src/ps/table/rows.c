@@ -2,7 +2,7 @@
 // costs its values and nothing else. All rows of a checkpoint are loaded, wherever they were
 // held. A key that is in none begins as it would in training, which needs the job's seed and not
 // that of this process. Several threads may pull at once; loading must not run beside it.
-#include "estimator/rows.h"
+#include "ps/table/rows.h"
 
 #include "base/alloc.h"
 

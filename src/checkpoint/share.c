@@ -1,0 +1,44 @@
+// One link a file; errors that say "no links here" fall back to a copy.
+#define _XOPEN_SOURCE 700 // link
+#include "checkpoint/share.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+static bel_status *copy_bytes(const char *from, const char *to)
+{
+    char *bytes;
+    size_t size;
+    BEL_TRY(bel_file_read(from, &bytes, &size));
+    bel_status *status = bel_file_replace(to, bytes, size);
+    bel_free(bytes);
+    return status;
+}
+
+bel_status *bel_ckpt_share_file(const char *from, const char *to)
+{
+    if (link(from, to) == 0) return NULL;
+    if (errno == EPERM || errno == EMLINK || errno == EXDEV || errno == ENOTSUP) {
+        return copy_bytes(from, to);
+    }
+    return bel_file_error(errno, "link", from);
+}
+
+bel_status *bel_ckpt_share_folder(const char *from, const char *to)
+{
+    char **names;
+    size_t count;
+    BEL_TRY(bel_dir_list(from, &names, &count));
+    bel_status *status = bel_dir_create(to);
+    for (size_t i = 0; i < count && status == NULL; i++) {
+        char *source = bel_path_join(from, names[i]), *target = bel_path_join(to, names[i]);
+        status = bel_ckpt_share_file(source, target);
+        bel_free(source);
+        bel_free(target);
+    }
+    bel_dir_names_free(names, count);
+    return status;
+}

@@ -1,0 +1,284 @@
+// The life of a learner, and a step. Parameters, slots and gradients are laid out as a job's shard
+// has them (ps/layout/layout.h); the program reads parameters and writes gradients where they lie.
+// A step computes first and updates then, so that an error of the batch leaves the model as it was.
+// Where tables are updated memory may run out in the middle of it: then nothing can be done with
+// the learner any more but to load it again.
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/isa.h"
+#include "learner/learner_inner.h"
+#include "predictor/predictor.h"
+#include "ps/layout/space.h"
+
+enum { MOST_THREADS = 1024 };
+
+// --- Making --------------------------------------------------------------------------------------
+
+// As a job with one shard lays them out.
+static void make_layout(bel_learner *l)
+{
+    const bel_graph *graph = l->file.graph;
+    bel_layout_variable *variables = bel_xcalloc(graph->variable_count + 1, sizeof *variables);
+    for (size_t v = 0; v < graph->variable_count; v++)
+        variables[v] = (bel_layout_variable){.name = graph->variables[v].name,
+                                             .shape = graph->variables[v].value->spec.shape,
+                                             .kind = graph->variables[v].kind};
+    l->layout = bel_layout_create(variables, (int)graph->variable_count, 1);
+    for (size_t t = 0; t < graph->table_count; t++)
+        bel_layout_add_table(l->layout,
+                             &(bel_layout_table){.name = graph->tables[t].name,
+                                                 .width = graph->tables[t].width,
+                                                 .initializer = graph->tables[t].initializer});
+    bel_free(variables);
+}
+
+static void add_output(bel_learner *l, bel_value *value, bool external)
+{
+    l->outputs[l->output_count++] = (bel_program_output){.value = value, .external = external};
+}
+
+// Reports by variable, row gradients by look-up, the loss.
+static void list_outputs(bel_learner *l)
+{
+    const bel_graph *graph = l->file.graph;
+    size_t most = graph->variable_count + graph->lookup_count + 1;
+    l->outputs = bel_xcalloc(most, sizeof *l->outputs);
+    l->output_variables = bel_xcalloc(most, sizeof *l->output_variables);
+    l->lookup_outputs = bel_xcalloc(most, sizeof *l->lookup_outputs);
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        if (l->file.reports[v] == NULL) continue;
+        l->output_variables[l->output_count] = (int)v;
+        add_output(l, l->file.reports[v], true);
+    }
+    l->report_count = l->output_count;
+    for (size_t k = 0; k < graph->lookup_count; k++) {
+        bool has = l->file.row_gradients[k] != NULL;
+        l->lookup_outputs[k] = has ? l->output_count : -1;
+        if (has) add_output(l, l->file.row_gradients[k], true);
+    }
+    add_output(l, l->file.loss, false);
+}
+
+static bel_status *make(bel_learner *l, const bel_ckpt_reader *reader)
+{
+    l->seed = bel_ckpt_reader_info(reader)->seed;
+    make_layout(l);
+    list_outputs(l);
+    l->shapes = bel_xcalloc(l->file.graph->input_count + 1, sizeof *l->shapes);
+    l->data = bel_xcalloc(l->file.graph->input_count + 1, sizeof *l->data);
+    const bel_program_options program = {.threads = l->threads};
+    l->runner = bel_runner_create(l->file.graph, l->outputs, l->output_count, &program, 1);
+    BEL_TRY(bel_team_create(l->threads, &l->team));
+    BEL_TRY(bel_learner_make_update(l));
+    BEL_TRY(bel_learner_make_tables(l));
+    return bel_learner_restore(l, reader);
+}
+
+static bel_status *load(bel_learner *l, const char *path, const char *checkpoint)
+{
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_training_file_read(path, &l->file));
+    BEL_TRY(bel_ckpt_open_any(checkpoint != NULL ? checkpoint : path, &reader));
+    bel_status *status = make(l, reader);
+    bel_ckpt_close(reader);
+    return status;
+}
+
+static bel_status *check(const bel_learner_options *options)
+{
+    BEL_TRY(bel_isa_check_wanted());
+    BEL_TRY(bel_isa_check());
+    if (options->threads >= 0 && options->threads <= MOST_THREADS) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "threads of a learner: expected 0 to %d, got %d",
+                   MOST_THREADS, options->threads);
+}
+
+bel_status *bel_learner_load(const char *path, const bel_learner_options *given,
+                             bel_learner **out_learner)
+{
+    bel_learner_options options = {.size = sizeof options};
+    if (given != NULL)
+        memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    BEL_TRY(check(&options));
+    bel_learner *l = bel_xcalloc(1, sizeof *l);
+    l->threads = options.threads > 0 ? options.threads : 1;
+    l->keep_checkpoint_max = options.keep_checkpoint_max;
+    bel_status *status = load(l, path, options.checkpoint);
+    if (status != NULL) {
+        bel_learner_destroy(l);
+        return status;
+    }
+    *out_learner = l;
+    return NULL;
+}
+
+void bel_learner_destroy(bel_learner *l)
+{
+    if (l == NULL) return;
+    bel_learner_destroy_tables(l);
+    if (l->runner != NULL) bel_runner_destroy(l->runner);
+    bel_team_destroy(l->team);
+    bel_space_free_array(l->layout, l->values);
+    bel_space_free_array(l->layout, l->gradients);
+    bel_space_free_array(l->layout, l->averages);
+    bel_space_free_array(l->layout, l->directions);
+    for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++)
+        bel_space_free_array(l->layout, l->slots[k]);
+    bel_layout_destroy(l->layout);
+    bel_rule_groups_deinit(&l->groups);
+    bel_free(l->outputs);
+    bel_free(l->output_variables);
+    bel_free(l->lookup_outputs);
+    bel_free(l->shapes);
+    bel_free(l->data);
+    bel_free(l->group_of);
+    bel_free(l->grain_squares);
+    bel_free(l->factors);
+    bel_free(l->segments);
+    for (int s = 0; s < l->setting_count; s++) {
+        bel_free(l->setting_names[s]);
+        bel_free(l->setting_values[s]);
+    }
+    bel_free(l->setting_names);
+    bel_free(l->setting_values);
+    bel_training_file_deinit(&l->file);
+    bel_free(l);
+}
+
+// --- What it is ----------------------------------------------------------------------------------
+
+int bel_learner_input_count(const bel_learner *l)
+{
+    return l->file.input_count;
+}
+
+bel_port bel_learner_input_port(const bel_learner *l, int input)
+{
+    return l->file.inputs[input];
+}
+
+int bel_learner_label_count(const bel_learner *l)
+{
+    return l->file.label_count;
+}
+
+bel_port bel_learner_label_port(const bel_learner *l, int label)
+{
+    return l->file.labels[label];
+}
+
+int bel_learner_find_input(const bel_learner *l, const char *name)
+{
+    return bel_port_find(l->file.inputs, l->file.input_count, name);
+}
+
+int bel_learner_find_label(const bel_learner *l, const char *name)
+{
+    return bel_port_find(l->file.labels, l->file.label_count, name);
+}
+
+int64_t bel_learner_step_count(const bel_learner *l)
+{
+    return l->step;
+}
+
+// --- A step --------------------------------------------------------------------------------------
+
+// Shapes and addresses by graph input, for as many of them as there are ports.
+static bel_status *take(bel_learner *l, const bel_port *ports, const int *fields, int count,
+                        const bel_tensor *tensors)
+{
+    for (int i = 0; i < count; i++) {
+        BEL_TRY(bel_port_check(&ports[i], &tensors[i]));
+        l->shapes[fields[i]] = tensors[i].shape;
+        l->data[fields[i]] = tensors[i].data;
+    }
+    return NULL;
+}
+
+// All begin with the batch, and rows have their ids' shape with the table's width behind it.
+static bel_status *take_batch(bel_learner *l, const bel_tensor *inputs, const bel_tensor *labels)
+{
+    const bel_training_file *file = &l->file;
+    BEL_TRY(take(l, file->inputs, file->input_fields, file->input_count, inputs));
+    BEL_TRY(take(l, file->labels, file->label_fields, file->label_count, labels));
+    const bel_tensor *first = file->input_count > 0 ? inputs : labels;
+    for (int i = 0; i < file->input_count + file->label_count; i++) {
+        bool label = i >= file->input_count;
+        const bel_tensor *one = label ? &labels[i - file->input_count] : &inputs[i];
+        if (one->shape.dims[0] == first->shape.dims[0]) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s \"%s\": expected a batch of %lld, got one of %lld",
+                       label ? "label" : "input",
+                       label ? file->labels[i - file->input_count].name : file->inputs[i].name,
+                       (long long)first->shape.dims[0], (long long)one->shape.dims[0]);
+    }
+    for (size_t k = 0; k < file->graph->lookup_count; k++) {
+        const bel_graph_lookup *lookup = &file->graph->lookups[k];
+        bel_shape shape = l->shapes[lookup->ids];
+        shape.dims[shape.rank++] = file->graph->tables[lookup->table].width;
+        l->shapes[lookup->rows] = shape;
+    }
+    return NULL;
+}
+
+static bel_status *bind(bel_learner *l, bel_instance *instance)
+{
+    const bel_graph *graph = l->file.graph;
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (l->data[i] != NULL) bel_instance_bind_input(instance, (int)i, l->data[i]);
+    for (size_t v = 0; v < graph->variable_count; v++)
+        bel_instance_bind_variable(instance, (int)v,
+                                   l->values + bel_learner_variable(l, (int)v)->offset);
+    for (int r = 0; r < l->report_count; r++)
+        bel_instance_bind_output(
+            instance, r, l->gradients + bel_learner_variable(l, l->output_variables[r])->offset);
+    return bel_learner_bind_rows(l, instance);
+}
+
+static bel_status *compute(bel_learner *l, float *out_loss)
+{
+    bel_instance *instance;
+    bel_run_context context = {.seed = l->seed, .step = l->step};
+    BEL_TRY(bel_runner_get(l->runner, 0, l->shapes, &instance));
+    BEL_TRY(bind(l, instance));
+    BEL_TRY(bel_instance_run(instance, l->team, &context, NULL, NULL));
+    *out_loss = *(const float *)bel_instance_output(instance, l->output_count - 1).data;
+    if (isfinite(*out_loss)) return NULL;
+    return BEL_ERR(BEL_ABORTED,
+                   "the loss is not finite (%g); hint: a lower learning_rate, warmup_steps or "
+                   "clip_global_norm often helps",
+                   (double)*out_loss);
+}
+
+bel_status *bel_learner_refuse_torn(void)
+{
+    return BEL_ERR(BEL_FAILED_PRECONDITION,
+                   "a step of this learner ran out of memory in the middle; hint: load it again");
+}
+
+static bel_status *update(bel_learner *l)
+{
+    bel_rule_groups_begin(&l->groups, &l->step);
+    bel_status *status = bel_learner_update_rows(l);
+    l->torn = status != NULL;
+    if (status != NULL) return status;
+    bel_learner_update(l);
+    l->step++;
+    return NULL;
+}
+
+bel_status *bel_learner_step(bel_learner *l, const bel_tensor *inputs, const bel_tensor *labels,
+                             float *out_loss)
+{
+    float loss;
+    if (l->torn) return bel_learner_refuse_torn();
+    BEL_TRY(take_batch(l, inputs, labels));
+    bel_status *status = compute(l, &loss);
+    if (status == NULL) status = update(l);
+    if (status != NULL)
+        return bel_status_wrap(status, __FILE__, __LINE__, "step %lld", (long long)l->step);
+    if (out_loss != NULL) *out_loss = loss;
+    return NULL;
+}

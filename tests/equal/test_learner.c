@@ -1,0 +1,353 @@
+// Learners: a training is exported in the middle, and a learner goes on with the same batches; what
+// it saves must have the digest of the training that has gone on by itself. For every model that
+// comes with Belfry, every optimizer and what it may be told, threads, batches of other sizes, and
+// back again: a training goes on from what a learner has saved.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "belfry/belfry.h"
+#include "belfry/learner.h"
+#include "checkpoint/checkpoint.h"
+#include "support/bel_test.h"
+#include "support/digits.h"
+
+enum { RECORDS = 96, BATCH = 12, SIZE = 64, CLASSES = 10, IDS = 3, LISTS = 2, MOST = 4 };
+enum { FIRST = 3, LAST = 14, BATCHES = RECORDS / BATCH };
+
+// --- Data ----------------------------------------------------------------------------------------
+
+static float images[RECORDS][SIZE];
+static int64_t labels[RECORDS], ids[RECORDS][IDS], lists[RECORDS][LISTS][MOST];
+static float weights[RECORDS][LISTS][MOST];
+static int64_t records = RECORDS, last = LAST; // that there are; at which step trainings end
+
+static int make_data(void **state)
+{
+    (void)state;
+    unsigned at = 1;
+    for (int i = 0; i < RECORDS; i++) {
+        labels[i] = i * 7 % CLASSES;
+        for (int p = 0; p < SIZE; p++) {
+            at = at * 1664525u + 1013904223u;
+            images[i][p] = (float)(at >> 24) / 255.0F + (float)(p == labels[i] * 6);
+        }
+        for (int f = 0; f < IDS; f++)
+            ids[i][f] = (int64_t)1000003 * f - 17 * (i * (f + 1) % 11);
+        for (int l = 0; l < LISTS; l++)
+            for (int m = 0; m < MOST; m++) {
+                lists[i][l][m] = m < i % (MOST + 1) ? 500 + (i + m * 3 + l) % 13 : BEL_NO_ID;
+                weights[i][l][m] = 0.5F + (float)m;
+            }
+    }
+    return 0;
+}
+
+static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mode,
+                         bel_dataset **out_dataset)
+{
+    (void)estimator;
+    const bool *has_ids = user;
+    const bel_memory_field fields[] = {
+        {"x", {BEL_DTYPE_F32, BEL_SHAPE(records, SIZE), images}},
+        {"label", {BEL_DTYPE_I64, BEL_SHAPE(records), labels}},
+        {"ids", {BEL_DTYPE_I64, BEL_SHAPE(records, IDS), ids}},
+        {"id_lists", {BEL_DTYPE_I64, BEL_SHAPE(records, LISTS, MOST), lists}},
+        {"id_weights", {BEL_DTYPE_F32, BEL_SHAPE(records, LISTS, MOST), weights}},
+    };
+    *out_dataset = bel_dataset_from_memory(fields, *has_ids ? 5 : 2);
+    if (mode == BEL_MODE_TRAIN && last == LAST)
+        bel_dataset_repeat(*out_dataset, BEL_REPEAT_FOREVER);
+    bel_dataset_batch(*out_dataset, BATCH);
+    return NULL;
+}
+
+// --- Training ------------------------------------------------------------------------------------
+
+typedef struct model {
+    const char *name;
+    bel_param params[8]; // up to the first without a name
+    bool has_ids;
+} model;
+
+static bel_estimator *make_estimator(const model *m, const char *folder, int replicas)
+{
+    bel_run_config config;
+    bel_run_config_init(&config);
+    char *model_dir = bel_path_join(bel_test_own_folder(), folder);
+    config.model_dir = model_dir;
+    config.report = false;
+    config.tower_count = replicas;
+    bel_log_configure(BEL_LOG_ERROR, BEL_LOG_TEXT);
+    bel_param all[10] = {{"model", m->name}};
+    int count = 1;
+    for (int p = 0; p < 8 && m->params[p].name != NULL; p++)
+        all[count++] = m->params[p];
+    bel_estimator *estimator;
+    BEL_ASSERT_OK(bel_estimator_create(bel_model_find(m->name)->model_fn, &config, all, count,
+                                       &estimator));
+    bel_free(model_dir);
+    return estimator;
+}
+
+// The digest at the end.
+static void train(bel_estimator *estimator, const model *m, int64_t steps,
+                  char digest[BEL_RESULT_TEXT])
+{
+    bel_result result;
+    bool has_ids = m->has_ids;
+    const bel_train_spec spec = {.input_fn = input, .input_user = &has_ids, .max_steps = steps};
+    BEL_ASSERT_OK(bel_train(estimator, &spec, &result));
+    if (digest != NULL) memcpy(digest, result.digest, BEL_RESULT_TEXT);
+}
+
+// A training of FIRST steps, exported; free the path with bel_free.
+static char *export_training(const model *m, const char *folder)
+{
+    const bel_export_options options = {.size = sizeof options, .training = true};
+    char *path = bel_strf("%s/%s.learner", bel_test_own_folder(), folder);
+    bel_estimator *estimator = make_estimator(m, folder, 1);
+    train(estimator, m, FIRST, NULL);
+    BEL_ASSERT_OK(bel_export(estimator, NULL, &options, path));
+    bel_estimator_destroy(estimator);
+    return path;
+}
+
+// The batch of a step, as the training reads it.
+static bel_status *step(bel_learner *learner, int64_t step_number, float *out_loss)
+{
+    int64_t first = step_number % BATCHES * BATCH;
+    int64_t n = records - first < BATCH ? records - first : BATCH;
+    bel_tensor inputs[4];
+    for (int i = 0; i < bel_learner_input_count(learner); i++) {
+        const char *name = bel_learner_input_port(learner, i).name;
+        if (strcmp(name, "x") == 0) {
+            inputs[i] = (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(n, SIZE), images[first]};
+        } else if (strcmp(name, "ids") == 0) {
+            inputs[i] = (bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(n, IDS), ids[first]};
+        } else if (strcmp(name, "id_lists") == 0) {
+            inputs[i] = (bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(n, LISTS, MOST), lists[first]};
+        } else {
+            inputs[i] = (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(n, LISTS, MOST), weights[first]};
+        }
+    }
+    const bel_tensor label = {BEL_DTYPE_I64, BEL_SHAPE(n), &labels[first]};
+    return bel_learner_step(learner, inputs, &label, out_loss);
+}
+
+static void learn(const char *path, int threads, int64_t from, int64_t to, const char *into,
+                  char digest[BEL_RESULT_TEXT])
+{
+    const bel_learner_options options = {.size = sizeof options, .threads = threads};
+    bel_learner *learner;
+    BEL_ASSERT_OK(bel_learner_load(path, &options, &learner));
+    assert_int_equal(bel_learner_step_count(learner), from);
+    for (int64_t s = from; s < to; s++) {
+        float loss;
+        BEL_ASSERT_OK(step(learner, s, &loss));
+        assert_true(isfinite(loss));
+    }
+    BEL_ASSERT_OK(bel_learner_save(learner, into, digest));
+    bel_learner_destroy(learner);
+}
+
+static void assert_same_bits(const model *m, const char *folder)
+{
+    char want[BEL_RESULT_TEXT], got[BEL_RESULT_TEXT];
+    char *path = export_training(m, folder);
+    bel_estimator *estimator = make_estimator(m, folder, 1);
+    train(estimator, m, last, want);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        char *into = bel_strf("%s-%d", path, threads);
+        learn(path, threads, FIRST, last, into, got);
+        assert_string_equal(got, want);
+        bel_free(into);
+    }
+    bel_estimator_destroy(estimator);
+    bel_free(path);
+}
+
+// --- Tests ---------------------------------------------------------------------------------------
+
+static const model models[] = {
+    {"linear", {{"learning_rate", "0.1"}}, false},
+    {"dnn", {{"hidden_units", "32,16"}, {"dropout", "0.3"}}, false},
+    {"cnn", {{"filters", "4,8"}, {"dense_units", "16"}}, false},
+    {"resnet", {{"blocks", "1"}, {"width", "4"}}, false},
+    {"gru", {{"recurrent_units", "12"}, {"sequence_width", "8"}}, false},
+    {"lstm", {{"recurrent_units", "12,7"}, {"sequence_width", "8"}}, false},
+    {"wide_deep", {{"hidden_units", "16"}, {"id_list_combiner", "sqrtn"}}, true},
+};
+
+static void test_every_model_learns_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++)
+        assert_same_bits(&models[m], models[m].name);
+}
+
+// Every rule, and what a setting adds to it: slots, norms, averages, schedules, parts.
+static const bel_param rules[][5] = {
+    {{"optimizer", "sgd"}, {"learning_rate", "0.1"}, {"weight_decay", "0.01"}},
+    {{"optimizer", "momentum"}, {"learning_rate", "0.1"}, {"nesterov", "true"}},
+    {{"optimizer", "adam"}, {"clip_value", "0.01"}, {"moving_average_decay", "0.9"}},
+    {{"optimizer", "adamw"}, {"weight_decay", "0.1"}, {"decay_mult", "*/bias=0"}},
+    {{"optimizer", "adagrad"}, {"clip_global_norm", "0.1"}, {"moving_average_decay", "0.5"}},
+    {{"optimizer", "rmsprop"}, {"rmsprop_momentum", "0.5"}, {"rmsprop_centered", "true"}},
+    {{"optimizer", "adadelta"}, {"clip_norm", "0.05"}, {"learning_rate", "0.5"}},
+    {{"optimizer", "ftrl"}, {"ftrl_l1", "0.001"}, {"ftrl_l2", "0.01"}},
+    {{"optimizer", "lamb"}, {"clip_value", "0.02"}, {"weight_decay", "0.01"}},
+    {{"optimizer", "lars"}, {"learning_rate", "0.5"}, {"clip_value", "0.3"}},
+    {{"schedule", "cosine"}, {"decay_steps", "20"}, {"warmup_steps", "6"}},
+    {{"lr_mult", "dense_0/*=0.1"}, {"clip_each_replica", "true"}, {"clip_norm", "0.05"}},
+};
+
+static void test_every_optimizer_learns_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t r = 0; r < sizeof rules / sizeof rules[0]; r++) {
+        model m = {.name = "dnn", .params = {{"hidden_units", "120,70"}}};
+        int count = 1;
+        for (int p = 0; p < 5 && rules[r][p].name != NULL; p++)
+            m.params[count++] = rules[r][p];
+        char *folder = bel_strf("rule-%zu", r);
+        assert_same_bits(&m, folder);
+        bel_free(folder);
+    }
+}
+
+static void test_rules_of_tables(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"sgd", "adagrad", "adam", "ftrl"};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        const model m = {"wide_deep",
+                         {{"hidden_units", "16"}, {"optimizer", kinds[k]}, {"clip_value", "0.05"}},
+                         true};
+        char *folder = bel_strf("tables-%s", kinds[k]);
+        assert_same_bits(&m, folder);
+        bel_free(folder);
+    }
+}
+
+static void test_the_last_batch_is_smaller(void **state)
+{
+    (void)state;
+    records = RECORDS - 5; // read once, so that the batch of the last step has 7
+    last = BATCHES;
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        char *folder = bel_strf("%s-last", models[m].name);
+        assert_same_bits(&models[m], folder);
+        bel_free(folder);
+    }
+    records = RECORDS;
+    last = LAST;
+}
+
+// Halves are casts of the graph, and averages those of evaluation.
+static void test_a_training_goes_on_where_a_learner_ends(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        char want[BEL_RESULT_TEXT], got[BEL_RESULT_TEXT], *folder = bel_strf("%s-on", models[m].name);
+        char *path = export_training(&models[m], folder);
+        char *into = bel_strf("%s-into", models[m].name);
+        char *whole = bel_path_join(bel_test_own_folder(), into);
+        bel_estimator *estimator = make_estimator(&models[m], folder, 1);
+        train(estimator, &models[m], LAST, want);
+        learn(path, 1, FIRST, LAST - 4, whole, got);
+        bel_estimator *after = make_estimator(&models[m], into, 1);
+        train(after, &models[m], LAST, got);
+        assert_string_equal(got, want);
+        bel_estimator_destroy(after);
+        bel_estimator_destroy(estimator);
+        bel_free(whole);
+        bel_free(into);
+        bel_free(path);
+        bel_free(folder);
+    }
+}
+
+static bel_status *keep_row(void *user, int64_t example, const bel_row *rows, int count)
+{
+    float(*kept)[CLASSES] = user;
+    assert_true(count > 0);
+    memcpy(kept[example], rows[0].value.data, sizeof kept[example]);
+    return NULL;
+}
+
+static void bind(bel_predictor *predictor, const char *name, bel_tensor tensor)
+{
+    int number = bel_predictor_find_input(predictor, name);
+    assert_true(number >= 0);
+    BEL_ASSERT_OK(bel_predictor_bind(predictor, number, &tensor));
+}
+
+// A learner's predictor against bel_predict of what it saves, before and after more steps.
+static void assert_same_predictions(const model *m, const char *folder)
+{
+    static float want[RECORDS][CLASSES];
+    char *path = export_training(m, folder), *into = bel_strf("%s-saved", folder);
+    char *whole = bel_path_join(bel_test_own_folder(), into);
+    bool has_ids = m->has_ids;
+    bel_learner *learner;
+    bel_predictor *predictor;
+    BEL_ASSERT_OK(bel_learner_load(path, NULL, &learner));
+    for (int64_t s = FIRST; s < LAST; s++)
+        BEL_ASSERT_OK(step(learner, s, NULL));
+    BEL_ASSERT_OK(bel_learner_predictor(learner, 1, &predictor));
+    BEL_ASSERT_OK(bel_learner_save(learner, whole, NULL));
+    BEL_ASSERT_OK(step(learner, LAST, NULL)); // the predictor has copies
+    bel_learner_destroy(learner);
+    assert_int_equal(bel_predictor_step(predictor), LAST);
+    bel_estimator *estimator = make_estimator(m, into, 1);
+    BEL_ASSERT_OK(bel_predict(estimator, input, &has_ids, NULL, keep_row, want));
+    for (int64_t first = 0; first < RECORDS; first += BATCH) {
+        bind(predictor, "x", (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), images[first]});
+        if (has_ids) {
+            bind(predictor, "ids", (bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(BATCH, IDS), ids[first]});
+            bind(predictor, "id_lists",
+                 (bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(BATCH, LISTS, MOST), lists[first]});
+            bind(predictor, "id_weights",
+                 (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH, LISTS, MOST), weights[first]});
+        }
+        BEL_ASSERT_OK(bel_predictor_run(predictor));
+        bel_tensor got = bel_predictor_output(predictor, 0);
+        assert_memory_equal(got.data, want[first], BATCH * sizeof want[0]);
+    }
+    bel_predictor_destroy(predictor);
+    bel_estimator_destroy(estimator);
+    bel_free(whole);
+    bel_free(into);
+    bel_free(path);
+}
+
+static void test_predictors_of_a_learner(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        char *folder = bel_strf("%s-predicts", models[m].name);
+        assert_same_predictions(&models[m], folder);
+        bel_free(folder);
+    }
+    const model averaged = {
+        "dnn", {{"hidden_units", "16"}, {"moving_average_decay", "0.9"}}, false};
+    assert_same_predictions(&averaged, "averaged");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BEL_TEST_IN_FOLDER(test_every_model_learns_the_same_bits),
+        BEL_TEST_IN_FOLDER(test_every_optimizer_learns_the_same_bits),
+        BEL_TEST_IN_FOLDER(test_rules_of_tables),
+        BEL_TEST_IN_FOLDER(test_the_last_batch_is_smaller),
+        BEL_TEST_IN_FOLDER(test_a_training_goes_on_where_a_learner_ends),
+        BEL_TEST_IN_FOLDER(test_predictors_of_a_learner),
+    };
+    return cmocka_run_group_tests(tests, make_data, NULL);
+}
