@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/mapping.h"
 #include "base/number.h"
 #include "base/str.h"
 
@@ -68,22 +69,34 @@ static bel_status *take(const bel_json_value *root, const char *path, bel_ckpt_b
     return NULL;
 }
 
+// A file's text, for bel_free; NULL: there is none. Small and replaced as a whole, never rewritten.
+static bel_status *read_text(const char *path, char **out_text)
+{
+    bel_mapping bytes;
+    *out_text = NULL;
+    bel_status *status = bel_mapping_open(path, &bytes);
+    if (bel_status_code(status) == BEL_NOT_FOUND) {
+        bel_status_ignore(status);
+        return NULL;
+    }
+    if (status != NULL) return status;
+    *out_text = bel_xstrndup(bytes.data != NULL ? bytes.data : "", bytes.size);
+    bel_mapping_close(&bytes);
+    return NULL;
+}
+
 bel_status *bel_ckpt_best_read(const char *model_dir, bel_ckpt_best *out_best, bool *out_found)
 {
-    char *path = bel_path_join(model_dir, BEL_BEST_FILE), *text = NULL;
-    size_t size = 0;
+    char *path = bel_path_join(model_dir, BEL_BEST_FILE), *text;
     bel_json *json = NULL;
-    bel_status *status = bel_file_read(path, &text, &size);
-    bool missing = bel_status_code(status) == BEL_NOT_FOUND;
-    if (status == NULL) status = bel_json_parse(text, size, path, &json);
-    if (status == NULL) status = take(bel_json_root(json), path, out_best);
+    bel_status *status = read_text(path, &text);
+    *out_found = text != NULL;
+    if (text != NULL) status = bel_json_parse(text, strlen(text), path, &json);
+    if (text != NULL && status == NULL) status = take(bel_json_root(json), path, out_best);
     bel_json_destroy(json);
     bel_free(text);
     bel_free(path);
-    if (missing) bel_status_ignore(status); // nobody has kept one
-    if (!missing && status != NULL) return status;
-    *out_found = !missing;
-    return NULL;
+    return status;
 }
 
 static bel_status *remove_file(const char *model_dir, const char *name)
@@ -115,18 +128,11 @@ bel_status *bel_ckpt_hold(const char *model_dir, int64_t step)
 
 bel_status *bel_ckpt_held(const char *model_dir, int64_t *out_step)
 {
-    char *path = bel_path_join(model_dir, held_file), *text = NULL;
-    size_t size = 0;
-    int64_t step;
-    bel_status *status = bel_file_read(path, &text, &size);
-    bool known = status == NULL && bel_parse_i64(text, strspn(text, "0123456789"), &step);
+    char *path = bel_path_join(model_dir, held_file), *text;
+    bel_status *status = read_text(path, &text);
+    bool known = text != NULL && bel_parse_i64(text, strspn(text, "0123456789"), out_step);
+    if (status == NULL && !known) *out_step = -1;
     bel_free(text);
     bel_free(path);
-    if (bel_status_code(status) == BEL_NOT_FOUND) {
-        bel_status_ignore(status); // nobody holds one
-        status = NULL;
-    }
-    if (status != NULL) return status;
-    *out_step = known ? step : -1;
-    return NULL;
+    return status;
 }

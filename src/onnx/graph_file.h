@@ -29,9 +29,8 @@ typedef struct bel_graph_file_source {
 bel_status *bel_graph_file_write(const bel_graph_file_source *source, bel_onnx_sink *sink,
                                  void *context) BEL_MUST_USE;
 
-// The graph of a model that bel_onnx_read has read; sets out_results[bel_onnx_output_count].
-// Constants are used where the model has them, which must outlive the graph. Whatever the file
-// says, the graph is well formed, or there is none. DATA_LOSS: it is no such file, or malformed;
+// The graph of a model that bel_onnx_read has read, which it does not need afterwards; sets
+// out_results[bel_onnx_output_count]. Whatever the file says, the graph is well formed, or there is none. DATA_LOSS: it is no such file, or malformed;
 // names the node. UNIMPLEMENTED: a later version wrote it, or this library lacks an operation.
 bel_status *bel_graph_file_read(const bel_onnx_model *model, bel_graph **out_graph,
                                 bel_value **out_results) BEL_MUST_USE;

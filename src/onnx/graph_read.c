@@ -1,8 +1,5 @@
 // The way back of graph_file.h. The file is not trusted: the decoder has checked ids and counts,
 // shape rules check what operations take, and everything else is checked here before it is used.
-// What a shape rule or a kernel takes for granted of its attributes (that a list has as many
-// numbers as it says elsewhere, say) holds for graphs that were built, so lists and numbers that no
-// builder makes are refused where they could do harm: see check_attrs.
 #include "onnx/graph_file.h"
 
 #include <math.h>

@@ -6,12 +6,17 @@
 #include "base/check.h"
 #include "ops/families.h"
 
-// What a library that only runs models leaves out must not be mentioned, or it is linked: what
-// training alone makes, and what its builder has named (cmake/predictor.cmake).
-#if defined(BEL_INFERENCE)
+// What a small library leaves out must not be mentioned, or it is linked: what its builder has named
+// (cmake/small.cmake), and where models are only run (BEL_INFERENCE) what training alone makes.
+#if defined(BEL_SMALL)
 #include "ops_kept.h"
+#if defined(BEL_INFERENCE)
+#define LEFT_OUT BEL_OP_TRAINING
+#else
+#define LEFT_OUT 0
+#endif
 #define KEPT(type, id, flags, function)                                                            \
-    (((flags)&BEL_OP_TRAINING) != 0 || !BEL_KEPT_##id ? (type *)NULL : (function))
+    (((flags)&LEFT_OUT) != 0 || !BEL_KEPT_##id ? (type *)NULL : (function))
 #else
 #define KEPT(type, id, flags, function) (function)
 #endif

@@ -32,8 +32,8 @@ void bel_product_run(const bel_product *product);
 
 typedef void bel_product_fn(const bel_product *product);
 
-// A library that only runs models (BEL_INFERENCE) must not mention it, as it is opened at run time.
-#if defined(BEL_INFERENCE)
+// A small library (cmake/small.cmake) must not mention it, as it is opened at run time.
+#if defined(BEL_SMALL)
 #define BEL_HAS_OPENBLAS false
 #else
 #define BEL_HAS_OPENBLAS true
