@@ -1,5 +1,5 @@
-// Verb export: a checkpoint's model, or its training, as files for other programs. Which checkpoint is decided once,
-// as with evaluate; what its features are it says itself, so no data are needed.
+// Verb export: a checkpoint's model, or its training, as files for other programs. Which checkpoint
+// is decided once, as with evaluate; what its features are it says itself, so no data are needed.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/number.h"
-#include "belfry/graph.h"
-#include "onnx/onnx.h"
+#include "graph/graph.h"
+#include "onnx/graph_file.h"
 #include "results.h"
 
 bool bel_is_model(const char *path)
@@ -80,6 +80,19 @@ static void take_row(void *user, const bel_onnx_row *row)
     l->parameters += row->parameters;
 }
 
+// Of a graph as it is: nodes, and variables with their elements.
+static void take_nodes(const bel_graph *graph, listing *l)
+{
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const bel_node *node = graph->nodes[n];
+        bel_onnx_row row = {
+            .name = node->name, .op = bel_op_get(node->op)->name, .value = node->outputs[0]};
+        if (node->op == BEL_OP_VARIABLE)
+            row.parameters = bel_shape_elements(&node->outputs[0]->spec.shape);
+        take_row(l, &row);
+    }
+}
+
 static void put_ports(const bel_onnx_model *model, bool inputs, bool json, bel_str *out)
 {
     int count = inputs ? bel_onnx_input_count(model) : bel_onnx_output_count(model);
@@ -136,11 +149,18 @@ static bel_status *inspect(const bel_onnx_model *model, const char *path, bool j
 {
     listing l = {.json = json};
     const bel_onnx_options options = {.views = true, .each = take_row, .user = &l};
-    bel_graph *graph = bel_graph_create();
+    bel_graph *graph = NULL;
     bel_value **outputs =
         bel_xcalloc((size_t)bel_onnx_output_count(model) + 1, sizeof(bel_value *));
     bel_str text = {0};
-    bel_status *status = bel_onnx_build(model, graph, &options, outputs);
+    bel_status *status;
+    if (bel_graph_file_is(model)) {
+        status = bel_graph_file_read(model, &graph, outputs);
+        if (status == NULL) take_nodes(graph, &l);
+    } else {
+        graph = bel_graph_create();
+        status = bel_onnx_build(model, graph, &options, outputs);
+    }
     if (status == NULL) {
         (json ? put_json : put_text)(&l, model, path, &text);
         status = bel_results_write(text.text);

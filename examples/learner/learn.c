@@ -20,8 +20,10 @@ static int read_batch(int64_t width)
     for (; n < BATCH; n++)
         for (int64_t i = 0; i <= width; i++) {
             if (scanf("%lf%*[, ]", &number) < 1) return n;
-            if (i < width) x[n * width + i] = (float)number;
-            else label[n] = (int64_t)number;
+            if (i < width)
+                x[n * width + i] = (float)number;
+            else
+                label[n] = (int64_t)number;
         }
     return n;
 }

@@ -14,8 +14,9 @@
 /// if (status == NULL) status = bel_learner_save(learner, "digits.learner", NULL);
 /// ```
 ///
-/// A step is one of `belfry train` with one replica: the same batches give the same bits. It goes on
-/// from a checkpoint and saves checkpoints, which `belfry train`, `evaluate` and `export` read, too.
+/// A step is one of `belfry train` with one replica: the same batches give the same bits. It goes
+/// on from a checkpoint and saves checkpoints, which `belfry train`, `evaluate` and `export` read,
+/// too.
 ///
 /// This header and predictor.h, status.h, tensor.h are all that a program needs of
 /// libbelfry-learner, a static library which has predictors as well
@@ -48,8 +49,8 @@ typedef struct bel_learner_options {
 /// Loads what `belfry export --training` has written: a folder with training.onnx, signature.json,
 /// prediction.onnx and checkpoints. Options may be NULL. The learner is the caller's; everything is
 /// read before this returns. NOT_FOUND: no such folder, or no checkpoint. DATA_LOSS: a file is
-/// damaged. UNIMPLEMENTED: it was written by a later version. FAILED_PRECONDITION: the checkpoint is
-/// of another model, or of a version that computes other bits; the processor lacks what kernels
+/// damaged. UNIMPLEMENTED: it was written by a later version. FAILED_PRECONDITION: the checkpoint
+/// is of another model, or of a version that computes other bits; the processor lacks what kernels
 /// need. INVALID_ARGUMENT: an option is out of range. RESOURCE_EXHAUSTED.
 BEL_API bel_status *bel_learner_load(const char *path, const bel_learner_options *options,
                                      bel_learner **out_learner) BEL_MUST_USE;
@@ -70,9 +71,9 @@ BEL_API int bel_learner_find_label(const bel_learner *learner, const char *name)
 /// during the call. *out_loss (may be NULL) is the batch's mean loss before the update. The first
 /// step of a shape makes a program for it, of which the 64 used last are kept. After an error the
 /// model is as it was before, but where memory runs out while rows of tables are updated: then the
-/// learner is FAILED_PRECONDITION from there on. INVALID_ARGUMENT: a type or a shape is another one (named), or the
-/// batch is empty. OUT_OF_RANGE: a label or index is (names the operation). ABORTED: the loss is not
-/// finite. RESOURCE_EXHAUSTED.
+/// learner is FAILED_PRECONDITION from there on. INVALID_ARGUMENT: a type or a shape is another one
+/// (named), or the batch is empty. OUT_OF_RANGE: a label or index is (names the operation).
+/// ABORTED: the loss is not finite. RESOURCE_EXHAUSTED.
 BEL_API bel_status *bel_learner_step(bel_learner *learner, const bel_tensor *inputs,
                                      const bel_tensor *labels, float *out_loss) BEL_MUST_USE;
 

@@ -22,8 +22,9 @@ typedef struct bel_ckpt_piece {
     const void *data; // `count` elements; may be NULL when there are none
 } bel_ckpt_piece;
 
-// Whether all numbers of pieces of F32 can be saved: a slot that has overflowed leaves its parameter
-// as it is from then on, and no loss would show it. ABORTED: one is not finite; names its tensor.
+// Whether all numbers of pieces of F32 can be saved: a slot that has overflowed leaves its
+// parameter as it is from then on, and no loss would show it. ABORTED: one is not finite; names its
+// tensor.
 bel_status *bel_ckpt_check_finite(const bel_ckpt_piece *pieces, int piece_count) BEL_MUST_USE;
 
 // What a shard reports about the file it wrote; the master puts it into the manifest. Immutable.

@@ -1,5 +1,6 @@
 // Checkpoints under a second name: their files are not copied but shared (hard links), so what
-// removes one of them leaves the other whole. Where a file system has no links the bytes are copied.
+// removes one of them leaves the other whole. Where a file system has no links the bytes are
+// copied.
 #ifndef BELFRY_CHECKPOINT_SHARE_H
 #define BELFRY_CHECKPOINT_SHARE_H
 

@@ -1,6 +1,6 @@
 // A folder of an export is filled under another name and renamed, so that whoever looks there sees
-// whole exports alone. One process at a time fills it: it holds a lock on the folder, which a rename
-// takes along.
+// whole exports alone. One process at a time fills it: it holds a lock on the folder, which a
+// rename takes along.
 #define _XOPEN_SOURCE 700 // realpath
 #include "estimator/export_folder.h"
 

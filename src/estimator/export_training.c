@@ -1,7 +1,8 @@
-// The step that is exported is that of a job with one replica: a trainable is made as a worker makes
-// it, by the estimator's model function and parameters, for fields as the checkpoint describes them
-// and with the settings that it was trained with. That it is the same model the settings say, which
-// are compared as a resume compares them. Where a source multiplies a feature, the graph does it.
+// The step that is exported is that of a job with one replica: a trainable is made as a worker
+// makes it, by the estimator's model function and parameters, for fields as the checkpoint
+// describes them and with the settings that it was trained with. That it is the same model the
+// settings say, which are compared as a resume compares them. Where a source multiplies a feature,
+// the graph does it.
 #include "estimator/export_training.h"
 
 #include <stdlib.h>
@@ -101,8 +102,8 @@ static bel_status *give_fields(void *user, const bel_estimator *estimator, bel_m
                                &t->zeros, &t->zero_bytes, out_dataset);
 }
 
-// Of what a step computes: whatever the data, their order and the replicas were. Fields are those of
-// the checkpoint in any case, and have no scale here.
+// Of what a step computes: whatever the data, their order and the replicas were. Fields are those
+// of the checkpoint in any case, and have no scale here.
 static bool is_of_step(const char *name)
 {
     static const char *const others[] = {"input",

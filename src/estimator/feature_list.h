@@ -28,10 +28,10 @@ void bel_feature_list_write(const bel_input *input, bel_str *out_text);
 bel_status *bel_feature_list_read(const char *text, const char *source, bel_arena *arena,
                                   bel_feature_list *out_list) BEL_MUST_USE;
 
-// A dataset of one record, in batches of `batch`, whose fields are these, empty where they are open:
-// a model is built for what it says of them, and nobody reads it. `is_label` may be NULL: none is.
-// *out_zeros is what the record is made of, which must stay while the dataset does: free it with
-// bel_pages_destroy. INVALID_ARGUMENT: a feature has too many dimensions.
+// A dataset of one record, in batches of `batch`, whose fields are these, empty where they are
+// open: a model is built for what it says of them, and nobody reads it. `is_label` may be NULL:
+// none is. *out_zeros is what the record is made of, which must stay while the dataset does: free
+// it with bel_pages_destroy. INVALID_ARGUMENT: a feature has too many dimensions.
 bel_status *bel_feature_dataset(const bel_feature *features, const bool *is_label, int count,
                                 int64_t batch, void **out_zeros, size_t *out_bytes,
                                 bel_dataset **out_dataset) BEL_MUST_USE;

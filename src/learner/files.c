@@ -1,6 +1,6 @@
-// What `belfry export --training` has written, but for checkpoints. signature.json is read first: it
-// has sizes and checksums of the others, so that a file that is damaged is not taken for a model.
-// Outputs of training.onnx have the names that docs/formats/training.md gives them.
+// What `belfry export --training` has written, but for checkpoints. signature.json is read first:
+// it has sizes and checksums of the others, so that a file that is damaged is not taken for a
+// model. Outputs of training.onnx have the names that docs/formats/training.md gives them.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,7 +1,8 @@
-// Checkpoints of a learner: those of a job with one shard and one replica (src/ps/server/shard_state.c,
-// src/master/save.c). Settings are those of the checkpoint that it began with, so that a training
-// goes on where it ends; but for the number of replicas, which is one from there on, and of what
-// depends on it. Every step counts as one block of the input, as if the job had read it.
+// Checkpoints of a learner: those of a job with one shard and one replica
+// (src/ps/server/shard_state.c, src/master/save.c). Settings are those of the checkpoint that it
+// began with, so that a training goes on where it ends; but for the number of replicas, which is
+// one from there on, and of what depends on it. Every step counts as one block of the input, as if
+// the job had read it.
 #include <string.h>
 
 #include "base/alloc.h"

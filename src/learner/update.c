@@ -1,6 +1,7 @@
 // The optimizer: what a shard does with the sum over one replica (src/ps/server/pass.c), segment by
-// segment on the threads of the team. Rules give an element the same bits wherever its range begins,
-// so the cuts are free. Where norms are needed a first pass makes directions and their squares.
+// segment on the threads of the team. Rules give an element the same bits wherever its range
+// begins, so the cuts are free. Where norms are needed a first pass makes directions and their
+// squares.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -6,9 +6,9 @@
 
 #include "checkpoint/checkpoint.h"
 #include "estimator/evaluation.h"
-#include "ps/table/rows.h"
 #include "monitoring/board.h"
 #include "ps/server/control.h"
+#include "ps/table/rows.h"
 #include "worker/worker.h"
 
 typedef struct bel_backend bel_backend;

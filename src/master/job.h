@@ -6,13 +6,13 @@
 
 #include "estimator/estimator_inner.h"
 #include "estimator/model.h"
-#include "ps/table/rows.h"
 #include "estimator/run_log.h"
 #include "estimator/trainable.h"
 #include "master/master.h"
 #include "master/remote.h"
 #include "master/replicator.h"
 #include "master/status_reporter.h"
+#include "ps/table/rows.h"
 
 // One evaluation: its input and graph are kept for the whole job.
 typedef struct bel_job_eval {

@@ -29,9 +29,13 @@ typedef struct bel_graph_file_source {
 bel_status *bel_graph_file_write(const bel_graph_file_source *source, bel_onnx_sink *sink,
                                  void *context) BEL_MUST_USE;
 
+// Whether a model holds such a graph: its nodes are of that domain.
+bool bel_graph_file_is(const bel_onnx_model *model);
+
 // The graph of a model that bel_onnx_read has read, which it does not need afterwards; sets
-// out_results[bel_onnx_output_count]. Whatever the file says, the graph is well formed, or there is none. DATA_LOSS: it is no such file, or malformed;
-// names the node. UNIMPLEMENTED: a later version wrote it, or this library lacks an operation.
+// out_results[bel_onnx_output_count]. Whatever the file says, the graph is well formed, or there is
+// none. DATA_LOSS: it is no such file, or malformed; names the node. UNIMPLEMENTED: a later version
+// wrote it, or this library lacks an operation.
 bel_status *bel_graph_file_read(const bel_onnx_model *model, bel_graph **out_graph,
                                 bel_value **out_results) BEL_MUST_USE;
 

@@ -105,9 +105,12 @@ static bel_status *check_counts(const bel_onnx_node *node, int inputs, int outpu
 // What whoever feeds the graph has multiplied by before: in double, rounded once.
 static bel_value *scaled(bel_graph *graph, bel_value *value, double scale)
 {
+    bel_graph_push_scope(graph, "scale"); // no name of a node in the file
     bel_value *wide = bel_cast(graph, value, BEL_DTYPE_F64);
     bel_value *product = bel_mul(graph, wide, bel_scalar(graph, BEL_DTYPE_F64, scale));
-    return bel_cast(graph, product, bel_value_dtype(value));
+    bel_value *narrow = bel_cast(graph, product, bel_value_dtype(value));
+    bel_graph_pop_scope(graph);
+    return narrow;
 }
 
 static bel_status *read_input(reader *r, const bel_onnx_node *node, bel_value **out)
@@ -271,6 +274,11 @@ static bel_status *read_all(reader *r, bel_value **out_results)
                            model->outputs[o].name);
     }
     return bel_graph_verify(r->graph);
+}
+
+bool bel_graph_file_is(const bel_onnx_model *model)
+{
+    return model->node_count > 0 && strcmp(model->nodes->domain, BEL_GRAPH_FILE_DOMAIN) == 0;
 }
 
 bel_status *bel_graph_file_read(const bel_onnx_model *model, bel_graph **out_graph,

@@ -6,8 +6,9 @@
 #include "base/check.h"
 #include "ops/families.h"
 
-// What a small library leaves out must not be mentioned, or it is linked: what its builder has named
-// (cmake/small.cmake), and where models are only run (BEL_INFERENCE) what training alone makes.
+// What a small library leaves out must not be mentioned, or it is linked: what its builder has
+// named (cmake/small.cmake), and where models are only run (BEL_INFERENCE) what training alone
+// makes.
 #if defined(BEL_SMALL)
 #include "ops_kept.h"
 #if defined(BEL_INFERENCE)

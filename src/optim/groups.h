@@ -25,8 +25,8 @@ typedef struct bel_rule_groups { // zero-initialise, free with bel_rule_groups_d
 int bel_rule_groups_find(bel_rule_groups *groups, const bel_optimizers *optimizers, int function,
                          const char *name);
 
-// The numbers of a step: rules and schedules count the steps of their own function, of which runs[f]
-// were made before.
+// The numbers of a step: rules and schedules count the steps of their own function, of which
+// runs[f] were made before.
 void bel_rule_groups_begin(bel_rule_groups *groups, const int64_t *runs);
 
 void bel_rule_groups_deinit(bel_rule_groups *groups);

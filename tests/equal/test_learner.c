@@ -88,8 +88,8 @@ static bel_estimator *make_estimator(const model *m, const char *folder, int rep
     for (int p = 0; p < 8 && m->params[p].name != NULL; p++)
         all[count++] = m->params[p];
     bel_estimator *estimator;
-    BEL_ASSERT_OK(bel_estimator_create(bel_model_find(m->name)->model_fn, &config, all, count,
-                                       &estimator));
+    BEL_ASSERT_OK(
+        bel_estimator_create(bel_model_find(m->name)->model_fn, &config, all, count, &estimator));
     bel_free(model_dir);
     return estimator;
 }
@@ -253,7 +253,8 @@ static void test_a_training_goes_on_where_a_learner_ends(void **state)
 {
     (void)state;
     for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
-        char want[BEL_RESULT_TEXT], got[BEL_RESULT_TEXT], *folder = bel_strf("%s-on", models[m].name);
+        char want[BEL_RESULT_TEXT], got[BEL_RESULT_TEXT],
+            *folder = bel_strf("%s-on", models[m].name);
         char *path = export_training(&models[m], folder);
         char *into = bel_strf("%s-into", models[m].name);
         char *whole = bel_path_join(bel_test_own_folder(), into);
