@@ -33,7 +33,12 @@ bel_status *bel_verb_export(const bel_options *options, int *out_exit_code)
                                     .external_data = bel_options_bool(options, "external_data"),
                                     .inline_tables = strcmp(tables, "inline") == 0,
                                     .training = bel_options_bool(options, "training")};
-    bel_status *status = folder == NULL ? default_folder(setup, how.training, &folder) : NULL;
+    bel_status *status = NULL;
+    if (how.training && bel_options_is_given(options, "averages"))
+        status =
+            BEL_ERR(BEL_INVALID_ARGUMENT, "--averages is not read with --training, which keeps "
+                                          "parameters and averages");
+    if (status == NULL && folder == NULL) status = default_folder(setup, how.training, &folder);
     if (status == NULL) status = bel_export(setup->estimator, setup->checkpoint, &how, folder);
     if (status == NULL) {
         char *line = bel_strf("export_dir %s\n", folder);

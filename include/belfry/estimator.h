@@ -407,9 +407,8 @@ typedef struct bel_export_options {
     /// The model takes ids and looks up their places by itself, comparing each with all keys: for
     /// tables of up to 65,536 of them, else INVALID_ARGUMENT. false: it takes places. [false]
     bool inline_tables;
-    /// In place of the model its training: the folder, a new one, gets what belfry/learner.h loads,
-    /// and the others of these options are passed over. UNIMPLEMENTED: replicas exchange something
-    /// in a step. [false]
+    /// In place of the model its training, as one replica: the folder, a new one, gets what
+    /// belfry/learner.h loads, and the others of these options are passed over. [false]
     bool training;
 } bel_export_options;
 

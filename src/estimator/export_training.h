@@ -6,10 +6,9 @@
 #include "belfry/estimator.h"
 
 // Writes training.onnx, prediction.onnx, signature.json and the checkpoint (NULL: the newest in
-// model_dir; its files are shared) into a folder that is there and empty. UNIMPLEMENTED: replicas
-// exchange something in a step (the error says where). FAILED_PRECONDITION: the checkpoint does not
-// say what its fields are, or the estimator is not that of the checkpoint (each difference is
-// named). Else the errors of the model function and of files.
+// model_dir; its files are shared) into a folder that is there and empty. FAILED_PRECONDITION: the
+// checkpoint does not say what its fields are, or the estimator is not that of the checkpoint (each
+// difference is named). Else the errors of the model function and of files.
 bel_status *bel_export_training_files(const bel_estimator *estimator, const char *checkpoint,
                                       const char *folder) BEL_MUST_USE;
 

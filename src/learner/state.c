@@ -75,17 +75,28 @@ static bel_status *restore_variable(bel_learner *l, const bel_ckpt_reader *reade
                                  variable->elements, l->averages + variable->offset);
 }
 
+// Of how several replicas come together, and of a library that multiplies: what is saved from now
+// on is made by one replica and by Belfry's own products.
+static bool is_left_out(const char *name)
+{
+    static const char *const names[] = {"mode", "replicas_to_aggregate", "products"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
 static void take_settings(bel_learner *l, const bel_ckpt_info *info)
 {
     size_t count = (size_t)info->setting_count;
     l->setting_names = bel_xcalloc(count + 1, sizeof *l->setting_names);
     l->setting_values = bel_xcalloc(count + 1, sizeof *l->setting_values);
     for (size_t s = 0; s < count; s++) {
+        if (is_left_out(info->setting_names[s])) continue;
         bool replicas = strcmp(info->setting_names[s], SETTING_REPLICAS) == 0;
-        l->setting_names[s] = bel_xstrdup(info->setting_names[s]);
-        l->setting_values[s] = bel_xstrdup(replicas ? "1" : info->setting_values[s]);
+        l->setting_names[l->setting_count] = bel_xstrdup(info->setting_names[s]);
+        l->setting_values[l->setting_count++] =
+            bel_xstrdup(replicas ? "1" : info->setting_values[s]);
     }
-    l->setting_count = info->setting_count;
 }
 
 // Steps of one replica read one block each, behind all that were read.

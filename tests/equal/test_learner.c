@@ -74,6 +74,8 @@ typedef struct model {
     bool has_ids;
 } model;
 
+static bool allow_changes, halves; // of the trainings
+
 static bel_estimator *make_estimator(const model *m, const char *folder, int replicas)
 {
     bel_run_config config;
@@ -82,6 +84,8 @@ static bel_estimator *make_estimator(const model *m, const char *folder, int rep
     config.model_dir = model_dir;
     config.report = false;
     config.tower_count = replicas;
+    config.allow_changes = allow_changes;
+    if (halves) config.precision = BEL_PRECISION_BF16;
     bel_log_configure(BEL_LOG_ERROR, BEL_LOG_TEXT);
     bel_param all[10] = {{"model", m->name}};
     int count = 1;
@@ -178,6 +182,8 @@ static const model models[] = {
     {"dnn", {{"hidden_units", "32,16"}, {"dropout", "0.3"}}, false},
     {"cnn", {{"filters", "4,8"}, {"dense_units", "16"}}, false},
     {"resnet", {{"blocks", "1"}, {"width", "4"}}, false},
+    {"resnet", {{"blocks", "1"}, {"width", "4"}, {"batch_norm", "sync"}}, false},
+    {"resnet", {{"blocks", "1"}, {"width", "4"}, {"batch_norm", "merged"}}, false},
     {"gru", {{"recurrent_units", "12"}, {"sequence_width", "8"}}, false},
     {"lstm", {{"recurrent_units", "12,7"}, {"sequence_width", "8"}}, false},
     {"wide_deep", {{"hidden_units", "16"}, {"id_list_combiner", "sqrtn"}}, true},
@@ -186,8 +192,11 @@ static const model models[] = {
 static void test_every_model_learns_the_same_bits(void **state)
 {
     (void)state;
-    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++)
-        assert_same_bits(&models[m], models[m].name);
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        char *folder = bel_strf("%s-%zu", models[m].name, m);
+        assert_same_bits(&models[m], folder);
+        bel_free(folder);
+    }
 }
 
 // Every rule, and what a setting adds to it: slots, norms, averages, schedules, parts.
@@ -240,7 +249,7 @@ static void test_the_last_batch_is_smaller(void **state)
     records = RECORDS - 5; // read once, so that the batch of the last step has 7
     last = BATCHES;
     for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
-        char *folder = bel_strf("%s-last", models[m].name);
+        char *folder = bel_strf("last-%zu", m);
         assert_same_bits(&models[m], folder);
         bel_free(folder);
     }
@@ -248,15 +257,25 @@ static void test_the_last_batch_is_smaller(void **state)
     last = LAST;
 }
 
-// Halves are casts of the graph, and averages those of evaluation.
+static void test_halves(void **state)
+{
+    (void)state;
+    halves = true;
+    for (size_t m = 1; m < 4; m++) {
+        char *folder = bel_strf("%s-halves", models[m].name);
+        assert_same_bits(&models[m], folder);
+        bel_free(folder);
+    }
+    halves = false;
+}
+
 static void test_a_training_goes_on_where_a_learner_ends(void **state)
 {
     (void)state;
     for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
-        char want[BEL_RESULT_TEXT], got[BEL_RESULT_TEXT],
-            *folder = bel_strf("%s-on", models[m].name);
+        char want[BEL_RESULT_TEXT], got[BEL_RESULT_TEXT], *folder = bel_strf("on-%zu", m);
         char *path = export_training(&models[m], folder);
-        char *into = bel_strf("%s-into", models[m].name);
+        char *into = bel_strf("into-%zu", m);
         char *whole = bel_path_join(bel_test_own_folder(), into);
         bel_estimator *estimator = make_estimator(&models[m], folder, 1);
         train(estimator, &models[m], LAST, want);
@@ -331,13 +350,131 @@ static void test_predictors_of_a_learner(void **state)
 {
     (void)state;
     for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
-        char *folder = bel_strf("%s-predicts", models[m].name);
+        char *folder = bel_strf("predicts-%zu", m);
         assert_same_predictions(&models[m], folder);
         bel_free(folder);
     }
     const model averaged = {
         "dnn", {{"hidden_units", "16"}, {"moving_average_decay", "0.9"}}, false};
     assert_same_predictions(&averaged, "averaged");
+}
+
+// What the batch is wrong about is said, and nothing has changed.
+static void test_errors_leave_the_model_as_it_was(void **state)
+{
+    (void)state;
+    static float huge[BATCH * SIZE];
+    const model m = {"dnn", {{"hidden_units", "16"}, {"optimizer", "momentum"}}, false};
+    char before[BEL_RESULT_TEXT], after[BEL_RESULT_TEXT], *path = export_training(&m, "errors");
+    char *into = bel_path_join(bel_test_own_folder(), "after");
+    int64_t wrong[BATCH] = {3, 10};
+    bel_learner *learner;
+    const bel_tensor x = {BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), images};
+    const bel_tensor label = {BEL_DTYPE_I64, BEL_SHAPE(BATCH), labels};
+    const bel_learner_options many = {.size = sizeof many, .threads = 2000};
+    BEL_ASSERT_FAILS(bel_learner_load(path, &many, &learner), BEL_INVALID_ARGUMENT, "threads");
+    BEL_ASSERT_OK(bel_learner_load(path, NULL, &learner));
+    assert_int_equal(bel_learner_find_input(learner, "x"), 0);
+    assert_int_equal(bel_learner_find_input(learner, "label"), -1);
+    assert_int_equal(bel_learner_find_label(learner, "label"), 0);
+    assert_int_equal(bel_learner_label_count(learner), 1);
+    assert_string_equal(bel_learner_label_port(learner, 0).name, "label");
+    BEL_ASSERT_OK(bel_learner_step(learner, &x, &label, NULL));
+    BEL_ASSERT_OK(bel_learner_save(learner, into, before));
+    const struct {
+        bel_tensor x, label;
+        bel_code code;
+        const char *says;
+    } bad[] = {
+        {{BEL_DTYPE_F32, BEL_SHAPE(BATCH, 32), images}, label, BEL_INVALID_ARGUMENT, "\"x\""},
+        {{BEL_DTYPE_F64, BEL_SHAPE(BATCH, SIZE), images}, label, BEL_INVALID_ARGUMENT, "f64"},
+        {{BEL_DTYPE_F32, BEL_SHAPE(0, SIZE), images}, label, BEL_INVALID_ARGUMENT, "one example"},
+        {{BEL_DTYPE_F32, BEL_SHAPE(5, SIZE), images}, label, BEL_INVALID_ARGUMENT, "batch of 5"},
+        {x, {BEL_DTYPE_I64, BEL_SHAPE(BATCH), NULL}, BEL_INVALID_ARGUMENT, "no elements"},
+        {x, {BEL_DTYPE_I64, BEL_SHAPE(BATCH), wrong}, BEL_OUT_OF_RANGE, "10"},
+        {{BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), huge}, label, BEL_ABORTED, "not finite"},
+    };
+    for (int i = 0; i < BATCH * SIZE; i++)
+        huge[i] = 3e38F;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        BEL_ASSERT_FAILS(bel_learner_step(learner, &bad[i].x, &bad[i].label, NULL), bad[i].code,
+                         bad[i].says);
+    assert_int_equal(bel_learner_step_count(learner), FIRST + 1);
+    BEL_ASSERT_OK(bel_learner_save(learner, into, after));
+    assert_string_equal(after, before);
+    bel_learner_destroy(learner);
+    bel_free(into);
+    bel_free(path);
+}
+
+// Only so many checkpoints stay, and the newest one counts, or the one that is named.
+static void test_checkpoints(void **state)
+{
+    (void)state;
+    char *path = export_training(&models[1], "checkpoints"), *first = NULL;
+    for (int keep = -1; keep <= 2; keep++) {
+        const bel_learner_options options = {.size = sizeof options, .keep_checkpoint_max = keep};
+        char *into = bel_strf("%s-%d", path, keep + 1);
+        bel_learner *learner;
+        int64_t *steps;
+        size_t count;
+        BEL_ASSERT_OK(bel_learner_load(path, &options, &learner));
+        for (int64_t s = FIRST; s < FIRST + 8; s++) {
+            BEL_ASSERT_OK(step(learner, s, NULL));
+            BEL_ASSERT_OK(bel_learner_save(learner, into, NULL));
+        }
+        bel_learner_destroy(learner);
+        BEL_ASSERT_OK(bel_ckpt_list(into, &steps, &count));
+        assert_int_equal(count, keep < 0 ? 8 : keep == 0 ? 5 : (size_t)keep);
+        assert_int_equal(steps[count - 1], FIRST + 8);
+        bel_free(steps);
+        if (keep == -1) {
+            first = into;
+        } else {
+            bel_free(into);
+        }
+    }
+    char *named = bel_strf("%s/ckpt-%08d", first, FIRST + 2);
+    const bel_learner_options of_folder = {.size = sizeof of_folder, .checkpoint = first};
+    const bel_learner_options of_step = {.size = sizeof of_step, .checkpoint = named};
+    bel_learner *learner;
+    BEL_ASSERT_OK(bel_learner_load(path, &of_folder, &learner));
+    assert_int_equal(bel_learner_step_count(learner), FIRST + 8);
+    bel_learner_destroy(learner);
+    BEL_ASSERT_OK(bel_learner_load(path, &of_step, &learner));
+    assert_int_equal(bel_learner_step_count(learner), FIRST + 2);
+    bel_learner_destroy(learner);
+    bel_free(named);
+    bel_free(first);
+    bel_free(path);
+}
+
+// A checkpoint of three replicas is gone on with as one: a training that does the same, as it is
+// allowed to, has the same bits. Its blocks are those behind what the three have read.
+static void test_replicas_become_one(void **state)
+{
+    (void)state;
+    const model m = models[8]; // with tables
+    const bel_export_options options = {.size = sizeof options, .training = true};
+    char want[BEL_RESULT_TEXT], got[BEL_RESULT_TEXT];
+    char *path = bel_path_join(bel_test_own_folder(), "three.learner");
+    bel_estimator *three = make_estimator(&m, "three", 3);
+    train(three, &m, FIRST, NULL);
+    BEL_ASSERT_OK(bel_export(three, NULL, &options, path));
+    bel_estimator_destroy(three);
+    bel_learner *learner;
+    BEL_ASSERT_OK(bel_learner_load(path, NULL, &learner));
+    for (int64_t s = 0; s < LAST - FIRST; s++)
+        BEL_ASSERT_OK(step(learner, 3 * FIRST + s, NULL));
+    BEL_ASSERT_OK(bel_learner_save(learner, path, got));
+    bel_learner_destroy(learner);
+    allow_changes = true;
+    bel_estimator *one = make_estimator(&m, "three", 1);
+    allow_changes = false;
+    train(one, &m, LAST, want);
+    assert_string_equal(got, want);
+    bel_estimator_destroy(one);
+    bel_free(path);
 }
 
 int main(void)
@@ -347,8 +484,12 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_every_optimizer_learns_the_same_bits),
         BEL_TEST_IN_FOLDER(test_rules_of_tables),
         BEL_TEST_IN_FOLDER(test_the_last_batch_is_smaller),
+        BEL_TEST_IN_FOLDER(test_halves),
         BEL_TEST_IN_FOLDER(test_a_training_goes_on_where_a_learner_ends),
         BEL_TEST_IN_FOLDER(test_predictors_of_a_learner),
+        BEL_TEST_IN_FOLDER(test_errors_leave_the_model_as_it_was),
+        BEL_TEST_IN_FOLDER(test_checkpoints),
+        BEL_TEST_IN_FOLDER(test_replicas_become_one),
     };
     return cmocka_run_group_tests(tests, make_data, NULL);
 }
