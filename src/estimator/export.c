@@ -219,25 +219,6 @@ static bel_status *write_model(const export *x)
 
 // --- signature.json ------------------------------------------------------------------------------
 
-void bel_export_write_port(bel_str *out, const char *name, const bel_spec *spec)
-{
-    bel_str_puts(out, "{\"name\":");
-    bel_json_write_string(out, name);
-    bel_str_printf(out, ",\"dtype\":\"%s\",\"shape\":[", bel_dtype_name(spec->dtype));
-    for (int32_t d = 0; d < spec->shape.rank; d++) {
-        long long size = (long long)spec->shape.dims[d];
-        if (d > 0) bel_str_puts(out, ",");
-        if (size >= 0) {
-            bel_str_printf(out, "%lld", size);
-        } else if (size == BEL_DIM_BATCH) {
-            bel_str_puts(out, "\"N\"");
-        } else {
-            bel_str_printf(out, "\"d%lld\"", -size);
-        }
-    }
-    bel_str_puts(out, "]");
-}
-
 // ,"kind":"category","values":["a","b"],"missing":true
 static void write_column(bel_str *out, const bel_column *column)
 {
@@ -267,7 +248,7 @@ static void write_inputs(const export *x, bel_str *out)
         if (!meaning->read) continue;
         bel_str_puts(out, first ? "\n  " : ",\n  ");
         first = false;
-        bel_export_write_port(out, input->name, &input->value->spec);
+        bel_feature_write_port(out, input->name, &input->value->spec);
         if (meaning->column != NULL) write_column(out, meaning->column);
         if (meaning->scale != 1) {
             bel_str_puts(out, ",\"scale\":");
@@ -288,7 +269,7 @@ static void write_outputs(const export *x, bel_str *out)
     bel_str_puts(out, ",\n \"outputs\":[");
     for (int o = 0; o < x->output_count; o++) {
         bel_str_puts(out, o > 0 ? ",\n  " : "\n  ");
-        bel_export_write_port(out, x->outputs[o].name, &x->graph.outputs[o]->spec);
+        bel_feature_write_port(out, x->outputs[o].name, &x->graph.outputs[o]->spec);
         bel_str_puts(out, "}");
     }
     bel_str_puts(out, "]");

@@ -3,9 +3,7 @@
 #ifndef BELFRY_ESTIMATOR_EXPORT_H
 #define BELFRY_ESTIMATOR_EXPORT_H
 
-#include "base/str.h"
 #include "belfry/estimator.h"
-#include "ops/op.h"
 
 // The files of an exported model.
 #define BEL_EXPORT_MODEL "model.onnx"
@@ -16,9 +14,5 @@
 // files is there.
 bel_status *bel_export_files(const bel_estimator *estimator, const char *checkpoint,
                              const bel_export_options *options, const char *folder) BEL_MUST_USE;
-
-// A port in a signature, without its last brace: {"name":…,"dtype":…,"shape":["N",64]. Open
-// dimensions have the names that models give them.
-void bel_export_write_port(bel_str *out, const char *name, const bel_spec *spec);
 
 #endif

@@ -258,7 +258,7 @@ static void write_ports(const training *t, bool labels, bel_str *out)
         const bel_graph_input *input = &t->trainable.built->graph->inputs[f];
         bel_str_puts(out, first ? "\n  " : ",\n  ");
         first = false;
-        bel_export_write_port(out, input->name, &input->value->spec);
+        bel_feature_write_port(out, input->name, &input->value->spec);
         bel_str_puts(out, "}");
     }
 }

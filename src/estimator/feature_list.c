@@ -40,6 +40,25 @@ void bel_feature_list_write(const bel_input *input, bel_str *out_text)
     bel_str_puts(out_text, "]");
 }
 
+void bel_feature_write_port(bel_str *out, const char *name, const bel_spec *spec)
+{
+    bel_str_puts(out, "{\"name\":");
+    bel_json_write_string(out, name);
+    bel_str_printf(out, ",\"dtype\":\"%s\",\"shape\":[", bel_dtype_name(spec->dtype));
+    for (int32_t d = 0; d < spec->shape.rank; d++) {
+        long long size = (long long)spec->shape.dims[d];
+        if (d > 0) bel_str_puts(out, ",");
+        if (size >= 0) {
+            bel_str_printf(out, "%lld", size);
+        } else if (size == BEL_DIM_BATCH) {
+            bel_str_puts(out, "\"N\"");
+        } else {
+            bel_str_printf(out, "\"d%lld\"", -size);
+        }
+    }
+    bel_str_puts(out, "]");
+}
+
 // --- Reading -------------------------------------------------------------------------------------
 
 static bool read_dtype(const char *name, bel_dtype *out_dtype)

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "belfry/estimator.h"
 #include "input/input.h"
+#include "ops/op.h"
 
 // Features, and all fields among them labels, each in the input's order.
 typedef struct bel_feature_list {
@@ -27,6 +28,10 @@ void bel_feature_list_write(const bel_input *input, bel_str *out_text);
 // The same back; everything lives in `arena`. DATA_LOSS: malformed; `source` names the text.
 bel_status *bel_feature_list_read(const char *text, const char *source, bel_arena *arena,
                                   bel_feature_list *out_list) BEL_MUST_USE;
+
+// A port in a signature, without its last brace: {"name":…,"dtype":…,"shape":["N",64]. Open
+// dimensions have the names that models give them.
+void bel_feature_write_port(bel_str *out, const char *name, const bel_spec *spec);
 
 // A dataset of one record, in batches of `batch`, whose fields are these, empty where they are
 // open: a model is built for what it says of them, and nobody reads it. `is_label` may be NULL:

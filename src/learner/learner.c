@@ -252,12 +252,6 @@ static bel_status *compute(bel_learner *l, float *out_loss)
                    (double)*out_loss);
 }
 
-bel_status *bel_learner_refuse_torn(void)
-{
-    return BEL_ERR(BEL_FAILED_PRECONDITION,
-                   "a step of this learner ran out of memory in the middle; hint: load it again");
-}
-
 static bel_status *update(bel_learner *l)
 {
     bel_rule_groups_begin(&l->groups, &l->step);

@@ -84,9 +84,6 @@ struct bel_learner {
     int setting_count;
 };
 
-// learner.c: FAILED_PRECONDITION, since a step was left in the middle.
-bel_status *bel_learner_refuse_torn(void) BEL_MUST_USE;
-
 // files.c: all of a folder but checkpoints. Free it with bel_training_file_deinit, also after an
 // error.
 bel_status *bel_training_file_read(const char *folder, bel_training_file *out) BEL_MUST_USE;
@@ -106,6 +103,13 @@ bel_status *bel_learner_update_rows(bel_learner *learner) BEL_MUST_USE;
 
 // state.c: the step, values, slots, averages, rows and settings of a checkpoint.
 bel_status *bel_learner_restore(bel_learner *learner, const bel_ckpt_reader *reader) BEL_MUST_USE;
+
+// After a step that was left in the middle.
+static inline bel_status *bel_learner_refuse_torn(void)
+{
+    return BEL_ERR(BEL_FAILED_PRECONDITION,
+                   "a step of this learner ran out of memory in the middle; hint: load it again");
+}
 
 // What the learner keeps of a variable, which lies at `offset` of an array.
 static inline const bel_layout_variable *bel_learner_variable(const bel_learner *learner, int v)
