@@ -51,7 +51,7 @@ check "folders are open" sh -c "! grep '^d' list.txt | grep -v '^drwxr-xr-x'"
 check "no file is writable for others, or closed" sh -c "! grep '^-' list.txt | grep -vE '^-rw(-|x)r-(-|x)r-(-|x)'"
 dpkg-deb -x "$deb" root
 for file in bin/belfry lib/libbelfry.so.0 lib/libbelfry.so lib/pkgconfig/belfry.pc lib/libbelfry_predictor.a \
-    lib/pkgconfig/belfry-predictor.pc include/belfry/belfry.h \
+    lib/pkgconfig/belfry-predictor.pc lib/libbelfry_learner.a lib/pkgconfig/belfry-learner.pc include/belfry/belfry.h \
     share/doc/belfry/README.md share/doc/belfry/CHANGELOG.md share/doc/belfry/cluster.yaml \
     share/doc/belfry/docs/command.md share/doc/belfry/docs/formats/checkpoint.md \
     share/doc/belfry/examples/my_model/my_model.c share/doc/belfry/examples/data/digits-train.csv; do
