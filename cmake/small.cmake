@@ -112,7 +112,7 @@ set(kernels "")
 set(rules "")
 foreach(level IN LISTS BELFRY_PREDICTOR_LEVELS)
     belfry_small_objects(belfry_small_${level} src/ops/kernels/cpu_isa.c src/ops/kernels/product_isa.c
-        src/ops/kernels/recurrent_isa.c src/ops/kernels/row_norm_isa.c)
+        src/ops/kernels/recurrent_isa.c src/ops/kernels/row_norm_isa.c src/ops/kernels/winograd_isa.c)
     belfry_small_objects(belfry_small_rules_${level} src/optim/rule_isa.c)
     foreach(part belfry_small_${level} belfry_small_rules_${level})
         target_compile_definitions(${part} PRIVATE BEL_LEVEL=${level})

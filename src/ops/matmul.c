@@ -353,7 +353,7 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
     if (fast && !openblas && is_small(&p, call)) {
         p.few_rows = bel_cpu_kernels_get()->few_rows;
         p.run_few = bel_product_kernels_get()->run_few;
-        call->run = prepare->short_chains ? run_short_chains : run_few_rows;
+        call->run = prepare->fast_math ? run_short_chains : run_few_rows;
         call->tile_elements = p.m * p.n;
     } else if (fast) {
         choose_tiles(&p);

@@ -57,7 +57,7 @@ static bel_status *build(loaded *l, bel_predictor_parts *parts)
 {
     bool exported = strcmp(bel_onnx_producer(l->model), "belfry") == 0;
     bool staged = parts->forward.stage_memory > 0;
-    parts->forward.program.short_chains = !exported;
+    parts->forward.program.fast_math = !exported;
     const bel_onnx_options options = {
         .views = true, .variables = staged, .merge = !exported && !staged};
     size_t inputs = (size_t)bel_onnx_input_count(l->model);

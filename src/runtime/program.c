@@ -259,7 +259,7 @@ static bel_program_call prepare_call(compiler *c, const bel_node *node, unsigned
                            .reference = c->options->reference,
                            .openblas = c->options->openblas,
                            .fixed = fixed,
-                           .short_chains = c->options->short_chains,
+                           .fast_math = c->options->fast_math,
                            .threads = c->options->threads > 0 ? c->options->threads : 1};
     bel_op_get(node->op)->prepare(&prepare, call);
     return made;

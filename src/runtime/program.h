@@ -34,9 +34,10 @@ typedef struct bel_program_options {
     // Elements of a variable stay as they are while it is bound to one address, as in evaluation:
     // what depends on them alone is computed once (by the synchronous executor).
     bool fixed_variables;
-    // Products of few rows and little work are summed in four chains, which is faster and rounds
-    // otherwise than the one chain of larger products (on every processor alike).
-    bool short_chains;
+    // Sums may be made in another order where that is faster: products of few rows and little work
+    // in four chains, convolutions of 3 × 3 whose weights stay as they are by Winograd's way
+    // (ops/kernels/winograd.h). It rounds otherwise, on every processor alike.
+    bool fast_math;
     unsigned passes_off; // bits (1 << bel_pass)
     // What the arena may take at most; 0: as much as it needs. Values are computed again rather
     // than kept where that is necessary (passes/recompute.h), with the same bits. Not for

@@ -9,6 +9,7 @@
 #include "ops/kernels/product.h"
 #include "ops/kernels/recurrent.h"
 #include "ops/kernels/row_norm.h"
+#include "ops/kernels/winograd.h"
 #include "optim/rule.h"
 #include "support/bel_test.h"
 
@@ -574,6 +575,99 @@ static void test_short_chains(void **state)
             }
 }
 
+// Winograd's transforms, element by element in the order that all levels keep.
+static void turn(const float d[4], float out[4])
+{
+    out[0] = d[0] - d[2];
+    out[1] = d[1] + d[2];
+    out[2] = d[2] - d[1];
+    out[3] = d[1] - d[3];
+}
+
+static void turn_back(const float m[4], float out[2])
+{
+    out[0] = (m[0] + m[1]) + m[2];
+    out[1] = (m[1] - m[2]) - m[3];
+}
+
+enum { PATCHES = 3, CHANNELS = 32, POINT = PATCHES * CHANNELS + 16, COLUMNS = 2 * PATCHES + 2 };
+
+static void expect_patch(const float *pixels, int64_t patch, int64_t channel, float out[4][4])
+{
+    float half[4][4], d[4];
+    for (int64_t j = 0; j < 4; j++) {
+        float column[4];
+        for (int64_t i = 0; i < 4; i++)
+            d[i] = pixels[(i * COLUMNS + 2 * patch + j) * CHANNELS + channel];
+        turn(d, column);
+        for (int64_t i = 0; i < 4; i++)
+            half[i][j] = column[i];
+    }
+    for (int64_t i = 0; i < 4; i++)
+        turn(half[i], out[i]);
+}
+
+static void expect_results(const float *from, int64_t patch, int64_t channel, float out[2][2])
+{
+    float half[2][4], m[4], column[2];
+    for (int64_t j = 0; j < 4; j++) {
+        for (int64_t i = 0; i < 4; i++)
+            m[i] = from[(4 * i + j) * POINT + patch * CHANNELS + channel];
+        turn_back(m, column);
+        half[0][j] = column[0];
+        half[1][j] = column[1];
+    }
+    for (int64_t i = 0; i < 2; i++)
+        turn_back(half[i], out[i]);
+}
+
+static void test_winograd(void **state)
+{
+    (void)state;
+    static const bel_winograd_kernels *const winograds[] = {
+        BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_winograd_kernels)};
+    static float pixels[4 * COLUMNS * CHANNELS], points[BEL_WINOGRAD_POINTS * POINT];
+    static float bias[CHANNELS], upper[2 * PATCHES * CHANNELS], lower[2 * PATCHES * CHANNELS];
+    uint64_t random = 3;
+    for (size_t i = 0; i < sizeof pixels / sizeof pixels[0]; i++)
+        pixels[i] = any_float(&random);
+    for (int i = 0; i < CHANNELS; i++)
+        bias[i] = (float)(i % 5) - 2;
+    for (int level = 0; level < level_count; level++) {
+        winograds[level]->patches(pixels, COLUMNS * CHANNELS, CHANNELS, PATCHES, points, POINT);
+        for (int64_t p = 0; p < PATCHES; p++)
+            for (int64_t c = 0; c < CHANNELS; c++) {
+                float want[4][4];
+                expect_patch(pixels, p, c, want);
+                for (int64_t e = 0; e < BEL_WINOGRAD_POINTS; e++)
+                    assert_true(
+                        same_bits(points[e * POINT + p * CHANNELS + c], want[e / 4][e % 4]));
+            }
+        for (int kind = 0; kind < 8; kind++) { // with bias, relu; a last column, a lower row
+            bool has_bias = kind % 2 == 0, relu = kind / 2 % 2 == 0;
+            int64_t columns = 2 * PATCHES - kind / 4;
+            for (int i = 0; i < 2 * PATCHES * CHANNELS; i++)
+                upper[i] = lower[i] = -77.0f;
+            winograds[level]->results(points, POINT, CHANNELS, PATCHES, has_bias ? bias : NULL,
+                                      relu, columns, upper, kind < 4 ? lower : NULL);
+            for (int64_t p = 0; p < PATCHES; p++)
+                for (int64_t c = 0; c < CHANNELS; c++) {
+                    float want[2][2];
+                    expect_results(points, p, c, want);
+                    for (int64_t e = 0; e < 4; e++) {
+                        float result = want[e / 2][e % 2] + (has_bias ? bias[c] : 0);
+                        const float *got = e < 2 ? upper : lower;
+                        bool inside = 2 * p + e % 2 < columns && (e < 2 || kind < 4);
+                        if (!has_bias) result = want[e / 2][e % 2];
+                        if (relu && !(result > 0)) result = 0;
+                        if (!inside) result = -77.0f;
+                        assert_true(same_bits(got[(2 * p + e % 2) * CHANNELS + c], result));
+                    }
+                }
+        }
+    }
+}
+
 int main(void)
 {
     unsetenv("BELFRY_ISA"); // bel_isa_get then answers for the processor
@@ -584,7 +678,7 @@ int main(void)
         cmocka_unit_test(test_rows),         cmocka_unit_test(test_transpose),
         cmocka_unit_test(test_copy),         cmocka_unit_test(test_block),
         cmocka_unit_test(test_turned_block), cmocka_unit_test(test_fused),
-        cmocka_unit_test(test_short_chains),
+        cmocka_unit_test(test_short_chains), cmocka_unit_test(test_winograd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -420,6 +420,10 @@ static void choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_
 void bel_conv_prepare_output(const bel_prepare *prepare, bel_kernel_call *call,
                              const bel_conv_shape *shape)
 {
+    if (bel_winograd_fits(prepare, call, shape)) {
+        bel_winograd_prepare(prepare, call, shape);
+        return;
+    }
     const bel_window *w = &shape->window;
     int64_t taps = w->kernel[0] * w->kernel[1];
     conv_walk walk = {.padded = {.source = {w->in[0], w->in[1]},

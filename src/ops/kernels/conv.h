@@ -24,6 +24,17 @@ void bel_conv_prepare_input(const bel_prepare *prepare, bel_kernel_call *call,
 void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
                               const bel_conv_shape *shape);
 
+// --- Between conv.c and winograd.c (winograd.h) ---
+
+// Whether a convolution can be made so: windows of 3 × 3 with steps of 1, one group, channels in
+// sixteens, images and results channels-last, weights (and bias) that stay as they are.
+bool bel_winograd_fits(const bel_prepare *prepare, const bel_kernel_call *call,
+                       const bel_conv_shape *shape);
+
+// As bel_conv_prepare_output.
+void bel_winograd_prepare(const bel_prepare *prepare, bel_kernel_call *call,
+                          const bel_conv_shape *shape);
+
 // --- Between conv.c and conv_weights.c ---
 
 // An image whose rows have a border of zeros, channels-last: what `a` walks over. Rows above and

@@ -8,6 +8,7 @@
 //            neither read nor written, and 0 in the lanes
 //   number_load(p)
 //   lanes_add_product(x, b, c)    c + x · b, rounded once: the same bits on every level
+//   lanes_add(x, y), lanes_subtract(x, y)
 //   lanes_relu(x)                 0 where a lane is not above 0
 //   lanes_turn(from, step, out)   LANES_TURNED numbers of each of 16 rows, by columns:
 //            lane l of out[i] = from[l * step + i]

@@ -47,6 +47,16 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return (lanes){_mm256_fmadd_ps(x, b.low, c.low), _mm256_fmadd_ps(x, b.high, c.high)};
 }
 
+LANES_INLINE lanes lanes_add(lanes x, lanes y)
+{
+    return (lanes){_mm256_add_ps(x.low, y.low), _mm256_add_ps(x.high, y.high)};
+}
+
+LANES_INLINE lanes lanes_subtract(lanes x, lanes y)
+{
+    return (lanes){_mm256_sub_ps(x.low, y.low), _mm256_sub_ps(x.high, y.high)};
+}
+
 LANES_INLINE lanes lanes_relu(lanes x)
 {
     __m256 zero = _mm256_setzero_ps(); // what comes out where one is NaN

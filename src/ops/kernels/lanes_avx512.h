@@ -59,6 +59,16 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return _mm512_fmadd_ps(x, b, c);
 }
 
+LANES_INLINE lanes lanes_add(lanes x, lanes y)
+{
+    return _mm512_add_ps(x, y);
+}
+
+LANES_INLINE lanes lanes_subtract(lanes x, lanes y)
+{
+    return _mm512_sub_ps(x, y);
+}
+
 LANES_INLINE lanes lanes_relu(lanes x)
 {
     return _mm512_max_ps(x, _mm512_setzero_ps()); // the second where one is NaN

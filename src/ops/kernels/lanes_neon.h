@@ -35,6 +35,20 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return c;
 }
 
+LANES_INLINE lanes lanes_add(lanes x, lanes y)
+{
+    for (int i = 0; i < LANES_PARTS; i++)
+        x.x[i] = vaddq_f32(x.x[i], y.x[i]);
+    return x;
+}
+
+LANES_INLINE lanes lanes_subtract(lanes x, lanes y)
+{
+    for (int i = 0; i < LANES_PARTS; i++)
+        x.x[i] = vsubq_f32(x.x[i], y.x[i]);
+    return x;
+}
+
 LANES_INLINE lanes lanes_relu(lanes x)
 {
     float32x4_t zero = vdupq_n_f32(0);

@@ -79,6 +79,20 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return c;
 }
 
+LANES_INLINE lanes lanes_add(lanes x, lanes y)
+{
+    for (int i = 0; i < LANES_PARTS; i++)
+        x.x[i] = _mm_add_ps(x.x[i], y.x[i]);
+    return x;
+}
+
+LANES_INLINE lanes lanes_subtract(lanes x, lanes y)
+{
+    for (int i = 0; i < LANES_PARTS; i++)
+        x.x[i] = _mm_sub_ps(x.x[i], y.x[i]);
+    return x;
+}
+
 LANES_INLINE lanes lanes_relu(lanes x)
 {
     for (int i = 0; i < LANES_PARTS; i++)
