@@ -105,6 +105,8 @@ bel_status *bel_infer_gemm(const bel_attr_list *attrs, const bel_spec *inputs, i
 
 typedef struct gemm_params {
     bool transpose_a, transpose_b, relu;
+    bool has_c;      // what else stands behind a and b is b packed
+    bool packs_once; // b, which is the same for all matrices and runs
     double alpha, beta;
     int64_t m, n, k;
     int64_t tile_m, tile_n; // rows and columns of y in one tile
@@ -156,7 +158,7 @@ static void run_gemm_reference(const bel_kernel_call *call, int64_t tile)
 // c is one row for all of y.
 static bool has_bias(const gemm_params *p, const bel_kernel_call *call)
 {
-    if (call->input_count < 3) return false;
+    if (!p->has_c) return false;
     const bel_shape *c = &call->inputs[2].shape; // a column [m, 1] has as many elements when m = n
     return c->rank > 0 && c->dims[c->rank - 1] == p->n && bel_shape_elements(c) == p->n;
 }
@@ -165,7 +167,7 @@ static bool has_bias(const gemm_params *p, const bel_kernel_call *call)
 static void add_c(const bel_kernel_call *call, const bel_product *tile, int64_t row, int64_t column)
 {
     const gemm_params *p = call->params;
-    if (call->input_count < 3 || p->beta == 0) return;
+    if (!p->has_c || p->beta == 0) return;
     const bel_tensor *y = &call->outputs[0], *c = &call->inputs[2];
     for (int64_t i = 0; i < tile->m; i++) {
         for (int64_t j = 0; j < tile->n; j++) {
@@ -208,6 +210,18 @@ static void run_in_parts(bel_product product, bel_product_fn *multiply, int64_t 
     }
 }
 
+// Tile `tile` of them: some panels of b, once.
+static void run_pack(const bel_kernel_call *call, int64_t tile)
+{
+    const gemm_params *p = call->params;
+    const bel_product b = {.n = p->n,
+                           .k = p->k,
+                           .b = call->inputs[1].data,
+                           .b_row = p->transpose_b ? 1 : p->n,
+                           .b_column = p->transpose_b ? p->k : 1};
+    bel_product_pack(&b, tile, call->workspace);
+}
+
 // Tile `tile` of matrix `matrix`.
 static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile)
 {
@@ -226,6 +240,9 @@ static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile
     product.b = (const float *)call->inputs[1].data + matrix_in(call, 1, matrix) * p->k * p->n +
                 column * product.b_column;
     product.y = (float *)call->outputs[0].data + (matrix * p->m + row) * p->n + column;
+    if (p->packs_once) product.packed = call->inputs[call->input_count - 1].data;
+    product.packed_n = p->n;
+    product.packed_column = column;
     bool starts = p->alpha == 1 && p->beta == 1 && has_bias(p, call);
     if (starts) product.start = (const float *)call->inputs[2].data + column;
     product.start_is_row = starts;
@@ -285,7 +302,7 @@ static void run_gemm(const bel_kernel_call *call, int64_t tile)
 // for all rows, or columns, of the other that the tile has.
 static bool halve(gemm_params *p)
 {
-    enum { LEAST = 128, ROWS = 12, COLUMNS = 16 }; // whole blocks of a product
+    enum { LEAST = 128, ROWS = 12, COLUMNS = BEL_PRODUCT_PANELS }; // whole blocks of a product
     bool rows = 2 * p->tile_m >= p->tile_n && p->tile_m >= 2 * LEAST;
     if (!rows && p->tile_n < 2 * LEAST) return false;
     if (rows) {
@@ -322,6 +339,7 @@ static gemm_params read_product(const bel_attr_list *attrs, const bel_kernel_cal
                      .relu = bel_attr_flag(attrs, BEL_ATTR_RELU),
                      .alpha = bel_attr_number(attrs, "alpha", 1),
                      .beta = bel_attr_number(attrs, "beta", 1),
+                     .has_c = call->input_count > 2,
                      .m = y->dims[y->rank - 2],
                      .n = y->dims[y->rank - 1],
                      .count = 1};
@@ -338,6 +356,16 @@ static gemm_params read_product(const bel_attr_list *attrs, const bel_kernel_cal
         p.count = 1;
     }
     return p;
+}
+
+// One matrix b that stays as it is and that each run would pack.
+static bool packs_once(const bel_prepare *prepare, const bel_kernel_call *call,
+                       const gemm_params *p)
+{
+    bool one = call->op != BEL_OP_MATMUL_FLAT && call->inputs[1].shape.rank == 2;
+    bool own = p->multiply == bel_product_run && p->k_parts == 1 && p->k > 0;
+    return one && own && (prepare->fixed & 1u << 1) != 0 &&
+           bel_product_packs(p->m, p->n, p->transpose_b);
 }
 
 void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
@@ -360,6 +388,12 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
         p.k_parts = bel_fault_is(BEL_FAULT_THREADS2) ? prepare->threads : 1;
         call->tile_count = p.tiles * ((p.count + p.per_tile - 1) / p.per_tile);
         call->run = run_gemm;
+        p.packs_once = packs_once(prepare, call, &p);
+        if (p.packs_once) {
+            call->before = run_pack;
+            call->before_tiles = (p.n + BEL_PRODUCT_PANELS - 1) / BEL_PRODUCT_PANELS;
+            call->packed_bytes = (size_t)bel_product_packed_floats(p.n, p.k) * sizeof(float);
+        }
         if (p.tiles_n == 1 && p.count == 1) call->tile_elements = p.tile_m * p.n;
     }
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);

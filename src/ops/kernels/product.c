@@ -37,8 +37,16 @@ typedef struct part {
     int64_t height; // most rows of a block
     int64_t first_k, k;
     bool packs_a, packs_b;
-    float *a, *b; // packed
+    float *a, *b;        // packed
+    const float *packed; // this part of a b that was packed before; NULL: it was not
 } part;
+
+// Parts of a chain are about equally long.
+static int64_t depth_of(int64_t k, int64_t most)
+{
+    int64_t parts = (k + most - 1) / most;
+    return (k + parts - 1) / parts;
+}
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -116,8 +124,10 @@ static void run_columns(const part *p, int64_t first, int64_t count)
         for (int64_t j = 0; j < count; j += block.columns) {
             int64_t width = bel_product_units(count - j, p->units) * LANES;
             block.columns = smaller(width, count - j);
-            block.b = p->packs_b ? p->b + j * p->k : x->b + p->first_k * x->b_row + first + j;
-            block.b_step = p->packs_b ? width : x->b_row;
+            block.b = p->packed != NULL ? p->packed + (x->packed_column + first + j) * p->k
+                      : p->packs_b      ? p->b + j * p->k
+                                        : x->b + p->first_k * x->b_row + first + j;
+            block.b_step = p->packed != NULL || p->packs_b ? width : x->b_row;
             set_start(p, row, first + j, &block);
             block.c = x->y + row * x->y_row + first + j;
             p->kernels->run(&block);
@@ -143,35 +153,64 @@ static int64_t run_turned(const bel_product *x)
     return j;
 }
 
+static int64_t whole_lanes(int64_t columns)
+{
+    return (columns + LANES - 1) / LANES * LANES;
+}
+
 static void run_blocks(const bel_product *x, float *a, float *b)
 {
     part p = {.product = x, .kernels = bel_product_kernels_get(), .a = a, .b = b};
     const int64_t *rows_most = p.kernels->rows_most;
     // Narrower where there are fewer columns; wider where rows are so few that it fits the
     // registers.
-    p.units = bel_product_units(x->n, p.kernels->width);
-    while (2 * p.units <= BEL_PRODUCT_UNITS && x->m <= rows_most[2 * p.units] &&
+    bool packed = x->packed != NULL;
+    p.units = bel_product_units(packed ? x->packed_n : x->n, p.kernels->width);
+    while (!packed && 2 * p.units <= BEL_PRODUCT_UNITS && x->m <= rows_most[2 * p.units] &&
            p.units * LANES < x->n)
         p.units *= 2;
     p.height = rows_most[p.units];
     // Packing pays when what is packed is read again.
     p.packs_a = x->n > PACKED_COLUMNS;
-    p.packs_b = x->b_column != 1 || x->m > PACKED_ROWS;
-    bool few = x->m <= FEW_ROWS;
-    int64_t width = p.units * LANES, most = few ? FEW_DEPTH : DEPTH;
-    int64_t parts = (x->k + most - 1) / most, depth = (x->k + parts - 1) / parts;
+    p.packs_b = !packed && (x->b_column != 1 || x->m > PACKED_ROWS);
+    bool few = !packed && x->m <= FEW_ROWS;
+    int64_t width = p.units * LANES, depth = depth_of(x->k, few ? FEW_DEPTH : DEPTH);
     for (p.first_k = 0; p.first_k < x->k; p.first_k += depth) {
         p.k = smaller(depth, x->k - p.first_k);
+        if (packed) p.packed = x->packed + p.first_k * whole_lanes(x->packed_n);
         int64_t columns = few ? width : p.kernels->b_floats / p.k / width * width;
         for (int64_t j = 0; j < x->n; j += columns)
             run_columns(&p, j, smaller(columns, x->n - j));
     }
 }
 
+int64_t bel_product_packed_floats(int64_t n, int64_t k)
+{
+    return whole_lanes(n) * k;
+}
+
+// Part after part of the chains, each as run_columns wants it.
+void bel_product_pack(const bel_product *b, int64_t panels, float *packed)
+{
+    part p = {.product = b, .kernels = bel_product_kernels_get()};
+    int64_t first = panels * BEL_PRODUCT_PANELS, depth = depth_of(b->k, DEPTH);
+    p.units = bel_product_units(b->n, p.kernels->width);
+    for (p.first_k = 0; p.first_k < b->k; p.first_k += depth) {
+        p.k = smaller(depth, b->k - p.first_k);
+        p.b = packed + p.first_k * whole_lanes(b->n) + first * p.k;
+        pack_b(&p, first, smaller(BEL_PRODUCT_PANELS, b->n - first));
+    }
+}
+
+bool bel_product_packs(int64_t m, int64_t n, bool b_is_turned)
+{
+    return n > BEL_PRODUCT_LANES && m > (b_is_turned ? BEL_PRODUCT_TURNED_ROWS : PACKED_ROWS);
+}
+
 // Few rows on a transposed b have a way of their own.
 static void run(bel_product x, float *a, float *b)
 {
-    if (x.m <= BEL_PRODUCT_TURNED_ROWS && x.b_column != 1) {
+    if (x.m <= BEL_PRODUCT_TURNED_ROWS && x.b_column != 1 && x.packed == NULL) {
         int64_t done = run_turned(&x);
         x.n -= done;
         x.b += done * x.b_column;
