@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "belfry/learner.h"
 #include "mlp.h"
 
 enum { MOST_ROUNDS = 99 };

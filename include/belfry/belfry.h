@@ -1,5 +1,5 @@
 /// Everything: include this one header. Reading order: estimator.h, model.h, dataset.h,
-/// columns.h, features.h, ops.h, graph.h, package.h, checkpoint.h, predictor.h.
+/// columns.h, features.h, ops.h, graph.h, package.h, checkpoint.h, predictor.h, learner.h.
 #ifndef BELFRY_BELFRY_H
 #define BELFRY_BELFRY_H
 
@@ -11,6 +11,7 @@
 #include "belfry/estimator.h"
 #include "belfry/features.h"
 #include "belfry/graph.h"
+#include "belfry/learner.h"
 #include "belfry/model.h"
 #include "belfry/ops.h"
 #include "belfry/optimizer.h"

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "belfry/belfry.h"
-#include "belfry/learner.h"
 #include "checkpoint/checkpoint.h"
 #include "support/bel_test.h"
 #include "support/digits.h"
