@@ -214,10 +214,10 @@ bel_instance *bel_instance_create(const bel_program *program, void *arena)
     place_calls(instance);
     plan_publications(instance);
     instance->plain = true;
-    for (int g = 0; g < program->group_count; g++) {
-        const bel_program_group *group = &program->groups[g];
-        if (group->for_team || group->tile_count != group->count) instance->plain = false;
-    }
+    for (int g = 0; g < program->group_count; g++)
+        if (program->groups[g].for_team) instance->plain = false;
+    for (int i = 0; i < program->call_count; i++) // one by one: a call without elements has no tile
+        if (program->calls[i].call.tile_count != 1) instance->plain = false;
     if (program->flow != NULL) instance->async = bel_instance_async_create(instance);
     return instance;
 }

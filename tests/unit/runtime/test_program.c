@@ -421,6 +421,45 @@ static void test_packed_weights(void **state)
     bel_graph_destroy(g);
 }
 
+// A call without elements has no tile, and the one beside it has two: together as many as calls.
+static void test_calls_without_elements(void **state)
+{
+    (void)state;
+    enum { N = 33000 }; // elements: two tiles
+    bel_graph *graph = bel_graph_create();
+    const bel_shape shapes[] = {BEL_SHAPE(0), BEL_SHAPE(N)};
+    bel_program_output outputs[2] = {{.value = NULL}};
+    for (int i = 0; i < 2; i++) {
+        const char *name = i == 0 ? "nothing" : "x";
+        bel_value *x = bel_input_value(graph, name, BEL_DTYPE_F32, &shapes[i]);
+        outputs[i].value = bel_neg(graph, x);
+    }
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    bel_program *program;
+    BEL_ASSERT_OK(bel_program_compile(graph, shapes, outputs, 2, NULL, &program));
+    void *arena;
+    BEL_ASSERT_OK(bel_pages_create(bel_program_arena_bytes(program), false, "arena", &arena));
+    float *x = bel_xcalloc(N, sizeof *x);
+    for (int i = 0; i < N; i++)
+        x[i] = (float)i;
+    bel_instance *instance = bel_instance_create(program, arena);
+    bel_instance_bind_input(instance, 0, x);
+    bel_instance_bind_input(instance, 1, x);
+    bel_team *team;
+    BEL_ASSERT_OK(bel_team_create(1, &team));
+    bel_run_context context = {.seed = 1};
+    BEL_ASSERT_OK(bel_instance_run(instance, team, &context, NULL, NULL));
+    const float *y = bel_instance_output(instance, 1).data;
+    for (int i = 0; i < N; i++)
+        assert_true(y[i] == -x[i]);
+    bel_team_destroy(team);
+    bel_instance_destroy(instance);
+    bel_pages_destroy(arena, bel_program_arena_bytes(program));
+    bel_program_destroy(program);
+    bel_free(x);
+    bel_graph_destroy(graph);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -432,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_publication_of_parts),
         cmocka_unit_test(test_elements_of_every_size),
         cmocka_unit_test(test_packed_weights),
+        cmocka_unit_test(test_calls_without_elements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
