@@ -381,8 +381,9 @@ static void run_max_row(const pool_params *p, const float *x, int64_t row, float
     find_inside(w, &first, &end);
     const window_box rows = make_box(p, row, 0);
     const float *at = x + rows.row * p->x_steps.row + first * step - w->pad[1] * run;
+    int64_t taps = end > first ? w->kernel[1] : 0; // else there may be many more than columns
     for (int64_t r = 0; r < rows.rows; r++, at += w->dilation[0] * p->x_steps.row)
-        for (int64_t t = 0; t < w->kernel[1]; t++)
+        for (int64_t t = 0; t < taps; t++)
             take_taps(at + t * w->dilation[1] * run, step, run, y + first * run, end - first,
                       r == 0 && t == 0);
     for (int64_t column = 0; column < w->out[1]; column++) {
