@@ -5,7 +5,7 @@
 // may depend on threads: it names the mistake and enters no result.
 #include <string.h>
 
-#include "ops/op.h"
+#include "ops/kernels/elements.h"
 
 static const bel_attr *find_attr(const bel_attr_list *attrs, const char *name)
 {
@@ -18,6 +18,12 @@ double bel_attr_number(const bel_attr_list *attrs, const char *name, double othe
 {
     const bel_attr *attr = find_attr(attrs, name);
     return attr == NULL ? otherwise : attr->number;
+}
+
+int64_t bel_attr_whole(const bel_attr_list *attrs, const char *name, int64_t otherwise)
+{
+    const int64_t most = INT64_C(1) << 53;
+    return bel_whole_of(bel_attr_number(attrs, name, (double)otherwise), -most, most);
 }
 
 const bel_shape *bel_attr_ints(const bel_attr_list *attrs, const char *name)

@@ -17,6 +17,35 @@ void bel_broadcast_axes(const bel_shape *large, const bel_shape *small, bool out
         out_axes[i] = i < lead || (small->dims[i - lead] == 1 && large->dims[i] != 1);
 }
 
+bel_status *bel_check_repeated(const bel_shape *small, const bel_shape *large)
+{
+    int32_t lead = large->rank - small->rank;
+    bool fits = lead >= 0;
+    for (int32_t d = 0; fits && d < small->rank; d++) {
+        int64_t p = small->dims[d], q = large->dims[lead + d];
+        fits = p == q || p == 1 || p < 0 || q < 0;
+    }
+    if (fits) return NULL;
+    char st[BEL_SHAPE_TEXT], lt[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s does not broadcast to %s", bel_shape_text(small, st),
+                   bel_shape_text(large, lt));
+}
+
+bel_status *bel_infer_broadcast_to(const bel_attr_list *attrs, const bel_spec *inputs,
+                                   int input_count, bel_spec *out_outputs)
+{
+    (void)input_count;
+    const bel_shape *y = &inputs[1].shape;
+    out_outputs[0] = (bel_spec){inputs[0].dtype, *y};
+    if (bel_attr_ints(attrs, "axes") == NULL) return bel_check_repeated(&inputs[0].shape, y);
+    bool dropped[BEL_MAX_RANK];
+    BEL_TRY(bel_read_axes(attrs, y->rank, dropped));
+    bel_spec kept = {.dtype = inputs[0].dtype};
+    for (int32_t d = 0; d < y->rank; d++)
+        if (!dropped[d]) kept.shape.dims[kept.shape.rank++] = y->dims[d];
+    return bel_check_like("x", &inputs[0], &kept);
+}
+
 // Inlined with a fixed size, so that copying an element is one move.
 static inline void repeat(const char *x, size_t size, char *y, int64_t n)
 {
@@ -50,8 +79,7 @@ void bel_prepare_broadcast_to(const bel_prepare *prepare, bel_kernel_call *call)
     bool repeated[BEL_MAX_RANK];
     const bel_shape *y = &call->outputs[0].shape;
     if (bel_attr_ints(prepare->attrs, "axes") != NULL) {
-        bel_status_ignore(
-            bel_read_axes(prepare->attrs, y->rank, repeated)); // checked by the reduction
+        bel_status_ignore(bel_read_axes(prepare->attrs, y->rank, repeated)); // inferred
     } else {
         bel_broadcast_axes(y, &call->inputs[0].shape, repeated);
     }

@@ -11,9 +11,9 @@ bel_status *bel_infer_cast(const bel_attr_list *attrs, const bel_spec *inputs, i
                            bel_spec *out_outputs)
 {
     (void)input_count;
-    int to = (int)bel_attr_number(attrs, "to", BEL_DTYPE_F32);
+    int64_t to = bel_attr_whole(attrs, "to", BEL_DTYPE_F32);
     if (to < 0 || to > BEL_DTYPE_BF16 || to == BEL_DTYPE_STRING) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "cannot cast to type number %d", to);
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "cannot cast to type number %lld", (long long)to);
     }
     out_outputs[0] = inputs[0];
     out_outputs[0].dtype = (bel_dtype)to;

@@ -120,7 +120,11 @@ void bel_prepare_collective(const bel_prepare *request, bel_kernel_call *call)
 bel_status *bel_infer_replica_id(const bel_attr_list *attrs, const bel_spec *inputs,
                                  int input_count, bel_spec *out_outputs)
 {
-    (void)attrs, (void)inputs, (void)input_count;
+    (void)inputs, (void)input_count;
+    int64_t replicas = bel_attr_whole(attrs, "replicas", 1);
+    if (replicas < 1)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "replicas must be at least 1, got %lld",
+                       (long long)replicas);
     out_outputs[0] = (bel_spec){BEL_DTYPE_I64, bel_shape_scalar()};
     return NULL;
 }
@@ -136,7 +140,7 @@ static void run_replica_id(const bel_kernel_call *call, int64_t tile)
 void bel_prepare_replica_id(const bel_prepare *request, bel_kernel_call *call)
 {
     int64_t *replicas = bel_arena_alloc(request->arena, sizeof *replicas);
-    *replicas = (int64_t)bel_attr_number(request->attrs, "replicas", 1);
+    *replicas = bel_attr_whole(request->attrs, "replicas", 1);
     BEL_CHECK(*replicas > 0);
     call->params = replicas;
     call->run = run_replica_id;

@@ -9,7 +9,7 @@
 bel_status *bel_read_axis(const bel_attr_list *attrs, int64_t otherwise, int32_t rank,
                           int32_t *out_axis)
 {
-    int64_t given = (int64_t)bel_attr_number(attrs, "axis", (double)otherwise);
+    int64_t given = bel_attr_whole(attrs, "axis", otherwise);
     int64_t axis = given < 0 ? given + rank : given;
     if (axis < 0 || axis >= rank) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "axis %lld does not exist in rank %d",
@@ -34,18 +34,17 @@ bel_status *bel_read_axes(const bel_attr_list *attrs, int32_t rank, bool out_lis
     return NULL;
 }
 
+bel_status *bel_read_ints(const bel_attr_list *attrs, const char *name, const bel_shape **out_ints)
+{
+    *out_ints = bel_attr_ints(attrs, name);
+    if (*out_ints != NULL) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "the attribute %s is missing", name);
+}
+
 bel_status *bel_needs_i64(bel_dtype dtype)
 {
     if (dtype == BEL_DTYPE_I64) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "indices must be i64, got %s", bel_dtype_name(dtype));
-}
-
-bel_status *bel_infer_like(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
-                           bel_spec *out_outputs)
-{
-    (void)attrs, (void)input_count;
-    out_outputs[0] = (bel_spec){inputs[0].dtype, inputs[1].shape};
-    return NULL;
 }
 
 bel_status *bel_broadcast_shapes(const bel_shape *a, const bel_shape *b, bel_shape *out_shape)
@@ -64,4 +63,18 @@ bel_status *bel_broadcast_shapes(const bel_shape *a, const bel_shape *b, bel_sha
     }
     *out_shape = shape;
     return NULL;
+}
+
+bel_status *bel_check_like(const char *what, const bel_spec *got, const bel_spec *want)
+{
+    bool fits = got->dtype == want->dtype && got->shape.rank == want->shape.rank;
+    for (int32_t d = 0; fits && d < want->shape.rank; d++) {
+        int64_t p = got->shape.dims[d], q = want->shape.dims[d];
+        fits = p == q || p < 0 || q < 0;
+    }
+    if (fits) return NULL;
+    char gt[BEL_SHAPE_TEXT], wt[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "expected %s %s %s, got %s %s", what,
+                   bel_dtype_name(want->dtype), bel_shape_text(&want->shape, wt),
+                   bel_dtype_name(got->dtype), bel_shape_text(&got->shape, gt));
 }

@@ -22,7 +22,7 @@ static bel_status *check_types(const bel_spec *inputs, int count)
 static bel_status *read_shape(const bel_attr_list *attrs, const bel_shape *x, const bel_shape *w,
                               bel_conv_shape *out_shape)
 {
-    int64_t groups = (int64_t)bel_attr_number(attrs, "group", 1);
+    int64_t groups = bel_attr_whole(attrs, "group", 1);
     char xt[BEL_SHAPE_TEXT], wt[BEL_SHAPE_TEXT];
     bool fits = w->rank == x->rank && x->rank >= 3 && groups >= 1 && w->dims[0] >= 1 &&
                 w->dims[1] >= 1 && w->dims[0] % groups == 0 && x->dims[1] == w->dims[1] * groups;
@@ -97,7 +97,7 @@ bel_status *bel_infer_conv_grad_weights(const bel_attr_list *attrs, const bel_sp
 static bel_status *read_transposed(const bel_attr_list *attrs, const bel_shape *x,
                                    const bel_shape *w, bel_conv_shape *out_shape)
 {
-    int64_t groups = (int64_t)bel_attr_number(attrs, "group", 1);
+    int64_t groups = bel_attr_whole(attrs, "group", 1);
     char xt[BEL_SHAPE_TEXT], wt[BEL_SHAPE_TEXT];
     bool fits = w->rank == x->rank && x->rank >= 3 && groups >= 1 && w->dims[0] >= 1 &&
                 w->dims[1] >= 1 && w->dims[0] % groups == 0 && x->dims[1] == w->dims[0];

@@ -21,9 +21,10 @@ bel_status *bel_infer_dropout(const bel_attr_list *attrs, const bel_spec *inputs
 bel_status *bel_infer_dropout_grad(const bel_attr_list *attrs, const bel_spec *inputs,
                                    int input_count, bel_spec *out_outputs)
 {
-    (void)attrs, (void)input_count;
-    out_outputs[0] = inputs[0];
-    return NULL;
+    bel_spec y[2];
+    BEL_TRY(bel_infer_dropout(attrs, inputs, input_count, y));
+    out_outputs[0] = y[0];
+    return bel_check_like("a mask", &inputs[1], &y[1]);
 }
 
 typedef struct dropout_params {

@@ -14,6 +14,9 @@ bel_status *bel_broadcast_shapes(const bel_shape *a, const bel_shape *b,
 void bel_broadcast_axes(const bel_shape *large, const bel_shape *small,
                         bool out_axes[BEL_MAX_RANK]);
 
+// `small` must broadcast to `large` as it is; open dimensions fit any.
+bel_status *bel_check_repeated(const bel_shape *small, const bel_shape *large) BEL_MUST_USE;
+
 // Reads the attribute axis; negative ones count from the end.
 bel_status *bel_read_axis(const bel_attr_list *attrs, int64_t otherwise, int32_t rank,
                           int32_t *out_axis) BEL_MUST_USE;
@@ -22,7 +25,16 @@ bel_status *bel_read_axis(const bel_attr_list *attrs, int64_t otherwise, int32_t
 bel_status *bel_read_axes(const bel_attr_list *attrs, int32_t rank,
                           bool out_listed[BEL_MAX_RANK]) BEL_MUST_USE;
 
+// Finds a list that an operation cannot do without.
+bel_status *bel_read_ints(const bel_attr_list *attrs, const char *name,
+                          const bel_shape **out_ints) BEL_MUST_USE;
+
 bel_status *bel_needs_i64(bel_dtype dtype) BEL_MUST_USE; // for indices
+
+// Type and shape of an input that another one, or what an operation would make, is like. Open
+// dimensions fit any: the rule runs again when they are closed.
+bel_status *bel_check_like(const char *what, const bel_spec *got,
+                           const bel_spec *want) BEL_MUST_USE;
 
 // --- Families
 
@@ -55,10 +67,11 @@ bel_infer_fn bel_infer_cross_entropy, bel_infer_cross_entropy_grad;
 bel_prepare_fn bel_prepare_softmax, bel_prepare_cross_entropy;
 
 // reduce.c
-bel_infer_fn bel_infer_reduce, bel_infer_like, bel_infer_scalar_like;
+bel_infer_fn bel_infer_reduce, bel_infer_prod_grad, bel_infer_sum_to, bel_infer_scalar_like;
 bel_prepare_fn bel_prepare_reduce, bel_prepare_sum_to, bel_prepare_fold;
 
 // broadcast.c
+bel_infer_fn bel_infer_broadcast_to;
 bel_prepare_fn bel_prepare_broadcast_to, bel_prepare_count_ratio;
 
 // order.c
@@ -71,7 +84,8 @@ bel_infer_fn bel_infer_flatten, bel_infer_squeeze, bel_infer_unsqueeze;
 bel_prepare_fn bel_prepare_transpose, bel_prepare_one_hot;
 
 // pick.c
-bel_infer_fn bel_infer_slice, bel_infer_pad, bel_infer_expand, bel_infer_pick_grad;
+bel_infer_fn bel_infer_slice, bel_infer_pad, bel_infer_expand, bel_infer_slice_grad,
+    bel_infer_pad_grad;
 bel_prepare_fn bel_prepare_pick, bel_prepare_pick_grad;
 
 // join.c
@@ -80,6 +94,7 @@ bel_prepare_fn bel_prepare_concat, bel_prepare_where;
 
 // gather.c
 bel_infer_fn bel_infer_gather, bel_infer_gather_elements, bel_infer_gather_grad;
+bel_infer_fn bel_infer_gather_elements_grad;
 bel_prepare_fn bel_prepare_gather, bel_prepare_gather_grad;
 bel_prepare_fn bel_prepare_gather_elements, bel_prepare_gather_elements_grad;
 

@@ -58,9 +58,21 @@ bel_status *bel_infer_gather_elements(const bel_attr_list *attrs, const bel_spec
 bel_status *bel_infer_gather_grad(const bel_attr_list *attrs, const bel_spec *inputs,
                                   int input_count, bel_spec *out_outputs)
 {
-    (void)attrs, (void)input_count;
+    const bel_spec forward[] = {inputs[2], inputs[1]};
+    bel_spec y;
+    BEL_TRY(bel_infer_gather(attrs, forward, input_count - 1, &y));
     out_outputs[0] = inputs[2];
-    return NULL;
+    return bel_check_like("dy", &inputs[0], &y);
+}
+
+bel_status *bel_infer_gather_elements_grad(const bel_attr_list *attrs, const bel_spec *inputs,
+                                           int input_count, bel_spec *out_outputs)
+{
+    const bel_spec forward[] = {inputs[2], inputs[1]};
+    bel_spec y;
+    BEL_TRY(bel_infer_gather_elements(attrs, forward, input_count - 1, &y));
+    out_outputs[0] = inputs[2];
+    return bel_check_like("dy", &inputs[0], &y);
 }
 
 // --- Gather --------------------------------------------------------------------------------------

@@ -72,9 +72,10 @@ bel_status *bel_infer_matmul(const bel_attr_list *attrs, const bel_spec *inputs,
 bel_status *bel_infer_matmul_flat(const bel_attr_list *attrs, const bel_spec *inputs,
                                   int input_count, bel_spec *out_outputs)
 {
-    (void)attrs, (void)input_count;
     const bel_shape *a = &inputs[0].shape, *b = &inputs[1].shape;
     bool fits = a->rank == b->rank && a->rank >= 2 && inputs[0].dtype == inputs[1].dtype;
+    bel_spec same;
+    BEL_TRY(bel_infer_float(attrs, inputs, input_count, &same));
     for (int32_t d = 0; fits && d + 1 < a->rank; d++)
         fits = a->dims[d] == b->dims[d];
     if (!fits) {

@@ -101,8 +101,10 @@ bel_status *bel_infer_moments_move(const bel_attr_list *attrs, const bel_spec *i
 {
     (void)attrs, (void)input_count;
     BEL_TRY(bel_infer_binary_same(attrs, inputs, 2, out_outputs));
-    int64_t channels = inputs[0].shape.rank == 1 ? inputs[0].shape.dims[0] : 0;
-    const bel_spec image = {inputs[0].dtype, BEL_SHAPE(1, channels)};
+    if (inputs[0].shape.rank != 1)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected vectors, got rank %d",
+                       (int)inputs[0].shape.rank);
+    const bel_spec image = {inputs[0].dtype, BEL_SHAPE(1, inputs[0].shape.dims[0])};
     BEL_TRY(check_rows(&inputs[2], &image, BEL_MOMENTS_ROWS));
     out_outputs[1] = inputs[0];
     return NULL;

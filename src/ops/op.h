@@ -40,6 +40,9 @@ typedef struct bel_attr_list {
 
 double bel_attr_number(const bel_attr_list *attrs, const char *name, double otherwise);
 const bel_shape *bel_attr_ints(const bel_attr_list *attrs, const char *name); // NULL: not there
+
+// A whole number, cut off and held to ±2^53 whatever the attribute says; NaN is 0.
+int64_t bel_attr_whole(const bel_attr_list *attrs, const char *name, int64_t otherwise);
 static inline bool bel_attr_flag(const bel_attr_list *attrs, const char *name)
 {
     return bel_attr_number(attrs, name, 0) != 0;

@@ -28,7 +28,7 @@ bel_status *bel_infer_top_k(const bel_attr_list *attrs, const bel_spec *inputs, 
     BEL_TRY(bel_infer_number(attrs, inputs, input_count, out_outputs));
     int32_t axis;
     BEL_TRY(bel_read_axis(attrs, -1, inputs[0].shape.rank, &axis));
-    int64_t k = (int64_t)bel_attr_number(attrs, "k", 1), size = inputs[0].shape.dims[axis];
+    int64_t k = bel_attr_whole(attrs, "k", 1), size = inputs[0].shape.dims[axis];
     if (k < 1 || (size >= 0 && k > size)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "k must be from 1 to the %lld elements, got %lld",
                        (long long)size, (long long)k);
@@ -152,7 +152,7 @@ static void run_top_k(const bel_kernel_call *call, int64_t tile)
 void bel_prepare_top_k(const bel_prepare *prepare, bel_kernel_call *call)
 {
     lane_params p = make_lanes(prepare, call, -1);
-    p.k = (int64_t)bel_attr_number(prepare->attrs, "k", 1);
+    p.k = bel_attr_whole(prepare->attrs, "k", 1);
     p.smallest = !lane_flag(prepare, "largest", 1);
     call->run = run_top_k;
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);

@@ -31,7 +31,9 @@ static slice_range range_of(int64_t size, int64_t start, int64_t end, int64_t st
     if (start < 0) start += size;
     if (end < 0) end += size;
     slice_range range = {.step = step};
-    if (step > 0) {
+    if (size == 0) {
+        range.count = 0; // there is no last one to go back from
+    } else if (step > 0) {
         range.first = clamp(start, 0, size);
         end = clamp(end, 0, size);
         if (end > range.first) range.count = (end - range.first - 1) / step + 1;
@@ -101,7 +103,7 @@ static int64_t list_at(const bel_shape *list, int32_t d)
     return list == NULL ? 0 : list->dims[d];
 }
 
-static bel_status *check_pad(int64_t size, int64_t before, int64_t behind, int mode)
+static bel_status *check_pad(int64_t size, int64_t before, int64_t behind, int64_t mode)
 {
     const int64_t limit = INT64_MAX / 4; // so that sums cannot overflow
     if (before == 0 && behind == 0) return NULL;
@@ -127,14 +129,14 @@ bel_status *bel_infer_pad(const bel_attr_list *attrs, const bel_spec *inputs, in
     (void)input_count;
     const bel_shape *before = bel_attr_ints(attrs, "pads_before");
     const bel_shape *behind = bel_attr_ints(attrs, "pads_behind");
-    int mode = (int)bel_attr_number(attrs, "mode", BEL_PAD_CONSTANT);
+    int64_t mode = bel_attr_whole(attrs, "mode", BEL_PAD_CONSTANT);
     int32_t rank = inputs[0].shape.rank;
     if ((before != NULL && before->rank != rank) || (behind != NULL && behind->rank != rank)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "pads need one number for each of %d dimensions",
                        (int)rank);
     }
     if (mode < BEL_PAD_CONSTANT || mode > BEL_PAD_REFLECT) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no mode number %d", mode);
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no mode number %lld", (long long)mode);
     }
     out_outputs[0] = inputs[0];
     for (int32_t d = 0; d < rank; d++) {
@@ -151,7 +153,9 @@ bel_status *bel_infer_pad(const bel_attr_list *attrs, const bel_spec *inputs, in
 bel_status *bel_infer_expand(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                              bel_spec *out_outputs)
 {
-    bel_shape wanted = *bel_attr_ints(attrs, "shape");
+    const bel_shape *given;
+    BEL_TRY(bel_read_ints(attrs, "shape", &given));
+    bel_shape wanted = *given;
     const bel_shape *like = input_count > 1 ? &inputs[1].shape : NULL;
     for (int32_t d = 0; d < wanted.rank; d++) {
         int64_t from = -1 - wanted.dims[d];
@@ -169,12 +173,24 @@ bel_status *bel_infer_expand(const bel_attr_list *attrs, const bel_spec *inputs,
 // --- Gradients -----------------------------------------------------------------------------------
 
 // Inputs dy, x: the shape of x.
-bel_status *bel_infer_pick_grad(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
-                                bel_spec *out_outputs)
+bel_status *bel_infer_slice_grad(const bel_attr_list *attrs, const bel_spec *inputs,
+                                 int input_count, bel_spec *out_outputs)
 {
-    (void)attrs, (void)input_count;
+    (void)input_count;
+    bel_spec y;
+    BEL_TRY(bel_infer_slice(attrs, &inputs[1], 1, &y));
     out_outputs[0] = inputs[1];
-    return NULL;
+    return bel_check_like("dy", &inputs[0], &y);
+}
+
+bel_status *bel_infer_pad_grad(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                               bel_spec *out_outputs)
+{
+    (void)input_count;
+    bel_spec y;
+    BEL_TRY(bel_infer_pad(attrs, &inputs[1], 1, &y));
+    out_outputs[0] = inputs[1];
+    return bel_check_like("dy", &inputs[0], &y);
 }
 
 // --- Lists ---------------------------------------------------------------------------------------
@@ -188,7 +204,7 @@ typedef struct pick_params {
 } pick_params;
 
 // Where element i of a padded dimension comes from, or -1.
-static int64_t padded_place(int64_t i, int64_t size, int64_t before, int mode)
+static int64_t padded_place(int64_t i, int64_t size, int64_t before, int64_t mode)
 {
     int64_t at = i - before;
     if (at >= 0 && at < size) return at;
@@ -208,7 +224,7 @@ static void fill_list(const bel_prepare *prepare, bel_op op, const bel_shape *x,
         for (int64_t i = 0; i < count; i++)
             out_list[i] = ranges[d].first + i * ranges[d].step;
     } else if (op == BEL_OP_PAD || op == BEL_OP_PAD_GRAD) {
-        int mode = (int)bel_attr_number(attrs, "mode", BEL_PAD_CONSTANT);
+        int64_t mode = bel_attr_whole(attrs, "mode", BEL_PAD_CONSTANT);
         int64_t before = list_at(bel_attr_ints(attrs, "pads_before"), d);
         for (int64_t i = 0; i < count; i++)
             out_list[i] = padded_place(i, x->dims[d], before, mode);

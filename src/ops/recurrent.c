@@ -38,10 +38,10 @@ bel_shape bel_recurrent_saved_shape(const bel_recurrent_shape *s)
 bel_status *bel_recurrent_read(bool lstm, const bel_attr_list *attrs, const bel_shape *x,
                                const bel_shape *w, const bel_shape *r, bel_recurrent_shape *out)
 {
-    int64_t direction = (int64_t)bel_attr_number(attrs, "direction", BEL_RECURRENT_FORWARD);
+    int64_t direction = bel_attr_whole(attrs, "direction", BEL_RECURRENT_FORWARD);
     bel_recurrent_shape s = {.lstm = lstm,
                              .batch_first = bel_attr_number(attrs, "layout", 0) != 0,
-                             .hidden = (int64_t)bel_attr_number(attrs, "hidden_size", 0),
+                             .hidden = bel_attr_whole(attrs, "hidden_size", 0),
                              .directions = direction == BEL_RECURRENT_BOTH ? 2 : 1,
                              .gates = lstm ? BEL_LSTM_GATES : BEL_GRU_GATES};
     s.reset_last = !lstm && bel_attr_number(attrs, "linear_before_reset", 0) != 0;
@@ -88,7 +88,7 @@ static bel_status *check_float(const bel_spec *spec, bel_dtype dtype)
 static bool place_forward(bool lstm, const bel_attr_list *attrs, int count,
                           bel_recurrent_operands *out)
 {
-    int first = (int)bel_attr_number(attrs, "first", 0);
+    int64_t first = bel_attr_whole(attrs, "first", 0);
     bool h = (first & BEL_RECURRENT_FIRST_H) != 0, c = (first & BEL_RECURRENT_FIRST_C) != 0;
     int states = (int)h + (int)c, behind = count - states;
     *out = (bel_recurrent_operands){.x = 0,
@@ -148,7 +148,8 @@ bel_status *bel_infer_lstm(const bel_attr_list *attrs, const bel_spec *inputs, i
 // and the gradients of the last states. Returns their number.
 static int place_operands(const bel_attr_list *attrs, bel_recurrent_operands *out)
 {
-    int given = (int)bel_attr_number(attrs, "given", 0), count = 5;
+    int64_t given = bel_attr_whole(attrs, "given", 0);
+    int count = 5;
     *out = (bel_recurrent_operands){
         .x = 0, .w = 1, .r = 2, .b = -1, .first = {-1, -1}, .y = 3, .saved = 4};
     out->lengths = (given & BEL_RECURRENT_LENGTHS) != 0 ? count++ : -1;

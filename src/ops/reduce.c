@@ -31,6 +31,26 @@ bel_status *bel_infer_reduce(const bel_attr_list *attrs, const bel_spec *inputs,
     return NULL;
 }
 
+// Inputs dy, x: the shape of x.
+bel_status *bel_infer_prod_grad(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                                bel_spec *out_outputs)
+{
+    (void)input_count;
+    bel_spec y;
+    BEL_TRY(bel_infer_reduce(attrs, &inputs[1], 1, &y));
+    out_outputs[0] = inputs[1];
+    return bel_check_like("dy", &inputs[0], &y);
+}
+
+bel_status *bel_infer_sum_to(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
+                             bel_spec *out_outputs)
+{
+    (void)attrs, (void)input_count;
+    BEL_TRY(bel_check_repeated(&inputs[1].shape, &inputs[0].shape));
+    out_outputs[0] = (bel_spec){inputs[0].dtype, inputs[1].shape};
+    return NULL;
+}
+
 bel_status *bel_infer_scalar_like(const bel_attr_list *attrs, const bel_spec *inputs,
                                   int input_count, bel_spec *out_outputs)
 {

@@ -31,7 +31,7 @@ static bel_status *read_groups(const bel_attr_list *attrs, const bel_shape *x, i
         return BEL_ERR(BEL_INVALID_ARGUMENT, "expected x [n, c, ...], got %s",
                        bel_shape_text(x, text));
     }
-    *out_groups = (int64_t)bel_attr_number(attrs, "num_groups", (double)x->dims[1]);
+    *out_groups = bel_attr_whole(attrs, "num_groups", x->dims[1]);
     if (*out_groups >= 1 && x->dims[1] % *out_groups == 0) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld channels cannot be cut into %lld equal groups",
                    (long long)x->dims[1], (long long)*out_groups);

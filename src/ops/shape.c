@@ -24,7 +24,8 @@ bel_status *bel_infer_reshape(const bel_attr_list *attrs, const bel_spec *inputs
                               bel_spec *out_outputs)
 {
     (void)input_count;
-    const bel_shape *x = &inputs[0].shape, *wanted = bel_attr_ints(attrs, "shape");
+    const bel_shape *x = &inputs[0].shape, *wanted;
+    BEL_TRY(bel_read_ints(attrs, "shape", &wanted));
     bel_open left = {.factor = 1}; // what x has and y has not
     bel_shape y = *wanted;
     int32_t computed = -1;
@@ -65,7 +66,7 @@ bel_status *bel_infer_flatten(const bel_attr_list *attrs, const bel_spec *inputs
 {
     (void)input_count;
     const bel_shape *x = &inputs[0].shape;
-    int64_t given = (int64_t)bel_attr_number(attrs, "axis", 1);
+    int64_t given = bel_attr_whole(attrs, "axis", 1);
     int64_t axis = given < 0 ? given + x->rank : given, rows, columns;
     if (axis < 0 || axis > x->rank || !flat_product(x, 0, (int32_t)axis, &rows) ||
         !flat_product(x, (int32_t)axis, x->rank, &columns)) {
@@ -122,14 +123,20 @@ bel_status *bel_infer_unsqueeze(const bel_attr_list *attrs, const bel_spec *inpu
 bel_status *bel_infer_reshape_like(const bel_attr_list *attrs, const bel_spec *inputs,
                                    int input_count, bel_spec *out_outputs)
 {
-    return bel_infer_like(attrs, inputs, input_count, out_outputs);
+    (void)attrs, (void)input_count;
+    const bel_shape *x = &inputs[0].shape, *y = &inputs[1].shape;
+    int64_t have = bel_shape_elements(x), want = bel_shape_elements(y); // negative: open
+    if (have >= 0 && want >= 0 && have != want) return cannot_reshape(x, y);
+    out_outputs[0] = (bel_spec){inputs[0].dtype, *y};
+    return NULL;
 }
 
 bel_status *bel_infer_transpose(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                                 bel_spec *out_outputs)
 {
     (void)input_count;
-    const bel_shape *x = &inputs[0].shape, *perm = bel_attr_ints(attrs, "perm");
+    const bel_shape *x = &inputs[0].shape, *perm;
+    BEL_TRY(bel_read_ints(attrs, "perm", &perm));
     bool used[BEL_MAX_RANK] = {false};
     out_outputs[0] = inputs[0];
     for (int32_t i = 0; i < x->rank; i++) {
@@ -150,7 +157,7 @@ bel_status *bel_infer_one_hot(const bel_attr_list *attrs, const bel_spec *inputs
 {
     (void)input_count;
     BEL_TRY(bel_needs_i64(inputs[0].dtype));
-    int64_t depth = (int64_t)bel_attr_number(attrs, "depth", 0);
+    int64_t depth = bel_attr_whole(attrs, "depth", 0);
     if (depth < 1 || inputs[0].shape.rank >= BEL_MAX_RANK) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "depth must be at least 1, got %lld",
                        (long long)depth);

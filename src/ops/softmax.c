@@ -34,9 +34,10 @@ bel_status *bel_infer_cross_entropy(const bel_attr_list *attrs, const bel_spec *
 bel_status *bel_infer_cross_entropy_grad(const bel_attr_list *attrs, const bel_spec *inputs,
                                          int input_count, bel_spec *out_outputs)
 {
-    (void)attrs, (void)input_count;
+    bel_spec y[2];
+    BEL_TRY(bel_infer_cross_entropy(attrs, inputs + 1, input_count - 1, y));
     out_outputs[0] = inputs[1];
-    return NULL;
+    return bel_check_like("dy", &inputs[0], &y[0]);
 }
 
 // --- Rows ----------------------------------------------------------------------------------------

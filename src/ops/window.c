@@ -33,7 +33,7 @@ static int64_t extent(const bel_window *w, int d)
 // Pads and positions of dimension d, by auto_pad, pads and ceil_mode.
 static bel_status *place(const bel_attr_list *attrs, bel_window *w, int d)
 {
-    int auto_pad = (int)bel_attr_number(attrs, "auto_pad", BEL_PAD_EXPLICIT);
+    int64_t auto_pad = bel_attr_whole(attrs, "auto_pad", BEL_PAD_EXPLICIT);
     int64_t in = w->in[d], stride = w->stride[d];
     if (auto_pad == BEL_PAD_SAME_UPPER || auto_pad == BEL_PAD_SAME_LOWER) {
         w->out[d] = (in + stride - 1) / stride;
@@ -108,7 +108,7 @@ static void pad_for(const bel_attr_list *attrs, bel_window *w, int d, int64_t co
 {
     int64_t total = covered - w->in[d];
     if (total < 0) total = 0;
-    bool upper = (int)bel_attr_number(attrs, "auto_pad", BEL_PAD_EXPLICIT) == BEL_PAD_SAME_UPPER;
+    bool upper = bel_attr_whole(attrs, "auto_pad", BEL_PAD_EXPLICIT) == BEL_PAD_SAME_UPPER;
     w->pad[d] = upper ? total / 2 : total - total / 2;
     w->pad_end[d] = total - w->pad[d];
 }
@@ -117,7 +117,7 @@ static void pad_for(const bel_attr_list *attrs, bel_window *w, int d, int64_t co
 static bel_status *place_transposed(const bel_attr_list *attrs, bel_window *w, int d,
                                     int64_t padding, int64_t shape)
 {
-    int auto_pad = (int)bel_attr_number(attrs, "auto_pad", BEL_PAD_EXPLICIT);
+    int64_t auto_pad = bel_attr_whole(attrs, "auto_pad", BEL_PAD_EXPLICIT);
     if (w->out[d] > INT64_MAX / 4 / w->stride[d]) { // so that sums below cannot overflow
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld elements at strides of %lld are too many",
                        (long long)w->out[d], (long long)w->stride[d]);

@@ -148,7 +148,7 @@ static bel_value *other_operand(bel_rewriter *r, const plan *p, bool *out_swap)
     *out_swap = false;
     bel_value *common = common_constant(p);
     if (common != NULL) return common;
-    int64_t axis = (int64_t)bel_attr_number(&p->concat->attrs, "axis", 0);
+    int64_t axis = bel_attr_whole(&p->concat->attrs, "axis", 0);
     if (axis != p->parts[0]->spec.shape.rank - 1 && axis != -1) return NULL;
     *out_swap = p->varying == 1;
     if (*out_swap && p->model->op != BEL_OP_ADD && p->model->op != BEL_OP_MUL) return NULL;

@@ -198,6 +198,34 @@ static const struct {
     {BEL_OP_RANDOM_UNIFORM, "f[3]", "low=2 high=2", "low must be below high, got 2 and 2"},
     {BEL_OP_RANDOM_NORMAL, "f[3]", "scale=-1", "and the deviation at least 0, got 0 and -1"},
     {BEL_OP_RANDOM_NORMAL, "i[3]", "", "RandomNormalLike: "},
+    // What no builder makes, but a file may say.
+    {BEL_OP_RESHAPE, "f[3]", "", "Reshape: the attribute shape is missing"},
+    {BEL_OP_TRANSPOSE, "f[3]", "", "Transpose: the attribute perm is missing"},
+    {BEL_OP_EXPAND, "f[3]", "", "Expand: the attribute shape is missing"},
+    {BEL_OP_ARG_MAX, "f[3]", "axis=1e300", "axis 9007199254740992 does not exist in rank 1"},
+    {BEL_OP_ARG_MAX, "f[3]", "axis=-1e300", "axis -9007199254740992 does not exist in rank 1"},
+    {BEL_OP_CAST, "f[3]", "to=4294967296", "Cast: cannot cast to type number 4294967296"},
+    {BEL_OP_PAD, "f[3]", "pads_before=[1] mode=4294967296", "no mode number 4294967296"},
+    {BEL_OP_REPLICA_ID, "", "replicas=0", "ReplicaId: replicas must be at least 1, got 0"},
+    {BEL_OP_SUM_TO, "f[3,4] f[5]", "", "SumTo: [5] does not broadcast to [3, 4]"},
+    {BEL_OP_SUM_TO, "f[4] f[1,4]", "", "SumTo: [1, 4] does not broadcast to [4]"},
+    {BEL_OP_BROADCAST_TO, "f[3] f[3,4]", "", "BroadcastTo: [3] does not broadcast to [3, 4]"},
+    {BEL_OP_BROADCAST_TO, "f[4] f[3,4]", "axes=[1]", "expected x f32 [3], got f32 [4]"},
+    {BEL_OP_RESHAPE_LIKE, "f[3,4] f[5]", "", "ReshapeLike: cannot reshape [3, 4] to [5]"},
+    {BEL_OP_SLICE_GRAD, "f[3] f[4]", "starts=[0] ends=[2]", "expected dy f32 [2], got f32 [3]"},
+    {BEL_OP_SLICE_GRAD, "i[2] f[4]", "starts=[0] ends=[2]", "expected dy f32 [2], got i64 [2]"},
+    {BEL_OP_PAD_GRAD, "f[3] f[4]", "pads_before=[2]", "PadGrad: expected dy f32 [6], got f32 [3]"},
+    {BEL_OP_REDUCE_PROD_GRAD, "f[3] f[3,4]", "axes=[0]", "expected dy f32 [4], got f32 [3]"},
+    {BEL_OP_GATHER_GRAD, "f[2,4] i[3] f[5,4]", "", "expected dy f32 [3, 4], got f32 [2, 4]"},
+    {BEL_OP_GATHER_GRAD, "f[3] f[3] f[5]", "", "GatherGrad: indices must be i64, got f32"},
+    {BEL_OP_GATHER_ELEMENTS_GRAD, "f[2] i[3] f[5]", "", "expected dy f32 [3], got f32 [2]"},
+    {BEL_OP_CROSS_ENTROPY_GRAD, "f[3] f[2,4] i[2]", "", "expected dy f32 [2], got f32 [3]"},
+    {BEL_OP_CROSS_ENTROPY_GRAD, "f[2] f[2,4] f[2]", "", "expected logits [n, classes] and labels"},
+    {BEL_OP_DROPOUT_GRAD, "f[3] f[3]", "", "DropoutGrad: expected a mask bool [3], got f32 [3]"},
+    {BEL_OP_CTC_LOSS_GRAD, "f[2] f[3,5,4] i[3,2] i[3] i[3]", "",
+     "CTCLossGrad: expected dy f32 [3], got f32 [2]"},
+    {BEL_OP_MATMUL_FLAT, "i[2,3] i[2,3]", "", "MatMulFlat: expected f32 or f64, got i64"},
+    {BEL_OP_MOMENTS_MOVE, "f[2,3] f[2,3] f[3,0]", "", "MomentsMove: expected vectors, got rank 2"},
 };
 
 static void test_refused(void **state)
@@ -220,11 +248,35 @@ static void test_refused(void **state)
     }
 }
 
+// --- Numbers that no builder gives ---------------------------------------------------------------
+
+static void check_runs(bel_op op, const char *inputs, const char *attrs, int64_t elements)
+{
+    op_case row = {"odd", op, inputs, attrs, 0};
+    op_run run;
+    op_run_create(&run, &row, false);
+    op_run_start(&run, 1);
+    bel_tensor y = bel_instance_output(run.instance, 0);
+    assert_int_equal(bel_shape_elements(&y.shape), elements);
+    op_run_destroy(&run);
+}
+
+static void test_odd_numbers(void **state)
+{
+    (void)state;
+    // Backwards from before the beginning of nothing: there is still nothing.
+    check_runs(BEL_OP_SLICE, "f[0,3]", "starts=[-5] ends=[-9] axes=[0] steps=[-1]", 0);
+    // A window of which no tap but the last few meets the image, and not in a minute.
+    check_runs(BEL_OP_MAX_POOL, "f[1,1,5]",
+               "kernel_shape=[2147483647] pads=[1073741824,1073741823]", 6);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_data_errors),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_odd_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
