@@ -305,14 +305,14 @@ static void run_position(const bel_kernel_call *call, int64_t image, int64_t row
         int64_t y = steps_place(&p->y_steps, image, first, row, column);
         if (p->gradient) {
             run.dy = (const float *)call->inputs[0].data + y;
-            run.x = (const float *)call->inputs[1].data + x;
             run.dx = (float *)call->outputs[0].data +
                      steps_place(&p->dx_steps, image, first, box.row, box.column);
         } else {
             run.x = (const float *)call->inputs[0].data + x;
             run.y = (float *)call->outputs[0].data + y;
         }
-        if (call->op == BEL_OP_MAX_POOL_GRAD) {
+        if (call->op == BEL_OP_MAX_POOL_GRAD) { // an average takes x for its shape alone
+            run.x = (const float *)call->inputs[1].data + x;
             run.top = (const float *)call->inputs[2].data +
                       steps_place(&p->top_steps, image, first, row, column);
         }

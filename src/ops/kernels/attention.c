@@ -453,6 +453,7 @@ void bel_attention_prepare_gradient(const bel_prepare *prepare, bel_kernel_call 
         call->after_tiles = bel_tiles_of(w.matrices * shape->t * shape->d);
     }
     call->work = work_of(&w, 5);
-    call->workspace_bytes = (size_t)floats * sizeof(float);
+    call->workspace_bytes =
+        (size_t)(floats + 1) * sizeof(float); // without queries it has a place, too
     call->params = bel_arena_copy(prepare->arena, &w, sizeof w);
 }

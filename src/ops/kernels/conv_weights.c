@@ -127,7 +127,7 @@ static void run_add_parts(const bel_kernel_call *call, int64_t tile)
     int64_t lanes = w->out - channel < LANES ? w->out - channel : LANES;
     int64_t taps = w->window.kernel[0] * w->window.kernel[1], depth = w->padded.depth;
     const float *sums = call->workspace;
-    sums += group * w->sums_floats / w->groups + channel;
+    if (w->parts > 0) sums += group * w->sums_floats / w->groups + channel; // else there is none
     float *dw = (float *)call->outputs[0].data + (group * w->out + channel) * depth * taps;
     for (int64_t i = 0; i < taps * depth; i++) {
         float total[LANES] = {0};

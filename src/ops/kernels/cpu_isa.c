@@ -42,8 +42,11 @@ static inline float exp_one(float x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
-    // n lies in [-126, 128]: scaling in two steps keeps both factors normal.
-    int32_t whole = (int32_t)n;
+    // n lies in [-126, 128]: scaling in two steps keeps both factors normal. It is read from the
+    // bits, for a NaN cannot be converted.
+    int32_t whole;
+    memcpy(&whole, &shifted, 4);
+    whole -= 0x4b400000; // the bits of 1.5 * 2^23
     int32_t half = whole / 2;
     uint32_t first = (uint32_t)(half + 127) << 23, second = (uint32_t)(whole - half + 127) << 23;
     float scale_first, scale_second;

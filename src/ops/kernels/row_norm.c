@@ -152,6 +152,7 @@ static void run_gradient(const bel_kernel_call *call, int64_t tile)
     const row_params *p = call->params;
     const bel_row_norm *n = &p->norm;
     int64_t count = 2 * scale_count(n), first, end;
+    if (count == 0) return; // rows without elements, and no workspace
     double *sums = (double *)call->workspace + tile * count;
     float *few = (float *)((double *)call->workspace + call->tile_count * count) + tile * count;
     memset(sums, 0, (size_t)count * sizeof *sums);
