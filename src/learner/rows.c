@@ -108,6 +108,21 @@ static void lay_out(const bel_learner_table *table, int64_t first, int64_t n)
     }
 }
 
+// The file says that rows and their gradient have one shape, in symbols; of a batch whose inputs
+// take one symbol for several sizes that need not be so.
+static bel_status *check_gradient(const bel_learner *l, const bel_instance *instance, int lookup)
+{
+    const bel_graph *graph = l->file.graph;
+    bel_tensor gradient = bel_instance_output(instance, l->lookup_outputs[lookup]);
+    const bel_shape *want = &l->shapes[graph->lookups[lookup].rows];
+    if (bel_shape_equal(&gradient.shape, want)) return NULL;
+    char wt[BEL_SHAPE_TEXT], gt[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "table \"%s\": rows of shape %s would have a gradient of %s",
+                   graph->tables[graph->lookups[lookup].table].name, bel_shape_text(want, wt),
+                   bel_shape_text(&gradient.shape, gt));
+}
+
 bel_status *bel_learner_bind_rows(bel_learner *l, bel_instance *instance)
 {
     const bel_graph *graph = l->file.graph;
@@ -125,6 +140,7 @@ bel_status *bel_learner_bind_rows(bel_learner *l, bel_instance *instance)
             lay_out(table, position, n);
             bel_instance_bind_input(instance, lookup->rows, table->rows + (size_t)position * width);
             if (l->lookup_outputs[k] >= 0) {
+                BEL_TRY(check_gradient(l, instance, k));
                 bel_instance_bind_output(instance, l->lookup_outputs[k], gradients);
             } else { // a batch before may have left other lookups' there
                 memset(gradients, 0, (size_t)n * width * sizeof *gradients);
