@@ -18,6 +18,19 @@ static bel_status *check_types(const bel_spec *inputs, int count)
     return BEL_ERR(BEL_INVALID_ARGUMENT, "expected inputs of one type, f32 or f64");
 }
 
+// Kernels work on an image with its pads, which may be far larger than all that a graph has: its
+// sizes must go on being ones that can be multiplied.
+static bel_status *check_padded(const bel_window *window, int64_t channels)
+{
+    const int64_t most = INT64_C(1) << 48;
+    bel_shape padded = BEL_SHAPE(channels, window->in[0] + window->pad[0] + window->pad_end[0],
+                                 window->in[1] + window->pad[1] + window->pad_end[1]);
+    if (bel_shape_elements(&padded) <= most) return NULL;
+    char text[BEL_SHAPE_TEXT];
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "a padded image %s would have too many elements",
+                   bel_shape_text(&padded, text));
+}
+
 // The numbers of a convolution of x with w; y of `out_shape` is inferred. Only n may be open.
 static bel_status *read_shape(const bel_attr_list *attrs, const bel_shape *x, const bel_shape *w,
                               bel_conv_shape *out_shape)
@@ -40,6 +53,7 @@ static bel_status *read_shape(const bel_attr_list *attrs, const bel_shape *x, co
                             .x = *x,
                             .w = *w};
     BEL_TRY(bel_window_make(attrs, x, w->dims + 2, &shape.window));
+    BEL_TRY(check_padded(&shape.window, x->dims[1] > w->dims[0] ? x->dims[1] : w->dims[0]));
     shape.y = bel_window_shape(&shape.window, x, w->dims[0]);
     *out_shape = shape;
     return NULL;
@@ -116,6 +130,8 @@ static bel_status *read_transposed(const bel_attr_list *attrs, const bel_shape *
                             .y = *x};
     BEL_TRY(bel_window_make_transposed(attrs, x, w->dims + 2, &shape.window));
     shape.x.dims[1] = w->dims[1] * groups;
+    BEL_TRY(
+        check_padded(&shape.window, x->dims[1] > shape.x.dims[1] ? x->dims[1] : shape.x.dims[1]));
     for (int32_t i = 2; i < x->rank; i++)
         shape.x.dims[i] = shape.window.in[i - x->rank + 2];
     *out_shape = shape;

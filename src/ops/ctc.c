@@ -29,6 +29,17 @@ static bel_ctc_shape shape_of(const bel_attr_list *attrs, bool gradient, const b
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
+// Kernels have a number for each frame and each state, of which there are two for a label and one
+// more: so many that this cannot be multiplied are refused. Open sizes are looked at when closed.
+static bel_status *check_states(int64_t frames, int64_t labels)
+{
+    const int64_t most = INT64_C(1) << 48;
+    bel_shape states = BEL_SHAPE(frames + 1, 2 * labels + 1);
+    if (frames < 0 || labels < 0 || bel_shape_elements(&states) <= most) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld frames and %lld labels are too many",
+                   (long long)frames, (long long)labels);
+}
+
 // Frames [n, t, c], then labels, lengths of frames and of labels.
 static bel_status *check_operands(const bel_spec *frames, const bel_spec *others)
 {
@@ -39,7 +50,7 @@ static bel_status *check_operands(const bel_spec *frames, const bel_spec *others
         fits = fits && others[i].dtype == BEL_DTYPE_I64;
     for (int i = 1; i < 3; i++)
         fits = fits && others[i].shape.rank == 1 && others[i].shape.dims[0] == x->dims[0];
-    if (fits) return NULL;
+    if (fits) return check_states(x->dims[1], labels->dims[1]);
     char xt[BEL_SHAPE_TEXT], lt[BEL_SHAPE_TEXT], ft[BEL_SHAPE_TEXT], ct[BEL_SHAPE_TEXT];
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "expected logits [n, t, classes], labels [n, l], logit lengths [n] and label "

@@ -223,5 +223,6 @@ void bel_prepare_cum_sum(const bel_prepare *prepare, bel_kernel_call *call)
     p.reverse = lane_flag(prepare, "reverse", 0);
     bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;
     call->run = fast ? run_cum_sum_f32 : run_cum_sum;
+    if (p.count == 0) call->tile_count = 0; // however many lanes have nothing
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
 }

@@ -199,6 +199,10 @@ static const struct {
     {BEL_OP_RANDOM_NORMAL, "f[3]", "scale=-1", "and the deviation at least 0, got 0 and -1"},
     {BEL_OP_RANDOM_NORMAL, "i[3]", "", "RandomNormalLike: "},
     // What no builder makes, but a file may say.
+    {BEL_OP_CONV, "f[1,1,4,4] f[1,1,3,3]", "auto_pad=1 dilations=[2147483647,2147483647]",
+     "Conv: a padded image [1, 4294967298, 4294967298] would have too many elements"},
+    {BEL_OP_CTC_LOSS, "f[0,1099511627776,4] i[0,1099511627776] i[0] i[0]", "",
+     "CTCLoss: 1099511627776 frames and 1099511627776 labels are too many"},
     {BEL_OP_RESHAPE, "f[3]", "", "Reshape: the attribute shape is missing"},
     {BEL_OP_TRANSPOSE, "f[3]", "", "Transpose: the attribute perm is missing"},
     {BEL_OP_EXPAND, "f[3]", "", "Expand: the attribute shape is missing"},
@@ -264,6 +268,8 @@ static void check_runs(bel_op op, const char *inputs, const char *attrs, int64_t
 static void test_odd_numbers(void **state)
 {
     (void)state;
+    // Lanes of nothing, and not until they have been counted.
+    check_runs(BEL_OP_CUM_SUM, "f[281474976710656,0]", "axis=1", 0);
     // Backwards from before the beginning of nothing: there is still nothing.
     check_runs(BEL_OP_SLICE, "f[0,3]", "starts=[-5] ends=[-9] axes=[0] steps=[-1]", 0);
     // A window of which no tap but the last few meets the image, and not in a minute.
