@@ -34,8 +34,9 @@ static bel_ctc_shape shape_of(const bel_attr_list *attrs, bool gradient, const b
 static bel_status *check_states(int64_t frames, int64_t labels)
 {
     const int64_t most = INT64_C(1) << 48;
+    if (frames < 0 || labels < 0) return NULL;
     bel_shape states = BEL_SHAPE(frames + 1, 2 * labels + 1);
-    if (frames < 0 || labels < 0 || bel_shape_elements(&states) <= most) return NULL;
+    if (bel_shape_elements(&states) <= most) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld frames and %lld labels are too many",
                    (long long)frames, (long long)labels);
 }
