@@ -2,7 +2,7 @@
  * checkpoint beside the one that it began with.
  *
  *   cc learn.c -o learn $(pkg-config --cflags --libs belfry-learner)
- *   ./learn runs/digits/export/1200-training < new-digits.csv */
+ *   tail -n +2 new-digits.csv | ./learn runs/digits/export/1200-training   # without a header */
 #include <belfry/learner.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,32 +11,38 @@ enum { BATCH = 32, MOST = 4096 };
 
 static float x[BATCH * MOST];
 static int64_t label[BATCH];
+static int lines; /* read so far */
 
-/* Reads up to BATCH lines of `width` numbers and a class; gives how many. */
-static int read_batch(int64_t width)
+/* Reads up to BATCH lines of `width` numbers and a class: how many says *out_count. */
+static bel_status *read_batch(int64_t width, int *out_count)
 {
-    int n = 0;
     double number;
-    for (; n < BATCH; n++)
+    for (*out_count = 0; *out_count < BATCH; ++*out_count, lines++)
         for (int64_t i = 0; i <= width; i++) {
-            if (scanf("%lf%*[, ]", &number) < 1) return n;
-            if (i < width)
-                x[n * width + i] = (float)number;
-            else
-                label[n] = (int64_t)number;
+            int got = scanf("%lf%*[, ]", &number);
+            if (got == EOF && i == 0) return NULL;
+            if (got != 1)
+                return BEL_ERR(BEL_INVALID_ARGUMENT, "line %d: expected %d numbers and a class",
+                               lines + 1, (int)width);
+            if (i < width) x[*out_count * width + i] = (float)number;
+            if (i == width) label[*out_count] = (int64_t)number;
         }
-    return n;
+    return NULL;
 }
 
 static bel_status *learn(bel_learner *learner, const char *folder)
 {
     float loss;
     char digest[33];
-    bel_port port = bel_learner_input_port(learner, 0);
+    bel_port port = bel_learner_input_port(learner, 0),
+             of_label = bel_learner_label_port(learner, 0);
     int64_t width = port.shape.rank == 2 ? port.shape.dims[1] : 0;
-    if (port.dtype != BEL_DTYPE_F32 || width < 1 || width > MOST)
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "this program feeds models of up to %d numbers", MOST);
-    for (int n; (n = read_batch(width)) > 0;) {
+    if (port.dtype != BEL_DTYPE_F32 || of_label.dtype != BEL_DTYPE_I64 || width < 1 || width > MOST)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "this program feeds classes of up to %d numbers",
+                       MOST);
+    for (int n;;) {
+        BEL_TRY(read_batch(width, &n));
+        if (n == 0) break;
         bel_tensor in = {BEL_DTYPE_F32, BEL_SHAPE(n, width), x};
         bel_tensor out = {BEL_DTYPE_I64, BEL_SHAPE(n), label};
         BEL_TRY(bel_learner_step(learner, &in, &out, &loss));

@@ -20,6 +20,9 @@
 /// | "label" | I64 [], F64 [] or I64 [labels] | the class; the number; of several labels 0 or 1 |
 /// | "weight" | F32 [] | how much the example counts |
 ///
+/// Elements of "x" stand in the order of the columns: of a number it and then its indicator, of a
+/// category one for each value and then one for a missing one, of a date its parts.
+///
 /// bel_columns_layer makes one F32 value of the first three, for any model. The description is text
 /// (bel_columns_text, docs/columns.md), kept with every checkpoint: columns are found by their
 /// names, so that later files may have them in another order, or more of them.

@@ -43,6 +43,9 @@ typedef struct bel_learner_options {
     const char
         *checkpoint; ///< where it begins: a folder with a manifest, or one with such folders,
                      ///< of which the newest good one counts; NULL: the newest one in `path`
+    /// For all variables, in place of the training's rate and schedule, which may have come to its
+    /// end; what is saved does not say so. 0: the training's. [0]
+    double learning_rate;
     int keep_checkpoint_max; ///< checkpoints that bel_learner_save leaves; 0: 5, below 0: all
 } bel_learner_options;
 
@@ -50,8 +53,9 @@ typedef struct bel_learner_options {
 /// prediction.onnx and checkpoints. Options may be NULL. The learner is the caller's; everything is
 /// read before this returns. NOT_FOUND: no such folder, or no checkpoint. DATA_LOSS: a file is
 /// damaged. UNIMPLEMENTED: it was written by a later version. FAILED_PRECONDITION: the checkpoint
-/// is of another model, or of a version that computes other bits; the processor lacks what kernels
-/// need. INVALID_ARGUMENT: an option is out of range. RESOURCE_EXHAUSTED.
+/// is of another model or training than was exported (each difference is named), or of a version
+/// that computes other bits; the processor lacks what kernels need. INVALID_ARGUMENT: an option is
+/// out of range. RESOURCE_EXHAUSTED.
 BEL_API bel_status *bel_learner_load(const char *path, const bel_learner_options *options,
                                      bel_learner **out_learner) BEL_MUST_USE;
 
@@ -72,8 +76,8 @@ BEL_API int bel_learner_find_label(const bel_learner *learner, const char *name)
 /// step of a shape makes a program for it, of which the 64 used last are kept. After an error the
 /// model is as it was before, but where memory runs out while rows of tables are updated: then the
 /// learner is FAILED_PRECONDITION from there on. INVALID_ARGUMENT: a type or a shape is another one
-/// (named), or the batch is empty. OUT_OF_RANGE: a label or index is (names the operation).
-/// ABORTED: the loss is not finite. RESOURCE_EXHAUSTED.
+/// (named), the batch is empty, or a number is not finite. OUT_OF_RANGE: a label or index is (names
+/// the operation). ABORTED: the loss is not finite. RESOURCE_EXHAUSTED.
 BEL_API bel_status *bel_learner_step(bel_learner *learner, const bel_tensor *inputs,
                                      const bel_tensor *labels, float *out_loss) BEL_MUST_USE;
 
@@ -81,7 +85,8 @@ BEL_API bel_status *bel_learner_step(bel_learner *learner, const bel_tensor *inp
 BEL_API int64_t bel_learner_step_count(const bel_learner *learner);
 
 /// Saves values and the optimizer's state as a checkpoint in model_dir, which is made; it becomes
-/// visible whole, or not at all. Older checkpoints there are removed as `keep_checkpoint_max` says.
+/// visible whole, or not at all. Others there are removed, those of the lowest steps, as
+/// `keep_checkpoint_max` says. The one of the highest step is what a load takes.
 /// *out_digest (may be NULL) is a text of 32 hexadecimal digits over what it holds, that of `belfry
 /// inspect --digest`. ABORTED: a value is not finite (named), so nothing was saved. Else the errors
 /// of files.

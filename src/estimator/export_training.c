@@ -11,7 +11,9 @@
 #include "base/alloc.h"
 #include "base/arithmetic.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "checkpoint/folder.h"
@@ -279,6 +281,18 @@ static void write_pair(void *context, const char *name, const char *text)
     bel_str_puts(p->out, "]");
 }
 
+// A schedule that has come to its end, as one of a whole training has, would change nothing.
+static void warn_of_rate(const training *t, const bel_optimizers *optimizers)
+{
+    int64_t step = bel_ckpt_reader_info(t->reader)->step;
+    if (bel_optimizer_rate(&optimizers->main, step) > 0) return;
+    bel_log_write(
+        BEL_LOG_WARN,
+        "at step %lld the learning rate is 0, as the schedule has ended: a learner changes "
+        "nothing, unless its program gives it a rate (bel_learner_options.learning_rate)",
+        (long long)step);
+}
+
 // As the rate was in the job, for one replica: src/master/save.c has the two rules.
 static void write_optimizers(training *t, bel_str *out)
 {
@@ -291,6 +305,23 @@ static void write_optimizers(training *t, bel_str *out)
     }
     pairs p = {.out = out};
     bel_optimizers_list(&optimizers, write_pair, &p);
+    warn_of_rate(t, &optimizers);
+}
+
+// What a learner compares with those of a checkpoint, so that it learns nothing by settings of
+// another training.
+static void write_settings(const training *t, bel_str *out)
+{
+    const bel_settings *settings = &t->trainable.settings;
+    bool first = true;
+    for (int s = 0; s < settings->count; s++) {
+        if (!is_of_step(settings->names[s])) continue;
+        bel_str_puts(out, first ? "\n  " : ",\n  ");
+        first = false;
+        bel_json_write_string(out, settings->names[s]);
+        bel_str_puts(out, ":");
+        bel_json_write_string(out, settings->values[s]);
+    }
 }
 
 static bel_status *write_signature(training *t)
@@ -313,7 +344,10 @@ static bel_status *write_signature(training *t)
     write_ports(t, true, &text);
     bel_str_puts(&text, "],\n \"optimizer\":[");
     write_optimizers(t, &text);
-    bel_str_printf(&text, "],\n \"files\":[%s]}\n", t->files.text);
+    bel_str_puts(&text, "],\n \"settings\":{");
+    write_settings(t, &text);
+    bel_str_printf(&text, "},\n \"files\":[%s]", t->files.text);
+    bel_str_printf(&text, BEL_TRAINING_SEAL, bel_crc32c(0, text.text, text.length));
     char *path = bel_path_join(t->folder, BEL_TRAINING_SIGNATURE);
     bel_status *status = bel_file_write_atomic(path, text.text, text.length);
     bel_free(path);

@@ -59,6 +59,16 @@ static bel_status *open_checked(const char *folder, const bel_json_value *root, 
 
 // --- The signature -------------------------------------------------------------------------------
 
+// Every bit of it counts: a digit of a rate that has changed would still be a rate.
+static bel_status *check_seal(const bel_mapping *text)
+{
+    char want[BEL_TRAINING_SEAL_BYTES + 1];
+    size_t sealed = text->size < BEL_TRAINING_SEAL_BYTES ? 0 : text->size - BEL_TRAINING_SEAL_BYTES;
+    bel_snprintf(want, sizeof want, BEL_TRAINING_SEAL, (unsigned)bel_crc32c(0, text->data, sealed));
+    if (sealed > 0 && memcmp(text->data + sealed, want, BEL_TRAINING_SEAL_BYTES) == 0) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "it is damaged, or was changed: its checksum is another one");
+}
+
 static bel_status *check_version(const bel_json_value *root)
 {
     const char *format;
@@ -70,8 +80,8 @@ static bel_status *check_version(const bel_json_value *root)
     if (!is)
         return BEL_ERR(BEL_DATA_LOSS,
                        "this is no exported training; hint: belfry export --training writes one");
-    if (version > BEL_TRAINING_VERSION)
-        return BEL_ERR(BEL_UNIMPLEMENTED, "it is of format version %lld, expected up to %d",
+    if (version != BEL_TRAINING_VERSION)
+        return BEL_ERR(BEL_UNIMPLEMENTED, "it is of format version %lld, expected %d",
                        (long long)version, BEL_TRAINING_VERSION);
     if (arithmetic == BEL_ARITHMETIC) return NULL;
     return BEL_ERR(BEL_FAILED_PRECONDITION,
@@ -96,6 +106,35 @@ static bel_status *read_optimizers(const bel_json_value *root, bel_optimizers *o
     }
     BEL_TRY_CTX(bel_optimizers_check(out), "its optimizer");
     return NULL;
+}
+
+typedef struct setting_list {
+    bel_training_file *file;
+    size_t name_capacity, value_capacity;
+} setting_list;
+
+static bel_status *take_setting(void *context, const char *name, const bel_json_value *value)
+{
+    setting_list *list = context;
+    bel_training_file *file = list->file;
+    const char *text = bel_json_value_string(value);
+    size_t count = (size_t)file->setting_count + 1;
+    if (text == NULL) return BEL_ERR(BEL_DATA_LOSS, "its setting \"%s\" is no text", name);
+    file->setting_names =
+        bel_xgrow(file->setting_names, &list->name_capacity, count, sizeof(char *));
+    file->setting_values =
+        bel_xgrow(file->setting_values, &list->value_capacity, count, sizeof(char *));
+    file->setting_names[file->setting_count] = bel_xstrdup(name);
+    file->setting_values[file->setting_count++] = bel_xstrdup(text);
+    return NULL;
+}
+
+static bel_status *read_settings(const bel_json_value *root, bel_training_file *out)
+{
+    const bel_json_value *settings = bel_json_member(root, "settings");
+    setting_list list = {.file = out};
+    if (!bel_json_is_object(settings)) return BEL_ERR(BEL_DATA_LOSS, "it has no settings");
+    return bel_json_each(settings, take_setting, &list);
 }
 
 static bool is_label(const bel_json_value *root, const char *name)
@@ -135,8 +174,12 @@ static bel_status *take_ports(const bel_json_value *root, bel_training_file *fil
             file->inputs[file->input_count++] = port;
         }
     }
-    if (file->input_count + file->label_count > 0) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "the graph has no inputs");
+    size_t inputs = bel_json_length(bel_json_member(root, "inputs"));
+    size_t labels = bel_json_length(bel_json_member(root, "labels"));
+    bool agrees = (size_t)file->input_count == inputs && (size_t)file->label_count == labels;
+    if (agrees && inputs + labels > 0) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "inputs and labels of the graph are not those of %s",
+                   BEL_TRAINING_SIGNATURE);
 }
 
 // A value of this shape in F32, where open dimensions match.
@@ -205,6 +248,35 @@ static bel_status *read_graph(const char *folder, const bel_json_value *root,
     return bel_status_wrap(status, __FILE__, __LINE__, "%s", BEL_TRAINING_GRAPH);
 }
 
+// Its variables and tables must be those that are trained.
+static bel_status *check_prediction(const bel_training_file *file)
+{
+    bel_onnx_model *model;
+    bel_graph *graph = NULL;
+    BEL_TRY(bel_onnx_read(file->prediction, file->prediction_bytes, &model));
+    size_t outputs = (size_t)bel_onnx_output_count(model);
+    bel_value **results = bel_xcalloc(outputs + 1, sizeof(bel_value *));
+    bel_status *status = bel_graph_file_read(model, &graph, results);
+    for (size_t v = 0; status == NULL && v < graph->variable_count; v++) {
+        const char *name = graph->variables[v].name;
+        int there = bel_graph_find_variable(file->graph, name);
+        if (there < 0 || !bel_shape_equal(&file->graph->variables[there].value->spec.shape,
+                                          &graph->variables[v].value->spec.shape))
+            status = BEL_ERR(BEL_DATA_LOSS, "its variable \"%s\" is none of the training's", name);
+    }
+    for (size_t t = 0; status == NULL && t < graph->table_count; t++) {
+        int there = bel_graph_find_table(file->graph, graph->tables[t].name);
+        if (there < 0 || file->graph->tables[there].width != graph->tables[t].width)
+            status = BEL_ERR(BEL_DATA_LOSS, "its table \"%s\" is none of the training's",
+                             graph->tables[t].name);
+    }
+    if (status == NULL && outputs == 0) status = BEL_ERR(BEL_DATA_LOSS, "it has no outputs");
+    bel_free(results);
+    bel_graph_destroy(graph);
+    bel_onnx_destroy(model);
+    return status;
+}
+
 // Kept as bytes: each predictor makes a graph of its own.
 static bel_status *read_prediction(const char *folder, const bel_json_value *root,
                                    bel_training_file *file)
@@ -215,13 +287,14 @@ static bel_status *read_prediction(const char *folder, const bel_json_value *roo
     file->prediction_bytes = bytes.size;
     if (bytes.size > 0) memcpy(file->prediction, bytes.data, bytes.size);
     bel_mapping_close(&bytes);
+    BEL_TRY_CTX(check_prediction(file), "%s", BEL_TRAINING_PREDICTION);
     return NULL;
 }
 
 static bel_status *read_all(const char *folder, const bel_json_value *root, bel_training_file *out)
 {
-    BEL_TRY_CTX(check_version(root), "%s", BEL_TRAINING_SIGNATURE);
     BEL_TRY_CTX(read_optimizers(root, &out->optimizers), "%s", BEL_TRAINING_SIGNATURE);
+    BEL_TRY_CTX(read_settings(root, out), "%s", BEL_TRAINING_SIGNATURE);
     BEL_TRY(read_graph(folder, root, out));
     return read_prediction(folder, root, out);
 }
@@ -234,6 +307,14 @@ bel_status *bel_training_file_read(const char *folder, bel_training_file *out)
     bel_status *status = bel_mapping_open(path, &text);
     if (status == NULL) {
         status = bel_json_parse(text.data != NULL ? text.data : "", text.size, path, &json);
+        if (status == NULL) {
+            status = check_version(bel_json_root(json));
+            if (status == NULL) status = check_seal(&text);
+            if (status != NULL) {
+                bel_json_destroy(json);
+                status = bel_status_wrap(status, __FILE__, __LINE__, "%s", path);
+            }
+        }
         bel_mapping_close(&text);
     }
     bel_free(path);
@@ -254,5 +335,11 @@ void bel_training_file_deinit(bel_training_file *file)
     bel_free(file->input_fields);
     bel_free(file->label_fields);
     bel_free(file->prediction);
+    for (int s = 0; s < file->setting_count; s++) {
+        bel_free(file->setting_names[s]);
+        bel_free(file->setting_values[s]);
+    }
+    bel_free(file->setting_names);
+    bel_free(file->setting_values);
     *file = (bel_training_file){.model = NULL};
 }

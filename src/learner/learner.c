@@ -76,11 +76,24 @@ static bel_status *make(bel_learner *l, const bel_ckpt_reader *reader)
     return bel_learner_restore(l, reader);
 }
 
-static bel_status *load(bel_learner *l, const char *path, const char *checkpoint)
+// A rate of the program's own in place of the training's, with its schedule.
+static void set_rate(bel_optimizer *optimizer, double rate)
+{
+    optimizer->learning_rate = rate;
+    optimizer->schedule = (bel_schedule){.kind = BEL_SCHEDULE_CONSTANT};
+}
+
+static bel_status *load(bel_learner *l, const char *path, const bel_learner_options *options)
 {
     bel_ckpt_reader *reader;
+    bel_optimizers *optimizers = &l->file.optimizers;
     BEL_TRY(bel_training_file_read(path, &l->file));
-    BEL_TRY(bel_ckpt_open_any(checkpoint != NULL ? checkpoint : path, &reader));
+    if (options->learning_rate > 0) {
+        set_rate(&optimizers->main, options->learning_rate);
+        for (int p = 0; p < optimizers->part_count; p++)
+            set_rate(&optimizers->parts[p].optimizer, options->learning_rate);
+    }
+    BEL_TRY(bel_ckpt_open_any(options->checkpoint != NULL ? options->checkpoint : path, &reader));
     bel_status *status = make(l, reader);
     bel_ckpt_close(reader);
     return status;
@@ -90,6 +103,10 @@ static bel_status *check(const bel_learner_options *options)
 {
     BEL_TRY(bel_isa_check_wanted());
     BEL_TRY(bel_isa_check());
+    if (!(options->learning_rate >= 0 && options->learning_rate <= 1e6))
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "learning_rate of a learner: expected 0 to 1e6, got %g",
+                       options->learning_rate);
     if (options->threads >= 0 && options->threads <= MOST_THREADS) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "threads of a learner: expected 0 to %d, got %d",
                    MOST_THREADS, options->threads);
@@ -99,13 +116,16 @@ bel_status *bel_learner_load(const char *path, const bel_learner_options *given,
                              bel_learner **out_learner)
 {
     bel_learner_options options = {.size = sizeof options};
+    if (given != NULL && given->size == 0)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "options of a learner: size must be sizeof(bel_learner_options), got 0");
     if (given != NULL)
         memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
     BEL_TRY(check(&options));
     bel_learner *l = bel_xcalloc(1, sizeof *l);
     l->threads = options.threads > 0 ? options.threads : 1;
     l->keep_checkpoint_max = options.keep_checkpoint_max;
-    bel_status *status = load(l, path, options.checkpoint);
+    bel_status *status = load(l, path, &options);
     if (status != NULL) {
         bel_learner_destroy(l);
         return status;
@@ -186,12 +206,29 @@ int64_t bel_learner_step_count(const bel_learner *l)
 
 // --- A step --------------------------------------------------------------------------------------
 
+// A NaN need not show in the loss, as Relu makes 0 of it, and would be in all parameters
+// afterwards.
+static bel_status *check_finite(const char *what, const bel_port *port, const bel_tensor *elements)
+{
+    int64_t count = bel_shape_elements(&elements->shape);
+    bool finite = true;
+    if (elements->dtype == BEL_DTYPE_F32)
+        for (int64_t i = 0; i < count; i++)
+            finite &= isfinite(((const float *)elements->data)[i]) != 0;
+    if (elements->dtype == BEL_DTYPE_F64)
+        for (int64_t i = 0; i < count; i++)
+            finite &= isfinite(((const double *)elements->data)[i]) != 0;
+    if (finite) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s \"%s\": an element is not finite", what, port->name);
+}
+
 // Shapes and addresses by graph input, for as many of them as there are ports.
-static bel_status *take(bel_learner *l, const bel_port *ports, const int *fields, int count,
-                        const bel_tensor *tensors)
+static bel_status *take(bel_learner *l, const char *what, const bel_port *ports, const int *fields,
+                        int count, const bel_tensor *tensors)
 {
     for (int i = 0; i < count; i++) {
-        BEL_TRY(bel_port_check(&ports[i], &tensors[i]));
+        BEL_TRY(bel_port_check(what, &ports[i], &tensors[i]));
+        BEL_TRY(check_finite(what, &ports[i], &tensors[i]));
         l->shapes[fields[i]] = tensors[i].shape;
         l->data[fields[i]] = tensors[i].data;
     }
@@ -202,8 +239,8 @@ static bel_status *take(bel_learner *l, const bel_port *ports, const int *fields
 static bel_status *take_batch(bel_learner *l, const bel_tensor *inputs, const bel_tensor *labels)
 {
     const bel_training_file *file = &l->file;
-    BEL_TRY(take(l, file->inputs, file->input_fields, file->input_count, inputs));
-    BEL_TRY(take(l, file->labels, file->label_fields, file->label_count, labels));
+    BEL_TRY(take(l, "input", file->inputs, file->input_fields, file->input_count, inputs));
+    BEL_TRY(take(l, "label", file->labels, file->label_fields, file->label_count, labels));
     const bel_tensor *first = file->input_count > 0 ? inputs : labels;
     for (int i = 0; i < file->input_count + file->label_count; i++) {
         bool label = i >= file->input_count;

@@ -29,6 +29,8 @@ typedef struct bel_training_file {
     int *input_fields, *label_fields; // by port: the graph's input
     int input_count, label_count;
     bel_optimizers optimizers;
+    char **setting_names, **setting_values; // of the training, on which a step depends
+    int setting_count;
     char *prediction; // bytes of prediction.onnx
     size_t prediction_bytes;
 } bel_training_file;

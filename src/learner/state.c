@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/arithmetic.h"
 #include "base/file.h"
 #include "base/number.h"
 #include "base/str.h"
@@ -32,15 +31,24 @@ static bel_status *check_model(const bel_learner *l, const bel_ckpt_reader *read
                    bel_ckpt_folder(reader));
 }
 
-static bel_status *check_arithmetic(const bel_ckpt_reader *reader)
+// What a step depends on is in the graph and in the optimizer already.
+static bel_status *check_settings(const bel_learner *l, const bel_ckpt_reader *reader)
 {
-    char own[16];
-    const char *there = bel_ckpt_setting(reader, "arithmetic");
-    bel_snprintf(own, sizeof own, "%d", BEL_ARITHMETIC);
-    if (there != NULL && strcmp(there, own) == 0) return NULL;
-    return BEL_ERR(BEL_FAILED_PRECONDITION,
-                   "%s was trained by arithmetic %s, and this version's is %s",
-                   bel_ckpt_folder(reader), there != NULL ? there : "unknown", own);
+    bel_str list = {0};
+    for (int s = 0; s < l->file.setting_count; s++) {
+        const char *name = l->file.setting_names[s], *is = l->file.setting_values[s];
+        const char *was = bel_ckpt_setting(reader, name);
+        if (was != NULL && strcmp(was, is) == 0) continue;
+        bel_str_printf(&list, "%s%s is %s there and %s here", list.length > 0 ? "; " : "", name,
+                       was != NULL ? was : "not set", is);
+    }
+    if (list.length == 0) return NULL;
+    bel_status *status = BEL_ERR(BEL_FAILED_PRECONDITION,
+                                 "%s is of another training than was exported: %s; hint: export "
+                                 "that one",
+                                 bel_ckpt_folder(reader), list.text);
+    bel_str_deinit(&list);
+    return status;
 }
 
 static bel_status *restore_slots(bel_learner *l, const bel_ckpt_reader *reader, int v)
@@ -119,7 +127,7 @@ bel_status *bel_learner_restore(bel_learner *l, const bel_ckpt_reader *reader)
 {
     const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
     BEL_TRY(check_model(l, reader));
-    BEL_TRY(check_arithmetic(reader));
+    BEL_TRY(check_settings(l, reader));
     l->step = info->step;
     l->generation = info->generation;
     BEL_TRY(take_segments(l, reader));
@@ -242,6 +250,6 @@ bel_status *bel_learner_save(bel_learner *l, const char *model_dir, char out_dig
     if (out_digest != NULL) bel_hash128_text(digest, out_digest);
     if (l->keep_checkpoint_max >= 0)
         bel_ckpt_retain(model_dir, l->keep_checkpoint_max > 0 ? l->keep_checkpoint_max : KEPT, 0,
-                        -1);
+                        l->step); // also where newer ones are there
     return NULL;
 }

@@ -244,6 +244,25 @@ static void run_binary_f32(const bel_kernel_call *call, int64_t tile)
     }
 }
 
+// What a number of a file is multiplied by; others of f64 take the plain way.
+static void run_multiple_f64(const bel_kernel_call *call, int64_t tile)
+{
+    const double *a = call->inputs[0].data, b = *(const double *)call->inputs[1].data;
+    double *y = call->outputs[0].data;
+    int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
+    for (int64_t i = bel_tile_begin(tile); i < end; i++)
+        y[i] = a[i] * b;
+}
+
+static void prepare_binary_f64(bel_kernel_call *call)
+{
+    const bel_shape *y = &call->outputs[0].shape;
+    bool multiple = call->op == BEL_OP_MUL &&
+                    bel_operand_of(&call->inputs[0].shape, y) == BEL_OPERAND_FULL &&
+                    bel_operand_of(&call->inputs[1].shape, y) == BEL_OPERAND_SINGLE;
+    if (multiple) call->run = run_multiple_f64;
+}
+
 static void prepare_binary_f32(const bel_prepare *prepare, bel_kernel_call *call)
 {
     const bel_shape *y = &call->outputs[0].shape;
@@ -265,7 +284,9 @@ void bel_prepare_binary(const bel_prepare *prepare, bel_kernel_call *call)
     bel_vector_kernel kernel;
     call->run = run_binary_reference;
     call->tile_count = bel_tiles_of(elements);
-    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32) return;
+    if (prepare->reference) return;
+    if (call->inputs[0].dtype == BEL_DTYPE_F64) prepare_binary_f64(call);
+    if (call->inputs[0].dtype != BEL_DTYPE_F32) return;
     if (!bel_vector_kernel_of(call->op, &kernel)) {
         prepare_binary_f32(prepare, call);
         return;

@@ -94,13 +94,17 @@ static bel_status *build(loaded *l, bel_predictor_parts *parts)
 static bel_predictor_options options_of(const bel_predictor_options *given)
 {
     bel_predictor_options options = {.size = sizeof options};
-    if (given != NULL)
-        memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    if (given == NULL) return options;
+    memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    options.size = given->size;
     return options;
 }
 
 static bel_status *check(const bel_predictor_options *options)
 {
+    if (options->size == 0)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "options of a predictor: size must be sizeof(bel_predictor_options), got 0");
     BEL_TRY(bel_isa_check_wanted());
     BEL_TRY(bel_isa_check());
     if (options->threads >= 0 && options->threads <= MOST_THREADS) return NULL;

@@ -23,18 +23,18 @@ static bool fits(const bel_port *port, const bel_tensor *elements)
     return true;
 }
 
-bel_status *bel_port_check(const bel_port *port, const bel_tensor *elements)
+bel_status *bel_port_check(const char *what, const bel_port *port, const bel_tensor *elements)
 {
     bool sound = elements->shape.rank >= 0 && elements->shape.rank <= BEL_MAX_RANK;
     if (!sound || !fits(port, elements)) {
         char want[BEL_SHAPE_TEXT], have[BEL_SHAPE_TEXT];
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\": expected %s %s%s, got %s %s",
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s \"%s\": expected %s %s%s, got %s %s", what,
                        port->name, bel_dtype_name(port->dtype), bel_shape_text(&port->shape, want),
                        bel_shape_elements(&port->shape) < 0 ? " with at least one example" : "",
                        bel_dtype_name(elements->dtype),
                        sound ? bel_shape_text(&elements->shape, have) : "of no rank");
     }
     if (elements->data == NULL && bel_shape_elements(&elements->shape) > 0)
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\": it has no elements", port->name);
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s \"%s\": it has no elements", what, port->name);
     return NULL;
 }

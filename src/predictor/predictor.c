@@ -108,7 +108,7 @@ static bel_status *check_input(const bel_predictor *p, int input, const bel_tens
         return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no input %d: expected 0 to %d", input,
                        p->parts.input_count - 1);
     }
-    return bel_port_check(&p->parts.inputs[input], elements);
+    return bel_port_check("input", &p->parts.inputs[input], elements);
 }
 
 bel_status *bel_predictor_bind(bel_predictor *p, int input, const bel_tensor *elements)

@@ -23,9 +23,10 @@ bel_status *bel_predictor_make(const bel_predictor_parts *parts,
 // The number of the port of this name; -1: there is none.
 int bel_port_find(const bel_port *ports, int count, const char *name);
 
-// INVALID_ARGUMENT: the tensor is of another type or shape than the port (named), has no example
-// where there is a batch, or no elements where it should.
-bel_status *bel_port_check(const bel_port *port, const bel_tensor *elements) BEL_MUST_USE;
+// INVALID_ARGUMENT: the tensor is of another type or shape than the port (named, as `what`:
+// "input"), has no example where there is a batch, or no elements where it should.
+bel_status *bel_port_check(const char *what, const bel_port *port,
+                           const bel_tensor *elements) BEL_MUST_USE;
 
 // What it holds in memory, for people: activations of its programs; constants and variables.
 typedef struct bel_predictor_sizes {

@@ -74,6 +74,9 @@ equal "a training goes on from there" "$(digest digits.learner)" "$(digest m)"
 # Bad data, files and folders change nothing.
 before=$(digest digits.learner)
 sed '40s/[0-9]*$/10/' next.csv >bad.csv # a class that there is none of, in the second batch
+capture scaled digits.learner "$TRAIN_CSV" # with a header
+check "a line that is no numbers ends it" test "$code" -ne 0
+check "it says so" grep -q 'line 1: expected 64 numbers and a class' err.txt
 capture scaled digits.learner bad.csv
 check "a bad label ends it" test "$code" -ne 0
 check "it says which, and where" grep -qE 'step 41: .*10' err.txt
@@ -88,6 +91,11 @@ done
 cp -r digits.learner damaged && truncate -s 20 damaged/signature.json
 capture scaled damaged next.csv
 check "a signature that is cut off" grep -q 'signature.json:1:20: not valid JSON' err.txt
+rm -r damaged
+cp -r digits.learner damaged && sed -i 's/"learning_rate":"0/"learning_rate":"1/; s/"beta1"/"beta2"/' damaged/signature.json
+sed -i 's/"param.learning_rate":"0.001"/"param.learning_rate":"0.002"/' damaged/signature.json
+capture scaled damaged next.csv
+check "a digit of the signature is another one" grep -q 'signature.json: it is damaged, or was changed' err.txt
 rm -r damaged
 capture scaled none next.csv
 check "there is no folder" grep -q 'none/signature.json: No such file' err.txt

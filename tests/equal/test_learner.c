@@ -362,7 +362,7 @@ static void test_predictors_of_a_learner(void **state)
 static void test_errors_leave_the_model_as_it_was(void **state)
 {
     (void)state;
-    static float huge[BATCH * SIZE];
+    static float huge[BATCH * SIZE], holes[BATCH * SIZE];
     const model m = {"dnn", {{"hidden_units", "16"}, {"optimizer", "momentum"}}, false};
     char before[BEL_RESULT_TEXT], after[BEL_RESULT_TEXT], *path = export_training(&m, "errors");
     char *into = bel_path_join(bel_test_own_folder(), "after");
@@ -371,7 +371,10 @@ static void test_errors_leave_the_model_as_it_was(void **state)
     const bel_tensor x = {BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), images};
     const bel_tensor label = {BEL_DTYPE_I64, BEL_SHAPE(BATCH), labels};
     const bel_learner_options many = {.size = sizeof many, .threads = 2000};
+    const bel_learner_options unsized = {.threads = 2}, fast = {sizeof fast, .learning_rate = NAN};
     BEL_ASSERT_FAILS(bel_learner_load(path, &many, &learner), BEL_INVALID_ARGUMENT, "threads");
+    BEL_ASSERT_FAILS(bel_learner_load(path, &unsized, &learner), BEL_INVALID_ARGUMENT, "sizeof");
+    BEL_ASSERT_FAILS(bel_learner_load(path, &fast, &learner), BEL_INVALID_ARGUMENT, "rate");
     BEL_ASSERT_OK(bel_learner_load(path, NULL, &learner));
     assert_int_equal(bel_learner_find_input(learner, "x"), 0);
     assert_int_equal(bel_learner_find_input(learner, "label"), -1);
@@ -391,10 +394,17 @@ static void test_errors_leave_the_model_as_it_was(void **state)
         {{BEL_DTYPE_F32, BEL_SHAPE(5, SIZE), images}, label, BEL_INVALID_ARGUMENT, "batch of 5"},
         {x, {BEL_DTYPE_I64, BEL_SHAPE(BATCH), NULL}, BEL_INVALID_ARGUMENT, "no elements"},
         {x, {BEL_DTYPE_I64, BEL_SHAPE(BATCH), wrong}, BEL_OUT_OF_RANGE, "10"},
-        {{BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), huge}, label, BEL_ABORTED, "not finite"},
+        {{BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), huge}, label, BEL_ABORTED, "loss is not finite"},
+        {{BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), holes},
+         label,
+         BEL_INVALID_ARGUMENT,
+         "an element is not finite"},
+        {x, {BEL_DTYPE_F32, BEL_SHAPE(BATCH), labels}, BEL_INVALID_ARGUMENT, "label \"label\""},
     };
-    for (int i = 0; i < BATCH * SIZE; i++)
+    for (int i = 0; i < BATCH * SIZE; i++) {
         huge[i] = 3e38F;
+        holes[i] = i == 70 ? NAN : 0.5F; // Relu would make 0 of it
+    }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         BEL_ASSERT_FAILS(bel_learner_step(learner, &bad[i].x, &bad[i].label, NULL), bad[i].code,
                          bad[i].says);
@@ -433,18 +443,68 @@ static void test_checkpoints(void **state)
             bel_free(into);
         }
     }
-    char *named = bel_strf("%s/ckpt-%08d", first, FIRST + 2);
+    // Saved is saved, also where five newer ones are.
+    const bel_learner_options plain = {.size = sizeof plain};
+    bel_learner *learner;
+    BEL_ASSERT_OK(bel_learner_load(path, &plain, &learner));
+    BEL_ASSERT_OK(step(learner, FIRST, NULL));
+    BEL_ASSERT_OK(bel_learner_save(learner, first, NULL));
+    bel_learner_destroy(learner);
+    char *saved = bel_strf("%s/ckpt-%08d", first, FIRST + 1);
+    assert_true(bel_file_exists(saved));
+    bel_free(saved);
+    char *named = bel_strf("%s/ckpt-%08d", first, FIRST + 8);
     const bel_learner_options of_folder = {.size = sizeof of_folder, .checkpoint = first};
     const bel_learner_options of_step = {.size = sizeof of_step, .checkpoint = named};
-    bel_learner *learner;
     BEL_ASSERT_OK(bel_learner_load(path, &of_folder, &learner));
     assert_int_equal(bel_learner_step_count(learner), FIRST + 8);
     bel_learner_destroy(learner);
     BEL_ASSERT_OK(bel_learner_load(path, &of_step, &learner));
-    assert_int_equal(bel_learner_step_count(learner), FIRST + 2);
+    assert_int_equal(bel_learner_step_count(learner), FIRST + 8);
     bel_learner_destroy(learner);
     bel_free(named);
     bel_free(first);
+    bel_free(path);
+}
+
+// A checkpoint of another training fits the graph, and is refused all the same: other rates, slots.
+static void test_another_training(void **state)
+{
+    (void)state;
+    const model ours = {"dnn", {{"hidden_units", "16"}, {"optimizer", "sgd"}}, false};
+    const model theirs = {"dnn", {{"hidden_units", "16"}, {"optimizer", "adam"}}, false};
+    char *path = export_training(&ours, "ours"), *other = export_training(&theirs, "theirs");
+    const bel_learner_options options = {.size = sizeof options, .checkpoint = other};
+    bel_learner *learner;
+    BEL_ASSERT_FAILS(bel_learner_load(path, &options, &learner), BEL_FAILED_PRECONDITION,
+                     "param.optimizer is adam there and sgd here");
+    bel_free(other);
+    bel_free(path);
+}
+
+// A schedule of the whole training has ended where it ends: then only a rate of one's own learns.
+static void test_a_rate_of_its_own(void **state)
+{
+    (void)state;
+    const model m = {"linear",
+                     {{"optimizer", "sgd"},
+                      {"learning_rate", "0.5"},
+                      {"schedule", "cosine"},
+                      {"decay_steps", "3"}},
+                     false};
+    char before[BEL_RESULT_TEXT], after[BEL_RESULT_TEXT], *path = export_training(&m, "ended");
+    char *into = bel_path_join(bel_test_own_folder(), "later");
+    for (int own = 0; own < 2; own++) {
+        const bel_learner_options options = {.size = sizeof options, .learning_rate = own * 0.25};
+        bel_learner *learner;
+        BEL_ASSERT_OK(bel_learner_load(path, &options, &learner));
+        BEL_ASSERT_OK(bel_learner_save(learner, into, before));
+        BEL_ASSERT_OK(step(learner, FIRST, NULL));
+        BEL_ASSERT_OK(bel_learner_save(learner, into, after));
+        assert_int_equal(strcmp(before, after) != 0, own);
+        bel_learner_destroy(learner);
+    }
+    bel_free(into);
     bel_free(path);
 }
 
@@ -489,6 +549,8 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_errors_leave_the_model_as_it_was),
         BEL_TEST_IN_FOLDER(test_checkpoints),
         BEL_TEST_IN_FOLDER(test_replicas_become_one),
+        BEL_TEST_IN_FOLDER(test_another_training),
+        BEL_TEST_IN_FOLDER(test_a_rate_of_its_own),
     };
     return cmocka_run_group_tests(tests, make_data, NULL);
 }

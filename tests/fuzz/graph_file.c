@@ -470,7 +470,7 @@ static bool compile(trial *t)
     const bel_program_options options = {.threads = 1,
                                          .reference = (t->how & REFERENCE) != 0,
                                          .no_reuse = (t->how & NO_REUSE) != 0,
-                                         .short_chains = (t->how & SHORT_CHAINS) != 0,
+                                         .fast_math = (t->how & SHORT_CHAINS) != 0,
                                          .fixed_variables = (t->how & FIXED_VARIABLES) != 0,
                                          .memory_bytes = (t->how & LITTLE_MEMORY) != 0 ? 8192 : 0};
     return fuzz_is_good(bel_program_compile(t->graph, t->shapes, t->outputs, t->output_count,
