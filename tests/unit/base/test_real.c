@@ -90,7 +90,7 @@ static double point(int f, int i)
     return functions[f].low + (functions[f].high - functions[f].low) * unit;
 }
 
-// If other bits are meant, ARITHMETIC rises with them (CONTRIBUTING.md).
+// If other bits are meant, BEL_ARITHMETIC rises with them (CONTRIBUTING.md).
 static void test_bits(void **state)
 {
     (void)state;
