@@ -13,20 +13,32 @@ static float x[BATCH * MOST];
 static int64_t label[BATCH];
 static int lines; /* read so far */
 
-/* Reads up to BATCH lines of `width` numbers and a class: how many says *out_count. */
+/* A line of `width` numbers and a class. */
+static bel_status *take_line(const char *line, int64_t width, float *numbers, int64_t *out_class)
+{
+    char *end;
+    for (int64_t i = 0; i <= width; i++, line = end + (*end == ',')) {
+        double number = strtod(line, &end);
+        if (end == line || (i == width && !(number >= 0 && number < 1e9)))
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "line %d: expected %d numbers and a class", lines,
+                           (int)width);
+        if (i < width)
+            numbers[i] = (float)number;
+        else
+            *out_class = (int64_t)number;
+    }
+    return NULL;
+}
+
+/* Reads up to BATCH lines: how many says *out_count. */
 static bel_status *read_batch(int64_t width, int *out_count)
 {
-    double number;
-    for (*out_count = 0; *out_count < BATCH; ++*out_count, lines++)
-        for (int64_t i = 0; i <= width; i++) {
-            int got = scanf("%lf%*[, ]", &number);
-            if (got == EOF && i == 0) return NULL;
-            if (got != 1)
-                return BEL_ERR(BEL_INVALID_ARGUMENT, "line %d: expected %d numbers and a class",
-                               lines + 1, (int)width);
-            if (i < width) x[*out_count * width + i] = (float)number;
-            if (i == width) label[*out_count] = (int64_t)number;
-        }
+    static char line[1 << 20];
+    for (*out_count = 0; *out_count < BATCH && fgets(line, sizeof line, stdin) != NULL;) {
+        lines++;
+        BEL_TRY(take_line(line, width, &x[*out_count * width], &label[*out_count]));
+        ++*out_count;
+    }
     return NULL;
 }
 

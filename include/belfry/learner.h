@@ -22,8 +22,8 @@
 /// libbelfry-learner, a static library which has predictors as well
 /// (`pkg-config --static belfry-learner`); libbelfry has the same functions.
 ///
-/// **Thread rule.** A learner is used by one thread at a time. Several do not disturb each other,
-/// but for two that save into one folder.
+/// **Thread rule.** A learner is used by one thread at a time. Several do not disturb each other.
+/// While one saves into a folder nobody else may save there: no other learner, no training.
 #ifndef BELFRY_LEARNER_H
 #define BELFRY_LEARNER_H
 

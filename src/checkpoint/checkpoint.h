@@ -155,4 +155,8 @@ bel_status *bel_ckpt_list(const char *model_dir, int64_t **out_steps,
 // and stays.
 void bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours, int64_t held);
 
+// The same where up to two steps are held.
+void bel_ckpt_retain_but(const char *model_dir, int keep_max, double keep_every_n_hours,
+                         const int64_t *held, int held_count);
+
 #endif

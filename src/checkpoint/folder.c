@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -242,10 +243,17 @@ static bool commit_time(const char *folder, double *out_seconds)
     return found;
 }
 
+static bool is_among(int64_t step, const int64_t *steps, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (steps[i] == step) return true;
+    return false;
+}
+
 // The `count` oldest go, by step; with a period the first of them stays, and then each one that was
 // committed at least that long after the last that stays. Those of `kept` stay besides.
 static void retain(const char *model_dir, const int64_t *steps, size_t count,
-                   double keep_every_n_hours, const int64_t kept[2])
+                   double keep_every_n_hours, const int64_t *kept, int kept_count)
 {
     bool have_kept = false;
     double kept_time = 0;
@@ -257,15 +265,19 @@ static void retain(const char *model_dir, const int64_t *steps, size_t count,
         if (stays) {
             have_kept = true;
             kept_time = time;
-        } else if (steps[i] != kept[0] && steps[i] != kept[1]) {
+        } else if (!is_among(steps[i], kept, kept_count)) {
             say_stays(BEL_LOG_WARN, remove_checkpoint(model_dir, steps[i]));
         }
         bel_free(folder);
     }
 }
 
-void bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours, int64_t held)
+void bel_ckpt_retain_but(const char *model_dir, int keep_max, double keep_every_n_hours,
+                         const int64_t *held, int held_count)
 {
+    enum { MOST = 3 };
+    int64_t kept[MOST] = {-1};
+    BEL_CHECK(held_count < MOST);
     if (keep_max <= 0) return;
     int64_t *steps = NULL;
     size_t count = 0;
@@ -279,7 +291,13 @@ void bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_ho
         return;
     }
     size_t old_count = count > (size_t)keep_max ? count - (size_t)keep_max : 0;
-    retain(model_dir, steps, old_count, keep_every_n_hours,
-           (const int64_t[]){found ? best.step : -1, held});
+    if (found) kept[0] = best.step;
+    memcpy(kept + 1, held, (size_t)held_count * sizeof *kept);
+    retain(model_dir, steps, old_count, keep_every_n_hours, kept, held_count + 1);
     bel_free(steps);
+}
+
+void bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours, int64_t held)
+{
+    bel_ckpt_retain_but(model_dir, keep_max, keep_every_n_hours, &held, 1);
 }

@@ -36,31 +36,46 @@ static bool is_signature(const char *path)
     return is;
 }
 
-// One that was killed may have left a signature that was being written, or a part of a training.
-static bool is_ours(const char *name, bool whole)
+static bool is_of_model(const char *name)
 {
-    static const char *const halves[] = {BEL_EXPORT_SIGNATURE ".tmp-", BEL_TRAINING_GRAPH,
-                                         BEL_TRAINING_PREDICTION, "ckpt-", "source-"};
-    bool half = false;
-    for (size_t i = 0; !whole && i < sizeof halves / sizeof halves[0]; i++)
-        half = half || strncmp(name, halves[i], strlen(halves[i])) == 0;
     return strcmp(name, BEL_EXPORT_MODEL) == 0 || strcmp(name, BEL_EXPORT_WEIGHTS) == 0 ||
-           strcmp(name, BEL_EXPORT_SIGNATURE) == 0 || half;
+           strcmp(name, BEL_EXPORT_SIGNATURE) == 0;
 }
 
-// Whether a folder may go: there is nothing in it but files of an export, and where it is `whole`
-// a signature that says so.
-static bool may_go(const char *folder, bool whole)
+// What one that was killed may have left: a signature that was being written, or a part of a
+// training, whose graph comes first.
+static bool is_half(const char *name, bool training)
+{
+    static const char *const halves[] = {BEL_TRAINING_GRAPH, BEL_TRAINING_PREDICTION, "ckpt-",
+                                         "source-"};
+    static const char signature[] = BEL_EXPORT_SIGNATURE ".tmp-";
+    bool half = strncmp(name, signature, sizeof signature - 1) == 0;
+    for (size_t i = 0; training && i < sizeof halves / sizeof halves[0]; i++)
+        half = half || strncmp(name, halves[i], strlen(halves[i])) == 0;
+    return half;
+}
+
+typedef enum folder_kind {
+    FOLDER_WHOLE,   // an exported model with its signature
+    FOLDER_ASIDE,   // one that has stepped aside, or what is left of it
+    FOLDER_WRITING, // a half of a model or training
+} folder_kind;
+
+// Whether a folder may go: there is nothing in it but files of such an export.
+static bool may_go(const char *folder, folder_kind kind)
 {
     char **names = NULL;
     size_t count = 0;
     bel_status *status = bel_dir_list(folder, &names, &count);
+    char *signature = bel_path_join(folder, BEL_EXPORT_SIGNATURE);
+    char *graph = bel_path_join(folder, BEL_TRAINING_GRAPH);
+    bool training = kind == FOLDER_WRITING && bel_file_exists(graph);
     bool may = status == NULL;
     for (size_t i = 0; i < count && may; i++)
-        may = is_ours(names[i], whole);
-    char *signature = bel_path_join(folder, BEL_EXPORT_SIGNATURE);
-    if (may && whole && count > 0) may = is_signature(signature);
+        may = is_of_model(names[i]) || (kind != FOLDER_WHOLE && is_half(names[i], training));
+    if (may && kind == FOLDER_WHOLE && count > 0) may = is_signature(signature);
     bel_free(signature);
+    bel_free(graph);
     if (status == NULL) bel_dir_names_free(names, count);
     bel_status_ignore(status); // what cannot be looked at stays
     return may;
@@ -72,14 +87,26 @@ static bel_status *refuse_folder(const char *folder)
                    "%s is there and is no exported model; hint: name a new folder", folder);
 }
 
-// The earlier export steps aside and goes when the new one is in its place.
-static bel_status *put_in_place(const char *temporary, const char *folder, const char *aside)
+static bel_status *check_place(const char *folder, bool replaces)
 {
-    bool replaces = bel_file_exists(folder);
+    if (!bel_file_exists(folder)) return NULL;
+    if (!replaces)
+        return BEL_ERR(BEL_ALREADY_EXISTS, "%s is there; a training is exported to a new folder",
+                       folder);
+    return may_go(folder, FOLDER_WHOLE) ? NULL : refuse_folder(folder);
+}
+
+// The earlier export steps aside and goes when the new one is in its place. Who has come there
+// meanwhile is looked at once more.
+static bel_status *put_in_place(const char *temporary, const char *folder, const char *aside,
+                                bool replaces)
+{
+    BEL_TRY(check_place(folder, replaces));
+    bool is_there = bel_file_exists(folder);
     BEL_TRY(bel_dir_sync(temporary));
-    if (replaces) BEL_TRY(bel_file_rename(folder, aside));
+    if (is_there) BEL_TRY(bel_file_rename(folder, aside));
     BEL_TRY(bel_file_rename(temporary, folder));
-    return replaces ? bel_dir_remove(aside) : NULL;
+    return is_there ? bel_dir_remove(aside) : NULL;
 }
 
 // Makes the folder that is renamed in the end, and locks it. A rename takes the lock along, so one
@@ -101,7 +128,7 @@ static bel_status *begin_folder(const char *folder, const char *temporary, int *
 // What one that was killed has left.
 static bel_status *clear(const char *temporary, const char *aside)
 {
-    if (!may_go(temporary, false)) return refuse_folder(temporary);
+    if (!may_go(temporary, FOLDER_WRITING)) return refuse_folder(temporary);
     char **names;
     size_t count;
     BEL_TRY(bel_dir_list(temporary, &names, &count));
@@ -113,18 +140,9 @@ static bel_status *clear(const char *temporary, const char *aside)
     }
     bel_dir_names_free(names, count);
     BEL_TRY(status);
-    if (!bel_file_exists(aside) || may_go(aside, false)) return bel_dir_remove(aside);
+    if (!bel_file_exists(aside) || may_go(aside, FOLDER_ASIDE)) return bel_dir_remove(aside);
     bool stays = bel_file_exists(aside); // or an export that ends now has just removed it
     return stays ? refuse_folder(aside) : NULL;
-}
-
-static bel_status *check_place(const char *folder, bool replaces)
-{
-    if (!bel_file_exists(folder)) return NULL;
-    if (!replaces)
-        return BEL_ERR(BEL_ALREADY_EXISTS, "%s is there; a training is exported to a new folder",
-                       folder);
-    return may_go(folder, true) ? NULL : refuse_folder(folder);
 }
 
 static bel_status *export_locked(const char *folder, bool replaces, const char *temporary,
@@ -139,7 +157,8 @@ static bel_status *export_locked(const char *folder, bool replaces, const char *
         return status;
     }
     status = fill(context, temporary);
-    if (status == NULL) return put_in_place(temporary, folder, aside);
+    if (status == NULL) status = put_in_place(temporary, folder, aside, replaces);
+    if (status == NULL) return NULL;
     bel_status_ignore(bel_dir_remove(temporary)); // the error counts
     return status;
 }

@@ -55,16 +55,16 @@ static bool setting_is(const training *t, const char *name, const char *value)
 
 // --- Graphs --------------------------------------------------------------------------------------
 
-// Earlier versions have kept no labels.
 static bel_status *read_fields(training *t)
 {
     const char *text = setting(t, BEL_SETTING_FEATURES), *folder = bel_ckpt_folder(t->reader);
     if (text != NULL) BEL_TRY(bel_feature_list_read(text, folder, t->arena, &t->fields));
-    if (text != NULL && t->fields.field_count > t->fields.count) return NULL;
-    return BEL_ERR(BEL_FAILED_PRECONDITION,
-                   "%s does not say what its %s are; hint: an earlier version may have saved it, "
-                   "which a step of further training mends",
-                   folder, text == NULL ? "features" : "labels");
+    if (text != NULL && t->fields.has_labels) return NULL;
+    return BEL_ERR(
+        BEL_FAILED_PRECONDITION,
+        "%s does not say what its %s are, since an earlier version saved it; hint: train "
+        "it further by a step",
+        folder, text == NULL ? "features" : "labels");
 }
 
 // The bits of a step with one replica depend on these settings.
@@ -73,10 +73,11 @@ static void place(training *t, const bel_estimator *given)
     t->estimator = *given;
     bel_run_config *config = &t->estimator.config;
     config->seed = bel_ckpt_reader_info(t->reader)->seed;
-    config->precision = setting_is(t, "precision", "bf16") ? BEL_PRECISION_BF16 : BEL_PRECISION_F32;
-    config->average = setting_is(t, "average", "sum")        ? BEL_AVERAGE_SUM
-                      : setting_is(t, "average", "replicas") ? BEL_AVERAGE_REPLICAS
-                                                             : BEL_AVERAGE_EXAMPLES;
+    config->precision =
+        setting_is(t, BEL_SETTING_PRECISION, "bf16") ? BEL_PRECISION_BF16 : BEL_PRECISION_F32;
+    config->average = setting_is(t, BEL_SETTING_AVERAGE, "sum")        ? BEL_AVERAGE_SUM
+                      : setting_is(t, BEL_SETTING_AVERAGE, "replicas") ? BEL_AVERAGE_REPLICAS
+                                                                       : BEL_AVERAGE_EXAMPLES;
     config->aggregation = BEL_AGGREGATE_SYNC;
     config->scale_learning_rate = BEL_SCALE_NONE;
     config->elastic_rescale = config->drop_remainder = false;
@@ -95,39 +96,45 @@ static bel_status *give_fields(void *user, const bel_estimator *estimator, bel_m
     (void)estimator;
     (void)mode;
     training *t = user;
-    const char *text = setting(t, "train_batch_size");
+    const char *text = setting(t, BEL_SETTING_BATCH);
     int64_t batch = text != NULL ? strtoll(text, NULL, 10) : 0;
     if (batch < 1)
-        return BEL_ERR(BEL_DATA_LOSS, "%s: train_batch_size is no number above 0",
+        return BEL_ERR(BEL_DATA_LOSS, "%s: " BEL_SETTING_BATCH " is no number above 0",
                        bel_ckpt_folder(t->reader));
     return bel_feature_dataset(t->fields.fields, t->fields.is_label, t->fields.field_count, batch,
                                &t->zeros, &t->zero_bytes, out_dataset);
 }
 
-// Of what a step computes: whatever the data, their order and the replicas were. Fields are those
-// of the checkpoint in any case, and have no scale here.
-static bool is_of_step(const char *name)
+static void note(bel_str *list, const char *name, const char *was, const char *is)
 {
-    static const char *const others[] = {"input",
-                                         BEL_SETTING_COLUMNS,
-                                         BEL_SETTING_TABLE,
-                                         BEL_SETTING_REPLICAS,
-                                         BEL_SETTING_FEATURES,
-                                         "products"};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (strcmp(name, others[i]) == 0) return false;
-    return true;
+    bel_str_printf(list, "%s%s was %s and is %s", list->length > 0 ? "; " : "", name,
+                   was != NULL ? was : "not set", is != NULL ? is : "not set");
 }
 
+static const char *own_setting(const training *t, const char *name)
+{
+    const bel_settings *settings = &t->trainable.settings;
+    for (int s = 0; s < settings->count; s++)
+        if (strcmp(settings->names[s], name) == 0) return settings->values[s];
+    return NULL;
+}
+
+// Both ways, of what a step depends on. (Fields are those of the checkpoint in any case, and have
+// no scale here.)
 static bel_status *compare(const training *t)
 {
     bel_str list = {0};
     const bel_settings *settings = &t->trainable.settings;
+    const bel_ckpt_info *info = bel_ckpt_reader_info(t->reader);
     for (int s = 0; s < settings->count; s++) {
-        const char *was = setting(t, settings->names[s]), *is = settings->values[s];
-        if (!is_of_step(settings->names[s]) || (was != NULL && strcmp(was, is) == 0)) continue;
-        bel_str_printf(&list, "%s%s was %s and is %s", list.length > 0 ? "; " : "",
-                       settings->names[s], was != NULL ? was : "not set", is);
+        const char *name = settings->names[s], *was = setting(t, name), *is = settings->values[s];
+        if (!bel_setting_is_of_step(name) || (was != NULL && strcmp(was, is) == 0)) continue;
+        note(&list, name, was, is);
+    }
+    for (int s = 0; s < info->setting_count; s++) {
+        const char *name = info->setting_names[s];
+        if (!bel_setting_is_of_step(name) || own_setting(t, name) != NULL) continue;
+        note(&list, name, info->setting_values[s], NULL);
     }
     if (list.length == 0) return NULL;
     bel_status *status = BEL_ERR(BEL_FAILED_PRECONDITION,
@@ -298,9 +305,9 @@ static void write_optimizers(training *t, bel_str *out)
 {
     bel_optimizers optimizers = *t->trainable.built->optimizers;
     const bel_ckpt_info *info = bel_ckpt_reader_info(t->reader);
-    if (setting_is(t, "scale_learning_rate", "linear")) {
+    if (setting_is(t, BEL_SETTING_RATE_SCALE, BEL_SETTING_LINEAR)) {
         bel_optimizers_set_scale(&optimizers, 1);
-    } else if (setting_is(t, "elastic_rescale", "linear") && info->segment_count > 0) {
+    } else if (setting_is(t, BEL_SETTING_ELASTIC, BEL_SETTING_LINEAR) && info->segment_count > 0) {
         bel_optimizers_scale(&optimizers, 1.0 / (double)info->segments[0].replica_count);
     }
     pairs p = {.out = out};
@@ -315,7 +322,7 @@ static void write_settings(const training *t, bel_str *out)
     const bel_settings *settings = &t->trainable.settings;
     bool first = true;
     for (int s = 0; s < settings->count; s++) {
-        if (!is_of_step(settings->names[s])) continue;
+        if (!bel_setting_is_of_step(settings->names[s])) continue;
         bel_str_puts(out, first ? "\n  " : ",\n  ");
         first = false;
         bel_json_write_string(out, settings->names[s]);

@@ -26,8 +26,8 @@ static void write_one(const bel_input *input, int field, bel_str *out)
         bel_str_puts(out, ",\"scale\":");
         bel_json_write_number(out, scale);
     }
-    if (bel_input_field_is_label(input, field)) bel_str_puts(out, ",\"label\":true");
-    bel_str_puts(out, "}");
+    bel_str_printf(out, ",\"role\":\"%s\"}",
+                   bel_input_field_is_label(input, field) ? "label" : "feature");
 }
 
 void bel_feature_list_write(const bel_input *input, bel_str *out_text)
@@ -120,7 +120,10 @@ bel_status *bel_feature_list_read(const char *text, const char *source, bel_aren
     for (size_t i = 0; i < count && good; i++) {
         const bel_json_value *from = bel_json_at(root, i);
         good = read_one(from, arena, &list.fields[i], &list.field_scales[i]);
-        list.is_label[i] = bel_json_member(from, "label") != NULL;
+        const char *role;
+        bool has_role = bel_json_string(from, "role", &role);
+        list.is_label[i] = has_role && strcmp(role, "label") == 0;
+        list.has_labels = list.has_labels || has_role;
         list.field_count++;
     }
     bel_json_destroy(json);

@@ -17,11 +17,12 @@ typedef struct bel_feature_list {
     bel_feature *fields;
     double *field_scales;
     bool *is_label;
-    int field_count; // as many as features: an earlier version has left labels out
+    int field_count;
+    bool has_labels; // false: an earlier version has left them out
 } bel_feature_list;
 
-// [{"name":"x","dtype":"f32","shape":[64],"scale":0.0625},
-//  {"name":"label","dtype":"i64","shape":[],"label":true}]: all fields in the input's order. Open
+// [{"name":"x","dtype":"f32","shape":[64],"scale":0.0625,"role":"feature"},
+//  {"name":"label","dtype":"i64","shape":[],"role":"label"}]: all fields in the input's order. Open
 // dimensions are below 0; a scale of 1 is not there.
 void bel_feature_list_write(const bel_input *input, bel_str *out_text);
 

@@ -63,29 +63,30 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     add(settings, "seed", "%llu", (unsigned long long)estimator->config.seed);
     const bel_run_config *config = &estimator->config;
     if (config->elastic_rescale) {
-        add(settings, "elastic_rescale", "linear"); // then replicas may change, by that rule
+        add(settings, BEL_SETTING_ELASTIC,
+            BEL_SETTING_LINEAR); // then replicas may change, by that rule
     } else {
         add(settings, BEL_SETTING_REPLICAS, "%d", estimator->replica_count);
     }
     if (config->aggregation != BEL_AGGREGATE_SYNC) {
-        add(settings, "mode", "%s",
+        add(settings, BEL_SETTING_MODE, "%s",
             config->aggregation == BEL_AGGREGATE_ASYNC ? "async" : "bounded");
     }
     bool backups = config->replicas_to_aggregate < config->worker_count;
     if (config->replicas_to_aggregate > 0 && backups) {
-        add(settings, "replicas_to_aggregate", "%d", config->replicas_to_aggregate);
+        add(settings, BEL_SETTING_BACKUPS, "%d", config->replicas_to_aggregate);
     }
-    if (config->average == BEL_AVERAGE_REPLICAS) add(settings, "average", "replicas");
-    if (config->average == BEL_AVERAGE_SUM) add(settings, "average", "sum");
+    if (config->average == BEL_AVERAGE_REPLICAS) add(settings, BEL_SETTING_AVERAGE, "replicas");
+    if (config->average == BEL_AVERAGE_SUM) add(settings, BEL_SETTING_AVERAGE, "sum");
     if (config->scale_learning_rate != BEL_SCALE_NONE) {
-        add(settings, "scale_learning_rate", "linear"); // of BEL_SETTING_REPLICAS
+        add(settings, BEL_SETTING_RATE_SCALE, BEL_SETTING_LINEAR); // of BEL_SETTING_REPLICAS
     }
-    if (config->drop_remainder) add(settings, "drop_remainder", "true");
-    if (config->precision == BEL_PRECISION_BF16) add(settings, "precision", "bf16");
+    if (config->drop_remainder) add(settings, BEL_SETTING_REMAINDER, "true");
+    if (config->precision == BEL_PRECISION_BF16) add(settings, BEL_SETTING_PRECISION, "bf16");
     if (config->products == BEL_PRODUCTS_OPENBLAS) {
-        add_text(settings, "products", bel_openblas_text());
+        add_text(settings, BEL_SETTING_PRODUCTS, bel_openblas_text());
     }
-    add(settings, "train_batch_size", "%lld", (long long)bel_input_batch_size(input));
+    add(settings, BEL_SETTING_BATCH, "%lld", (long long)bel_input_batch_size(input));
     for (int f = 0; f < built->function_count; f++) {
         function_settings of = {.settings = settings, .function = built->functions[f].name};
         bel_optimizers_describe(&built->optimizers[f], take_setting, &of);
@@ -97,7 +98,8 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
         add_text(settings, name, estimator->params[i].value);
         bel_free(name);
     }
-    add(settings, "variables", "%016llx", (unsigned long long)bel_layout_fingerprint(layout));
+    add(settings, BEL_SETTING_VARIABLES, "%016llx",
+        (unsigned long long)bel_layout_fingerprint(layout));
     const bel_column_names *names = bel_input_names(input);
     if (names != NULL) {
         bel_str text = {0};
@@ -111,7 +113,7 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     bel_str_deinit(&features);
     const bel_columns *table = bel_input_table(input);
     if (table != NULL) add_text(settings, BEL_SETTING_TABLE, bel_columns_text(table));
-    add(settings, "input", "%016llx", (unsigned long long)bel_input_fingerprint(input));
+    add(settings, BEL_SETTING_INPUT, "%016llx", (unsigned long long)bel_input_fingerprint(input));
     add(settings, "arithmetic", "%d", BEL_ARITHMETIC);
 }
 
@@ -192,7 +194,8 @@ static const char *value_of(const bel_settings *settings, const char *name)
 // One difference, for the message; `input` alone would say too little.
 static void note(bel_str *list, const char *name, const char *was, const char *is)
 {
-    if (strcmp(name, "input") == 0) name = "input (the data, their order, the number of epochs)";
+    if (strcmp(name, BEL_SETTING_INPUT) == 0)
+        name = "input (the data, their order, the number of epochs)";
     if (strcmp(name, BEL_SETTING_TABLE) == 0) was = "another description", is = "this one";
     bel_str_printf(list, "%s%s was %s and is %s", list->length > 0 ? "; " : "", name,
                    was != NULL ? was : "not set", is != NULL ? is : "not set");

@@ -4,19 +4,10 @@
 #define BELFRY_ESTIMATOR_SETTINGS_H
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/setting_names.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/model.h"
 #include "ps/layout/layout.h"
-
-// The setting whose value bel_column_names_write writes.
-#define BEL_SETTING_COLUMNS "columns"
-// That of bel_columns_text, where the input has one.
-#define BEL_SETTING_TABLE "table"
-// That of bel_feature_list_write. It says nothing that others do not say, and is not compared:
-// earlier versions did not keep it.
-#define BEL_SETTING_FEATURES "features"
-// That of how many replicas a step has, where that is fixed.
-#define BEL_SETTING_REPLICAS "replicas"
 
 typedef struct bel_settings {
     char **names;

@@ -213,13 +213,14 @@ static bool take_report(bel_training_file *file, const char *name, bel_value *va
     return is_like(value, input);
 }
 
-static bel_status *take_results(bel_training_file *file, bel_value *const *results)
+static bel_status *take_results(bel_training_file *file, const bel_onnx_model *model,
+                                bel_value *const *results)
 {
     const bel_graph *graph = file->graph;
     file->reports = bel_xcalloc(graph->variable_count + 1, sizeof(bel_value *));
     file->row_gradients = bel_xcalloc(graph->lookup_count + 1, sizeof(bel_value *));
-    for (int o = 0; o < bel_onnx_output_count(file->model); o++) {
-        const char *name = bel_onnx_output(file->model, o)->name;
+    for (int o = 0; o < bel_onnx_output_count(model); o++) {
+        const char *name = bel_onnx_output(model, o)->name;
         if (!take_report(file, name, results[o]))
             return BEL_ERR(BEL_DATA_LOSS,
                            "output \"%s\" is of nothing that is trained, or of another "
@@ -235,14 +236,16 @@ static bel_status *read_graph(const char *folder, const bel_json_value *root,
                               bel_training_file *file)
 {
     bel_mapping bytes;
+    bel_onnx_model *model;
     BEL_TRY(open_checked(folder, root, BEL_TRAINING_GRAPH, &bytes));
-    bel_status *status = bel_onnx_read(bytes.data, bytes.size, &file->model);
+    bel_status *status = bel_onnx_read(bytes.data, bytes.size, &model);
     bel_mapping_close(&bytes);
     if (status != NULL) return status;
-    size_t outputs = (size_t)bel_onnx_output_count(file->model);
+    size_t outputs = (size_t)bel_onnx_output_count(model);
     bel_value **results = bel_xcalloc(outputs + 1, sizeof(bel_value *));
-    status = bel_graph_file_read(file->model, &file->graph, results);
-    if (status == NULL) status = take_results(file, results);
+    status = bel_graph_file_read(model, &file->graph, results);
+    if (status == NULL) status = take_results(file, model, results);
+    bel_onnx_destroy(model);
     bel_free(results);
     if (status == NULL) return take_ports(root, file);
     return bel_status_wrap(status, __FILE__, __LINE__, "%s", BEL_TRAINING_GRAPH);
@@ -327,7 +330,6 @@ bel_status *bel_training_file_read(const char *folder, bel_training_file *out)
 void bel_training_file_deinit(bel_training_file *file)
 {
     bel_graph_destroy(file->graph);
-    bel_onnx_destroy(file->model);
     bel_free(file->reports);
     bel_free(file->row_gradients);
     bel_free(file->inputs);
@@ -341,5 +343,5 @@ void bel_training_file_deinit(bel_training_file *file)
     }
     bel_free(file->setting_names);
     bel_free(file->setting_values);
-    *file = (bel_training_file){.model = NULL};
+    *file = (bel_training_file){.graph = NULL};
 }

@@ -9,10 +9,9 @@
 #include "base/alloc.h"
 #include "base/isa.h"
 #include "learner/learner_inner.h"
+#include "ops/kernels/elements.h"
 #include "predictor/predictor.h"
 #include "ps/layout/space.h"
-
-enum { MOST_THREADS = 1024 };
 
 // --- Making --------------------------------------------------------------------------------------
 
@@ -61,8 +60,34 @@ static void list_outputs(bel_learner *l)
     add_output(l, l->file.loss, false);
 }
 
+// Before memory is taken for them: the checkpoint has all variables, of these shapes. Those that
+// each replica has a value of may have more there.
+static bel_status *check_variables(const bel_graph *graph, const bel_ckpt_reader *reader)
+{
+    for (size_t v = 0; v < graph->variable_count; v++) {
+        const bel_graph_variable *variable = &graph->variables[v];
+        const bel_shape *want = &variable->value->spec.shape;
+        bool kept = bel_variable_is_kept_by_replica(variable->kind);
+        const char *name;
+        bel_dtype dtype;
+        bel_shape have = {0};
+        int index = bel_ckpt_find(reader, variable->name);
+        if (index >= 0) bel_ckpt_tensor(reader, index, &name, &dtype, &have);
+        bool fits = index >= 0 &&
+                    (kept ? bel_shape_elements(want) <= bel_shape_elements(&have) * want->dims[0]
+                          : bel_shape_equal(want, &have));
+        if (fits && (!kept || want->dims[0] == 1)) continue;
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "%s is of another model: it has no variable \"%s\" of the shape that the "
+                       "training graph has",
+                       bel_ckpt_folder(reader), variable->name);
+    }
+    return NULL;
+}
+
 static bel_status *make(bel_learner *l, const bel_ckpt_reader *reader)
 {
+    BEL_TRY(check_variables(l->file.graph, reader));
     l->seed = bel_ckpt_reader_info(reader)->seed;
     make_layout(l);
     list_outputs(l);
@@ -107,9 +132,7 @@ static bel_status *check(const bel_learner_options *options)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "learning_rate of a learner: expected 0 to 1e6, got %g",
                        options->learning_rate);
-    if (options->threads >= 0 && options->threads <= MOST_THREADS) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "threads of a learner: expected 0 to %d, got %d",
-                   MOST_THREADS, options->threads);
+    return bel_check_threads("a learner", options->threads);
 }
 
 bel_status *bel_learner_load(const char *path, const bel_learner_options *given,
@@ -211,13 +234,14 @@ int64_t bel_learner_step_count(const bel_learner *l)
 static bel_status *check_finite(const char *what, const bel_port *port, const bel_tensor *elements)
 {
     int64_t count = bel_shape_elements(&elements->shape);
+    bel_dtype dtype = elements->dtype;
     bool finite = true;
-    if (elements->dtype == BEL_DTYPE_F32)
+    if (dtype == BEL_DTYPE_F32)
         for (int64_t i = 0; i < count; i++)
             finite &= isfinite(((const float *)elements->data)[i]) != 0;
-    if (elements->dtype == BEL_DTYPE_F64)
+    if (dtype == BEL_DTYPE_F64 || dtype == BEL_DTYPE_F16 || dtype == BEL_DTYPE_BF16)
         for (int64_t i = 0; i < count; i++)
-            finite &= isfinite(((const double *)elements->data)[i]) != 0;
+            finite &= isfinite(bel_element_get(elements, i)) != 0;
     if (finite) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%s \"%s\": an element is not finite", what, port->name);
 }
@@ -235,22 +259,44 @@ static bel_status *take(bel_learner *l, const char *what, const bel_port *ports,
     return NULL;
 }
 
-// All begin with the batch, and rows have their ids' shape with the table's width behind it.
+static bool has_dimension(const bel_shape *shape, int64_t symbol, int32_t *out_axis)
+{
+    for (*out_axis = 0; *out_axis < shape->rank; ++*out_axis)
+        if (shape->dims[*out_axis] == symbol) return true;
+    return false;
+}
+
+// Open dimensions of one number agree, the batch of all inputs among them.
+static bel_status *check_dimensions(const bel_learner *l, const bel_port *ports, const int *fields,
+                                    int count)
+{
+    const bel_graph *graph = l->file.graph;
+    for (int i = 0; i < count; i++)
+        for (int32_t d = 0; d < ports[i].shape.rank; d++) {
+            int64_t symbol = ports[i].shape.dims[d], have = l->shapes[fields[i]].dims[d], first;
+            if (symbol >= 0) continue;
+            int32_t axis = 0;
+            size_t at = 0;
+            while (!has_dimension(&graph->inputs[at].value->spec.shape, symbol, &axis))
+                at++; // at the latest it is found in this one
+            first = l->shapes[at].dims[axis];
+            if (have == first) continue;
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "\"%s\": expected %lld in dimension %d, as \"%s\" has, got %lld",
+                           ports[i].name, (long long)first, (int)d, graph->inputs[at].name,
+                           (long long)have);
+        }
+    return NULL;
+}
+
+// Rows have their ids' shape with the table's width behind it.
 static bel_status *take_batch(bel_learner *l, const bel_tensor *inputs, const bel_tensor *labels)
 {
     const bel_training_file *file = &l->file;
     BEL_TRY(take(l, "input", file->inputs, file->input_fields, file->input_count, inputs));
     BEL_TRY(take(l, "label", file->labels, file->label_fields, file->label_count, labels));
-    const bel_tensor *first = file->input_count > 0 ? inputs : labels;
-    for (int i = 0; i < file->input_count + file->label_count; i++) {
-        bool label = i >= file->input_count;
-        const bel_tensor *one = label ? &labels[i - file->input_count] : &inputs[i];
-        if (one->shape.dims[0] == first->shape.dims[0]) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s \"%s\": expected a batch of %lld, got one of %lld",
-                       label ? "label" : "input",
-                       label ? file->labels[i - file->input_count].name : file->inputs[i].name,
-                       (long long)first->shape.dims[0], (long long)one->shape.dims[0]);
-    }
+    BEL_TRY(check_dimensions(l, file->inputs, file->input_fields, file->input_count));
+    BEL_TRY(check_dimensions(l, file->labels, file->label_fields, file->label_count));
     for (size_t k = 0; k < file->graph->lookup_count; k++) {
         const bel_graph_lookup *lookup = &file->graph->lookups[k];
         bel_shape shape = l->shapes[lookup->ids];

@@ -19,8 +19,7 @@
 
 // What was exported, as files.c has read it.
 typedef struct bel_training_file {
-    bel_onnx_model *model; // training.onnx
-    bel_graph *graph;
+    bel_graph *graph; // of training.onnx
     bel_value *loss;
     bel_value **reports;       // by variable: its gradient, or what a state variable becomes; NULL:
                                // none

@@ -149,6 +149,7 @@ static bel_status *make(const bel_learner *l, int threads, copy *c, bel_predicto
 bel_status *bel_learner_predictor(const bel_learner *l, int threads, bel_predictor **out_predictor)
 {
     if (l->torn) return bel_learner_refuse_torn();
+    BEL_TRY(bel_check_threads("a predictor", threads));
     copy *c = bel_xcalloc(1, sizeof *c);
     bel_status *status = make(l, threads, c, out_predictor);
     if (status != NULL) release(c);

@@ -31,7 +31,7 @@ static void free_room(bel_learner_table *table)
     bel_row_batch_destroy(table->batch);
     bel_free(table->ids);
     bel_free(table->places);
-    if (table->distinct != NULL) bel_pages_destroy(table->distinct, table->memory_bytes);
+    bel_pages_destroy(table->distinct, table->memory_bytes);
     table->batch = NULL;
     table->ids = NULL;
     table->places = NULL;
@@ -50,7 +50,7 @@ void bel_learner_destroy_tables(bel_learner *l)
 
 static bel_status *make_room(bel_learner_table *table, int64_t ids)
 {
-    if (ids <= table->capacity) return NULL;
+    if (table->batch != NULL && ids <= table->capacity) return NULL;
     free_room(table);
     size_t count = (size_t)ids, floats = count * (size_t)table->width;
     void *memory;

@@ -9,12 +9,10 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "checkpoint/best.h"
+#include "checkpoint/setting_names.h"
 #include "learner/learner_inner.h"
 #include "tensor/grain.h"
-
-// What a job calls them (src/estimator/settings.h).
-#define SETTING_REPLICAS "replicas"
-#define SETTING_VARIABLES "variables"
 
 enum { KEPT = 5 }; // checkpoints
 
@@ -23,7 +21,7 @@ enum { KEPT = 5 }; // checkpoints
 static bel_status *check_model(const bel_learner *l, const bel_ckpt_reader *reader)
 {
     char own[32];
-    const char *there = bel_ckpt_setting(reader, SETTING_VARIABLES);
+    const char *there = bel_ckpt_setting(reader, BEL_SETTING_VARIABLES);
     bel_snprintf(own, sizeof own, "%016llx", (unsigned long long)bel_layout_fingerprint(l->layout));
     if (there != NULL && strcmp(there, own) == 0) return NULL;
     return BEL_ERR(BEL_FAILED_PRECONDITION,
@@ -31,16 +29,33 @@ static bel_status *check_model(const bel_learner *l, const bel_ckpt_reader *read
                    bel_ckpt_folder(reader));
 }
 
-// What a step depends on is in the graph and in the optimizer already.
+static const char *exported_setting(const bel_learner *l, const char *name)
+{
+    for (int s = 0; s < l->file.setting_count; s++)
+        if (strcmp(l->file.setting_names[s], name) == 0) return l->file.setting_values[s];
+    return NULL;
+}
+
+static void note(bel_str *list, const char *name, const char *there, const char *here)
+{
+    bel_str_printf(list, "%s%s is %s there and %s here", list->length > 0 ? "; " : "", name,
+                   there != NULL ? there : "not set", here != NULL ? here : "not set");
+}
+
+// Both ways: what a step depends on is in the graph and in the optimizer already.
 static bel_status *check_settings(const bel_learner *l, const bel_ckpt_reader *reader)
 {
     bel_str list = {0};
+    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
     for (int s = 0; s < l->file.setting_count; s++) {
-        const char *name = l->file.setting_names[s], *is = l->file.setting_values[s];
-        const char *was = bel_ckpt_setting(reader, name);
-        if (was != NULL && strcmp(was, is) == 0) continue;
-        bel_str_printf(&list, "%s%s is %s there and %s here", list.length > 0 ? "; " : "", name,
-                       was != NULL ? was : "not set", is);
+        const char *name = l->file.setting_names[s], *here = l->file.setting_values[s];
+        const char *there = bel_ckpt_setting(reader, name);
+        if (there == NULL || strcmp(there, here) != 0) note(&list, name, there, here);
+    }
+    for (int s = 0; s < info->setting_count; s++) {
+        const char *name = info->setting_names[s];
+        if (!bel_setting_is_of_step(name) || exported_setting(l, name) != NULL) continue;
+        note(&list, name, info->setting_values[s], NULL);
     }
     if (list.length == 0) return NULL;
     bel_status *status = BEL_ERR(BEL_FAILED_PRECONDITION,
@@ -83,24 +98,15 @@ static bel_status *restore_variable(bel_learner *l, const bel_ckpt_reader *reade
                                  variable->elements, l->averages + variable->offset);
 }
 
-// Of how several replicas come together, and of a library that multiplies: what is saved from now
-// on is made by one replica and by Belfry's own products.
-static bool is_left_out(const char *name)
-{
-    static const char *const names[] = {"mode", "replicas_to_aggregate", "products"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    return false;
-}
-
+// What is saved from now on is made by one replica and by Belfry's own products.
 static void take_settings(bel_learner *l, const bel_ckpt_info *info)
 {
     size_t count = (size_t)info->setting_count;
     l->setting_names = bel_xcalloc(count + 1, sizeof *l->setting_names);
     l->setting_values = bel_xcalloc(count + 1, sizeof *l->setting_values);
     for (size_t s = 0; s < count; s++) {
-        if (is_left_out(info->setting_names[s])) continue;
-        bool replicas = strcmp(info->setting_names[s], SETTING_REPLICAS) == 0;
+        if (bel_setting_is_of_job(info->setting_names[s])) continue;
+        bool replicas = strcmp(info->setting_names[s], BEL_SETTING_REPLICAS) == 0;
         l->setting_names[l->setting_count] = bel_xstrdup(info->setting_names[s]);
         l->setting_values[l->setting_count++] =
             bel_xstrdup(replicas ? "1" : info->setting_values[s]);
@@ -231,7 +237,6 @@ static bel_status *save(const bel_learner *l, const char *model_dir, bel_hash128
 {
     char *folder;
     bel_ckpt_shard *shard = NULL;
-    BEL_TRY(bel_dir_create(model_dir));
     BEL_TRY(bel_ckpt_begin(model_dir, l->step, l->generation, 0, &folder));
     bel_status *status = write_shard(l, folder, &shard);
     if (status == NULL) status = commit(l, model_dir, folder, shard, out_digest);
@@ -241,6 +246,17 @@ static bel_status *save(const bel_learner *l, const char *model_dir, bel_hash128
     return status;
 }
 
+// What was just saved stays, also where newer ones are there, and what an evaluator has in hand.
+static void retain(const bel_learner *l, const char *model_dir)
+{
+    int64_t held[2] = {l->step, -1};
+    int most = l->keep_checkpoint_max > 0 ? l->keep_checkpoint_max : KEPT;
+    if (l->keep_checkpoint_max < 0) return;
+    bel_status *status = bel_ckpt_held(model_dir, &held[1]);
+    if (status == NULL) bel_ckpt_retain_but(model_dir, most, 0, held, 2);
+    bel_status_ignore(status); // nobody knows which may go
+}
+
 bel_status *bel_learner_save(bel_learner *l, const char *model_dir, char out_digest[33])
 {
     bel_hash128 digest;
@@ -248,8 +264,6 @@ bel_status *bel_learner_save(bel_learner *l, const char *model_dir, char out_dig
     BEL_TRY_CTX(save(l, model_dir, &digest), "saving a checkpoint at step %lld",
                 (long long)l->step);
     if (out_digest != NULL) bel_hash128_text(digest, out_digest);
-    if (l->keep_checkpoint_max >= 0)
-        bel_ckpt_retain(model_dir, l->keep_checkpoint_max > 0 ? l->keep_checkpoint_max : KEPT, 0,
-                        l->step); // also where newer ones are there
+    retain(l, model_dir);
     return NULL;
 }

@@ -267,13 +267,14 @@ static bel_status *read_all(reader *r, bel_value **out_results)
         BEL_TRY_CTX(read_node(r, &model->nodes[n]), "%s",
                     bel_onnx_node_label(&model->nodes[n], label));
     }
-    for (int o = 0; o < model->output_count; o++) {
-        out_results[o] = r->values[model->output_ids[o]];
-        if (out_results[o] == NULL)
+    for (int o = 0; o < model->output_count; o++)
+        if (r->values[model->output_ids[o]] == NULL)
             return BEL_ERR(BEL_DATA_LOSS, "output \"%s\" is no value of the graph",
                            model->outputs[o].name);
-    }
-    return bel_graph_verify(r->graph);
+    BEL_TRY(bel_graph_verify(r->graph));
+    for (int o = 0; o < model->output_count; o++)
+        out_results[o] = r->values[model->output_ids[o]];
+    return NULL;
 }
 
 bool bel_graph_file_is(const bel_onnx_model *model)

@@ -303,7 +303,11 @@ static void run_gemm(const bel_kernel_call *call, int64_t tile)
 // for all rows, or columns, of the other that the tile has.
 static bool halve(gemm_params *p)
 {
-    enum { LEAST = 128, ROWS = 12, COLUMNS = BEL_PRODUCT_PANELS }; // whole blocks of a product
+    enum {
+        LEAST = 128,
+        ROWS = 12,
+        COLUMNS = BEL_PRODUCT_PACK_COLUMNS
+    }; // whole blocks of a product
     bool rows = 2 * p->tile_m >= p->tile_n && p->tile_m >= 2 * LEAST;
     if (!rows && p->tile_n < 2 * LEAST) return false;
     if (rows) {
@@ -392,7 +396,7 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
         p.packs_once = packs_once(prepare, call, &p);
         if (p.packs_once) {
             call->before = run_pack;
-            call->before_tiles = (p.n + BEL_PRODUCT_PANELS - 1) / BEL_PRODUCT_PANELS;
+            call->before_tiles = (p.n + BEL_PRODUCT_PACK_COLUMNS - 1) / BEL_PRODUCT_PACK_COLUMNS;
             call->packed_bytes = (size_t)bel_product_packed_floats(p.n, p.k) * sizeof(float);
         }
         if (p.tiles_n == 1 && p.count == 1) call->tile_elements = p.tile_m * p.n;

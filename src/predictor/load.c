@@ -12,8 +12,6 @@
 #include "onnx/onnx.h"
 #include "predictor/predictor.h"
 
-enum { MOST_THREADS = 1024 };
-
 // What a predictor's parts point to.
 typedef struct loaded {
     bel_onnx_model *model;
@@ -107,9 +105,7 @@ static bel_status *check(const bel_predictor_options *options)
                        "options of a predictor: size must be sizeof(bel_predictor_options), got 0");
     BEL_TRY(bel_isa_check_wanted());
     BEL_TRY(bel_isa_check());
-    if (options->threads >= 0 && options->threads <= MOST_THREADS) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "threads of a predictor: expected 0 to %d, got %d",
-                   MOST_THREADS, options->threads);
+    return bel_check_threads("a predictor", options->threads);
 }
 
 // Takes the model.

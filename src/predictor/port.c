@@ -1,4 +1,4 @@
-// Ports: by name, and whether a tensor is what one takes.
+// What several ways into the room check. Ports: by name, and whether a tensor is what one takes.
 #include <string.h>
 
 #include "predictor/predictor.h"
@@ -37,4 +37,12 @@ bel_status *bel_port_check(const char *what, const bel_port *port, const bel_ten
     if (elements->data == NULL && bel_shape_elements(&elements->shape) > 0)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s \"%s\": it has no elements", what, port->name);
     return NULL;
+}
+
+bel_status *bel_check_threads(const char *whose, int threads)
+{
+    enum { MOST = 1024 };
+    if (threads >= 0 && threads <= MOST) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "threads of %s: expected 0 to %d, got %d", whose, MOST,
+                   threads);
 }

@@ -28,6 +28,9 @@ int bel_port_find(const bel_port *ports, int count, const char *name);
 bel_status *bel_port_check(const char *what, const bel_port *port,
                            const bel_tensor *elements) BEL_MUST_USE;
 
+// INVALID_ARGUMENT: a number of threads that cannot be; `whose`: "a predictor".
+bel_status *bel_check_threads(const char *whose, int threads) BEL_MUST_USE;
+
 // What it holds in memory, for people: activations of its programs; constants and variables.
 typedef struct bel_predictor_sizes {
     size_t arena_bytes, weight_bytes;

@@ -443,16 +443,20 @@ static void emit_packing(compiler *c, const bel_node *node)
     add_call(c, &made);
 }
 
+// Convolutions come first: which of them have room may enter the bits (fast_math), and must not
+// depend on products, whose packing depends on the batch.
 static void emit_packings(compiler *c)
 {
     bool hoist = bel_pass_is_on(c->options->passes_off, BEL_PASS_HOIST);
     if (!hoist || !c->options->fixed_variables || c->options->asynchronous) return;
-    for (size_t i = 0; i < c->graph->node_count; i++) {
-        const bel_node *node = c->graph->nodes[c->order[i]];
-        int skipped = BEL_OP_LEAF | BEL_OP_ALIAS | BEL_OP_COLLECTIVE;
-        if (!c->needed[node->index] || c->fixed[node->index]) continue;
-        if ((bel_op_get(node->op)->flags & skipped) == 0) emit_packing(c, node);
-    }
+    for (int turn = 0; turn < 2; turn++)
+        for (size_t i = 0; i < c->graph->node_count; i++) {
+            const bel_node *node = c->graph->nodes[c->order[i]];
+            int skipped = BEL_OP_LEAF | BEL_OP_ALIAS | BEL_OP_COLLECTIVE;
+            if (!c->needed[node->index] || c->fixed[node->index]) continue;
+            if ((node->op == BEL_OP_CONV) != (turn == 0)) continue;
+            if ((bel_op_get(node->op)->flags & skipped) == 0) emit_packing(c, node);
+        }
 }
 
 // An exchange of which the passes have left nothing lies between those around it.

@@ -107,6 +107,6 @@ check "there is no checkpoint" grep -q 'bare is no checkpoint, and there is none
 run_ok belfry train_and_evaluate --model_dir wide "${digits[@]}" --hidden_units 48 --train_steps 1
 cp -r wide/ckpt-00000001 bare/
 capture scaled bare next.csv
-check "a checkpoint of another model" grep -q 'is of another model: its variables are not' err.txt
+check "a checkpoint of another model" grep -q 'is of another model: it has no variable' err.txt
 
 finish

@@ -391,7 +391,10 @@ static void test_errors_leave_the_model_as_it_was(void **state)
         {{BEL_DTYPE_F32, BEL_SHAPE(BATCH, 32), images}, label, BEL_INVALID_ARGUMENT, "\"x\""},
         {{BEL_DTYPE_F64, BEL_SHAPE(BATCH, SIZE), images}, label, BEL_INVALID_ARGUMENT, "f64"},
         {{BEL_DTYPE_F32, BEL_SHAPE(0, SIZE), images}, label, BEL_INVALID_ARGUMENT, "one example"},
-        {{BEL_DTYPE_F32, BEL_SHAPE(5, SIZE), images}, label, BEL_INVALID_ARGUMENT, "batch of 5"},
+        {{BEL_DTYPE_F32, BEL_SHAPE(5, SIZE), images},
+         label,
+         BEL_INVALID_ARGUMENT,
+         "expected 5 in dimension 0"},
         {x, {BEL_DTYPE_I64, BEL_SHAPE(BATCH), NULL}, BEL_INVALID_ARGUMENT, "no elements"},
         {x, {BEL_DTYPE_I64, BEL_SHAPE(BATCH), wrong}, BEL_OUT_OF_RANGE, "10"},
         {{BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), huge}, label, BEL_ABORTED, "loss is not finite"},
@@ -479,6 +482,35 @@ static void test_another_training(void **state)
     BEL_ASSERT_FAILS(bel_learner_load(path, &options, &learner), BEL_FAILED_PRECONDITION,
                      "param.optimizer is adam there and sgd here");
     bel_free(other);
+    // What only one of them says counts, too.
+    const model clipped = {
+        "dnn", {{"hidden_units", "16"}, {"optimizer", "sgd"}, {"clip_norm", "0.1"}}, false};
+    other = export_training(&clipped, "clipped");
+    const bel_learner_options both = {.size = sizeof both, .checkpoint = other};
+    BEL_ASSERT_FAILS(bel_learner_load(path, &both, &learner), BEL_FAILED_PRECONDITION,
+                     "clip_norm is 0.1 there and not set here");
+    const bel_learner_options back = {.size = sizeof back, .checkpoint = path};
+    BEL_ASSERT_FAILS(bel_learner_load(other, &back, &learner), BEL_FAILED_PRECONDITION,
+                     "clip_norm is not set there and 0.1 here");
+    bel_free(other);
+    bel_free(path);
+}
+
+// An estimator with other parameters than the checkpoint has is no source for its training.
+static void test_export_compares(void **state)
+{
+    (void)state;
+    const model ours = {"dnn", {{"hidden_units", "16"}, {"clip_norm", "0.1"}}, false};
+    const model less = {"dnn", {{"hidden_units", "16"}}, false};
+    const bel_export_options options = {.size = sizeof options, .training = true};
+    char *path = export_training(&ours, "compared"), *other = bel_strf("%s-other", path);
+    bel_estimator *estimator = make_estimator(&less, "compared", 1);
+    BEL_ASSERT_FAILS(bel_export(estimator, NULL, &options, other), BEL_FAILED_PRECONDITION,
+                     "clip_norm was 0.1 and is not set");
+    assert_false(bel_file_exists(other));
+    BEL_ASSERT_FAILS(bel_export(estimator, NULL, &options, path), BEL_ALREADY_EXISTS, "new folder");
+    bel_estimator_destroy(estimator);
+    bel_free(other);
     bel_free(path);
 }
 
@@ -550,6 +582,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_checkpoints),
         BEL_TEST_IN_FOLDER(test_replicas_become_one),
         BEL_TEST_IN_FOLDER(test_another_training),
+        BEL_TEST_IN_FOLDER(test_export_compares),
         BEL_TEST_IN_FOLDER(test_a_rate_of_its_own),
     };
     return cmocka_run_group_tests(tests, make_data, NULL);

@@ -190,15 +190,15 @@ int64_t bel_product_packed_floats(int64_t n, int64_t k)
 }
 
 // Part after part of the chains, each as run_columns wants it.
-void bel_product_pack(const bel_product *b, int64_t panels, float *packed)
+void bel_product_pack(const bel_product *b, int64_t index, float *packed)
 {
     part p = {.product = b, .kernels = bel_product_kernels_get()};
-    int64_t first = panels * BEL_PRODUCT_PANELS, depth = depth_of(b->k, DEPTH);
+    int64_t first = index * BEL_PRODUCT_PACK_COLUMNS, depth = depth_of(b->k, DEPTH);
     p.units = bel_product_units(b->n, p.kernels->width);
     for (p.first_k = 0; p.first_k < b->k; p.first_k += depth) {
         p.k = smaller(depth, b->k - p.first_k);
         p.b = packed + p.first_k * whole_lanes(b->n) + first * p.k;
-        pack_b(&p, first, smaller(BEL_PRODUCT_PANELS, b->n - first));
+        pack_b(&p, first, smaller(BEL_PRODUCT_PACK_COLUMNS, b->n - first));
     }
 }
 

@@ -26,8 +26,8 @@ typedef struct bel_product {
     float *y;
     int64_t y_row;
     // b, or more columns of it, packed before; NULL: none. `packed_n` columns are there, of which
-    // b begins with number `packed_column`, a multiple of BEL_PRODUCT_PANELS; b ends with one, too,
-    // or with the last.
+    // b begins with number `packed_column`, a multiple of BEL_PRODUCT_PACK_COLUMNS; b ends with
+    // one, too, or with the last.
     const float *packed;
     int64_t packed_n, packed_column;
 } bel_product;
@@ -35,12 +35,12 @@ typedef struct bel_product {
 // On this thread; takes 600 KB of its stack and allocates nothing.
 void bel_product_run(const bel_product *product);
 
-// Packs columns [panels · BEL_PRODUCT_PANELS, …) of b [k, n], that many of them, to their place in
+// Packs columns index · BEL_PRODUCT_PACK_COLUMNS and so many on of b [k, n] to their place in
 // `packed`, which has room for bel_product_packed_floats(n, k). For this process alone: the order
 // is that of its kernels. Who multiplies often by one b packs it once; the bits are the same.
-enum { BEL_PRODUCT_PANELS = 64 };
+enum { BEL_PRODUCT_PACK_COLUMNS = 64 };
 int64_t bel_product_packed_floats(int64_t n, int64_t k);
-void bel_product_pack(const bel_product *b, int64_t panels, float *packed);
+void bel_product_pack(const bel_product *b, int64_t index, float *packed);
 
 // Whether bel_product_run would pack such a b in every run.
 bool bel_product_packs(int64_t m, int64_t n, bool b_is_turned);

@@ -7,6 +7,9 @@
 
 #include "ops/kernels/lanes.h"
 
+// Parts of b that are packed for themselves have whole panels.
+_Static_assert(BEL_PRODUCT_PACK_COLUMNS % (LANES_WIDTH * LANES) == 0, "panels");
+
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
 
