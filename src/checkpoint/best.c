@@ -76,7 +76,7 @@ static bel_status *read_text(const char *path, char **out_text)
     *out_text = NULL;
     bel_status *status = bel_mapping_open(path, &bytes);
     if (bel_status_code(status) == BEL_NOT_FOUND) {
-        bel_status_ignore(status);
+        bel_status_ignore(status); // there is none
         return NULL;
     }
     if (status != NULL) return status;

@@ -1,4 +1,6 @@
-// Lists of what does not matter: a setting that is new counts until somebody says otherwise.
+// Lists of what does not matter: a setting that is new counts until somebody says otherwise, so
+// that at worst something is refused for nothing, and nothing goes on silently by other rules.
+// Names are part of the checkpoint's format.
 #include "checkpoint/setting_names.h"
 
 #include <stddef.h>

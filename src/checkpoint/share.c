@@ -1,4 +1,6 @@
-// One link a file; errors that say "no links here" fall back to a copy.
+// One link a file; errors that say "no links here" fall back to a copy. Whoever writes into a
+// checkpoint's folder replaces files as a whole, so that what two folders share never changes under
+// one of them.
 #define _XOPEN_SOURCE 700 // link
 #include "checkpoint/share.h"
 

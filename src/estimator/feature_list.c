@@ -1,5 +1,6 @@
 // Fields as JSON. What is read is checked whole: a checkpoint may come from anywhere. The text must
-// say all that a model function can ask of a field, as an export builds graphs from it alone.
+// say all that a model function can ask of a field, as an export builds graphs from it alone: what
+// is new in a field's description must be in the text, too.
 #include "estimator/feature_list.h"
 
 #include <math.h>

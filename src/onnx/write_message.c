@@ -1,4 +1,6 @@
-// The parts that every model has around its nodes, and the way of a message into a file.
+// The parts that every model has around its nodes, and the way of a message into a file: packed
+// piece by piece into a sink, so that a large model is not copied. Messages live in the caller's
+// arena and point to elements, which must stay until they are packed.
 #include "onnx/write_inner.h"
 
 #include <string.h>

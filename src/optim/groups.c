@@ -1,5 +1,6 @@
 // Membership is fixed once all were found; a step's numbers are computed for each group when it
-// begins.
+// begins, while nobody reads them. Groups are found by a search through all: mostly there is one,
+// and as many as there are different multipliers at most.
 #include "optim/groups.h"
 
 #include "base/alloc.h"

@@ -17,36 +17,20 @@
 #include "columns/transform.h"
 #include "support/bel_test.h"
 #include "support/digits.h"
+#include "support/examples.h"
 
-enum { RECORDS = 96, BATCH = 12, SIZE = 64, CLASSES = 10, IDS = 3, LISTS = 2, MOST = 4, STEPS = 5 };
+enum { BATCH = 12, STEPS = 5 };
 
 static int64_t together = BATCH; // examples that are predicted together
 
 // --- Data ----------------------------------------------------------------------------------------
 
-static float images[RECORDS][SIZE];
-static int64_t labels[RECORDS], ids[RECORDS][IDS], lists[RECORDS][LISTS][MOST];
-static float weights[RECORDS][LISTS][MOST];
+static bel_test_examples data;
 
-// Lists are of different lengths, one is empty. Ids of one field are no other's.
 static int make_data(void **state)
 {
     (void)state;
-    unsigned at = 1;
-    for (int i = 0; i < RECORDS; i++) {
-        labels[i] = i * 7 % CLASSES;
-        for (int p = 0; p < SIZE; p++) {
-            at = at * 1664525u + 1013904223u;
-            images[i][p] = (float)(at >> 24) / 255.0F + (float)(p == labels[i] * 6);
-        }
-        for (int f = 0; f < IDS; f++)
-            ids[i][f] = (int64_t)1000003 * f - 17 * (i * (f + 1) % 11);
-        for (int l = 0; l < LISTS; l++)
-            for (int m = 0; m < MOST; m++) {
-                lists[i][l][m] = m < i % (MOST + 1) ? 500 + (i + m * 3 + l) % 13 : BEL_NO_ID;
-                weights[i][l][m] = 0.5F + (float)m;
-            }
-    }
+    bel_test_examples_make(&data);
     return 0;
 }
 
@@ -55,14 +39,7 @@ static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mo
 {
     (void)estimator;
     const bool *has_ids = user;
-    const bel_memory_field fields[] = {
-        {"x", {BEL_DTYPE_F32, BEL_SHAPE(RECORDS, SIZE), images}},
-        {"label", {BEL_DTYPE_I64, BEL_SHAPE(RECORDS), labels}},
-        {"ids", {BEL_DTYPE_I64, BEL_SHAPE(RECORDS, IDS), ids}},
-        {"id_lists", {BEL_DTYPE_I64, BEL_SHAPE(RECORDS, LISTS, MOST), lists}},
-        {"id_weights", {BEL_DTYPE_F32, BEL_SHAPE(RECORDS, LISTS, MOST), weights}},
-    };
-    *out_dataset = bel_dataset_from_memory(fields, *has_ids ? 5 : 2);
+    *out_dataset = bel_test_examples_dataset(&data, RECORDS, *has_ids);
     if (mode == BEL_MODE_TRAIN) bel_dataset_repeat(*out_dataset, BEL_REPEAT_FOREVER);
     bel_dataset_batch(*out_dataset, mode == BEL_MODE_TRAIN ? BATCH : together);
     return NULL;
@@ -195,19 +172,21 @@ static void assert_same_predictions(bel_estimator *estimator, const char *folder
     }
     for (int64_t first = 0; first < RECORDS; first += together) {
         bind(predictor, "x",
-             &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(together, SIZE), images[first]});
+             &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(together, SIZE), data.images[first]});
         if (has_ids) {
-            memcpy(places, ids[first], (size_t)together * sizeof places[0]);
-            memcpy(list_places, lists[first], (size_t)together * sizeof list_places[0]);
+            memcpy(places, data.ids[first], (size_t)together * sizeof places[0]);
+            memcpy(list_places, data.lists[first], (size_t)together * sizeof list_places[0]);
             if (places_asked) {
-                to_places(&of_ids, ids[first], together * IDS, places[0]);
-                to_places(&of_lists, lists[first][0], together * LISTS * MOST, list_places[0][0]);
+                to_places(&of_ids, data.ids[first], together * IDS, places[0]);
+                to_places(&of_lists, data.lists[first][0], together * LISTS * MOST,
+                          list_places[0][0]);
             }
             bind(predictor, "ids", &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(together, IDS), places});
             bind(predictor, "id_lists",
                  &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(together, LISTS, MOST), list_places});
             bind(predictor, "id_weights",
-                 &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(together, LISTS, MOST), weights[first]});
+                 &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(together, LISTS, MOST),
+                               data.weights[first]});
         }
         BEL_ASSERT_OK(bel_predictor_run(predictor));
         const bel_tensor got = bel_predictor_output(predictor, 0);
@@ -273,7 +252,7 @@ static void test_stages(void **state)
                                                .stage_memory = (size_t)memory << 10};
             bel_predictor *predictor;
             BEL_ASSERT_OK(bel_predictor_load(folder, &how, &predictor));
-            bind(predictor, "x", &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), images});
+            bind(predictor, "x", &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), data.images});
             if (memory == 14) {
                 BEL_ASSERT_FAILS(bel_predictor_run(predictor), BEL_RESOURCE_EXHAUSTED,
                                  "hint: a memory of");

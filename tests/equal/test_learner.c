@@ -14,35 +14,19 @@
 #include "checkpoint/checkpoint.h"
 #include "support/bel_test.h"
 #include "support/digits.h"
+#include "support/examples.h"
 
-enum { RECORDS = 96, BATCH = 12, SIZE = 64, CLASSES = 10, IDS = 3, LISTS = 2, MOST = 4 };
-enum { FIRST = 3, LAST = 14, BATCHES = RECORDS / BATCH };
+enum { BATCH = 12, FIRST = 3, LAST = 14, BATCHES = RECORDS / BATCH };
 
 // --- Data ----------------------------------------------------------------------------------------
 
-static float images[RECORDS][SIZE];
-static int64_t labels[RECORDS], ids[RECORDS][IDS], lists[RECORDS][LISTS][MOST];
-static float weights[RECORDS][LISTS][MOST];
+static bel_test_examples data;
 static int64_t records = RECORDS, last = LAST; // that there are; at which step trainings end
 
 static int make_data(void **state)
 {
     (void)state;
-    unsigned at = 1;
-    for (int i = 0; i < RECORDS; i++) {
-        labels[i] = i * 7 % CLASSES;
-        for (int p = 0; p < SIZE; p++) {
-            at = at * 1664525u + 1013904223u;
-            images[i][p] = (float)(at >> 24) / 255.0F + (float)(p == labels[i] * 6);
-        }
-        for (int f = 0; f < IDS; f++)
-            ids[i][f] = (int64_t)1000003 * f - 17 * (i * (f + 1) % 11);
-        for (int l = 0; l < LISTS; l++)
-            for (int m = 0; m < MOST; m++) {
-                lists[i][l][m] = m < i % (MOST + 1) ? 500 + (i + m * 3 + l) % 13 : BEL_NO_ID;
-                weights[i][l][m] = 0.5F + (float)m;
-            }
-    }
+    bel_test_examples_make(&data);
     return 0;
 }
 
@@ -51,14 +35,7 @@ static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mo
 {
     (void)estimator;
     const bool *has_ids = user;
-    const bel_memory_field fields[] = {
-        {"x", {BEL_DTYPE_F32, BEL_SHAPE(records, SIZE), images}},
-        {"label", {BEL_DTYPE_I64, BEL_SHAPE(records), labels}},
-        {"ids", {BEL_DTYPE_I64, BEL_SHAPE(records, IDS), ids}},
-        {"id_lists", {BEL_DTYPE_I64, BEL_SHAPE(records, LISTS, MOST), lists}},
-        {"id_weights", {BEL_DTYPE_F32, BEL_SHAPE(records, LISTS, MOST), weights}},
-    };
-    *out_dataset = bel_dataset_from_memory(fields, *has_ids ? 5 : 2);
+    *out_dataset = bel_test_examples_dataset(&data, records, *has_ids);
     if (mode == BEL_MODE_TRAIN && last == LAST)
         bel_dataset_repeat(*out_dataset, BEL_REPEAT_FOREVER);
     bel_dataset_batch(*out_dataset, BATCH);
@@ -129,16 +106,16 @@ static bel_status *step(bel_learner *learner, int64_t step_number, float *out_lo
     for (int i = 0; i < bel_learner_input_count(learner); i++) {
         const char *name = bel_learner_input_port(learner, i).name;
         if (strcmp(name, "x") == 0) {
-            inputs[i] = (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(n, SIZE), images[first]};
+            inputs[i] = (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(n, SIZE), data.images[first]};
         } else if (strcmp(name, "ids") == 0) {
-            inputs[i] = (bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(n, IDS), ids[first]};
+            inputs[i] = (bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(n, IDS), data.ids[first]};
         } else if (strcmp(name, "id_lists") == 0) {
-            inputs[i] = (bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(n, LISTS, MOST), lists[first]};
+            inputs[i] = (bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(n, LISTS, MOST), data.lists[first]};
         } else {
-            inputs[i] = (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(n, LISTS, MOST), weights[first]};
+            inputs[i] = (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(n, LISTS, MOST), data.weights[first]};
         }
     }
-    const bel_tensor label = {BEL_DTYPE_I64, BEL_SHAPE(n), &labels[first]};
+    const bel_tensor label = {BEL_DTYPE_I64, BEL_SHAPE(n), &data.labels[first]};
     return bel_learner_step(learner, inputs, &label, out_loss);
 }
 
@@ -326,13 +303,15 @@ static void assert_same_predictions(const model *m, const char *folder)
     bel_estimator *estimator = make_estimator(m, into, 1);
     BEL_ASSERT_OK(bel_predict(estimator, input, &has_ids, NULL, keep_row, want));
     for (int64_t first = 0; first < RECORDS; first += BATCH) {
-        bind(predictor, "x", (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), images[first]});
+        bind(predictor, "x",
+             (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), data.images[first]});
         if (has_ids) {
-            bind(predictor, "ids", (bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(BATCH, IDS), ids[first]});
+            bind(predictor, "ids",
+                 (bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(BATCH, IDS), data.ids[first]});
             bind(predictor, "id_lists",
-                 (bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(BATCH, LISTS, MOST), lists[first]});
+                 (bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(BATCH, LISTS, MOST), data.lists[first]});
             bind(predictor, "id_weights",
-                 (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH, LISTS, MOST), weights[first]});
+                 (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(BATCH, LISTS, MOST), data.weights[first]});
         }
         BEL_ASSERT_OK(bel_predictor_run(predictor));
         bel_tensor got = bel_predictor_output(predictor, 0);
@@ -368,8 +347,8 @@ static void test_errors_leave_the_model_as_it_was(void **state)
     char *into = bel_path_join(bel_test_own_folder(), "after");
     int64_t wrong[BATCH] = {3, 10};
     bel_learner *learner;
-    const bel_tensor x = {BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), images};
-    const bel_tensor label = {BEL_DTYPE_I64, BEL_SHAPE(BATCH), labels};
+    const bel_tensor x = {BEL_DTYPE_F32, BEL_SHAPE(BATCH, SIZE), data.images};
+    const bel_tensor label = {BEL_DTYPE_I64, BEL_SHAPE(BATCH), data.labels};
     const bel_learner_options many = {.size = sizeof many, .threads = 2000};
     const bel_learner_options unsized = {.threads = 2}, fast = {sizeof fast, .learning_rate = NAN};
     BEL_ASSERT_FAILS(bel_learner_load(path, &many, &learner), BEL_INVALID_ARGUMENT, "threads");
@@ -388,10 +367,13 @@ static void test_errors_leave_the_model_as_it_was(void **state)
         bel_code code;
         const char *says;
     } bad[] = {
-        {{BEL_DTYPE_F32, BEL_SHAPE(BATCH, 32), images}, label, BEL_INVALID_ARGUMENT, "\"x\""},
-        {{BEL_DTYPE_F64, BEL_SHAPE(BATCH, SIZE), images}, label, BEL_INVALID_ARGUMENT, "f64"},
-        {{BEL_DTYPE_F32, BEL_SHAPE(0, SIZE), images}, label, BEL_INVALID_ARGUMENT, "one example"},
-        {{BEL_DTYPE_F32, BEL_SHAPE(5, SIZE), images},
+        {{BEL_DTYPE_F32, BEL_SHAPE(BATCH, 32), data.images}, label, BEL_INVALID_ARGUMENT, "\"x\""},
+        {{BEL_DTYPE_F64, BEL_SHAPE(BATCH, SIZE), data.images}, label, BEL_INVALID_ARGUMENT, "f64"},
+        {{BEL_DTYPE_F32, BEL_SHAPE(0, SIZE), data.images},
+         label,
+         BEL_INVALID_ARGUMENT,
+         "one example"},
+        {{BEL_DTYPE_F32, BEL_SHAPE(5, SIZE), data.images},
          label,
          BEL_INVALID_ARGUMENT,
          "expected 5 in dimension 0"},
@@ -402,7 +384,10 @@ static void test_errors_leave_the_model_as_it_was(void **state)
          label,
          BEL_INVALID_ARGUMENT,
          "an element is not finite"},
-        {x, {BEL_DTYPE_F32, BEL_SHAPE(BATCH), labels}, BEL_INVALID_ARGUMENT, "label \"label\""},
+        {x,
+         {BEL_DTYPE_F32, BEL_SHAPE(BATCH), data.labels},
+         BEL_INVALID_ARGUMENT,
+         "label \"label\""},
     };
     for (int i = 0; i < BATCH * SIZE; i++) {
         huge[i] = 3e38F;

@@ -1,5 +1,6 @@
 // The transforms of winograd.h, compiled once per instruction-set level with BEL_LEVEL: 16 channels
-// at a time, sums and differences alone, in one order.
+// at a time, sums and differences alone, in one order, so that all levels give the same bits
+// (tests/op/test_isa.c says the order element by element).
 #include "ops/kernels/winograd.h"
 
 #include "ops/kernels/lanes.h"
