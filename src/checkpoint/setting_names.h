@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+#include "base/str.h"
+#include "checkpoint/checkpoint.h"
+
 #define BEL_SETTING_COLUMNS "columns"   // what bel_column_names_write writes
 #define BEL_SETTING_TABLE "table"       // bel_columns_text, where the input has one
 #define BEL_SETTING_FEATURES "features" // bel_feature_list_write
@@ -28,5 +31,12 @@ bool bel_setting_is_of_job(const char *name);
 
 // Whether a step of one replica depends on it: whatever the data, their order and the job are.
 bool bel_setting_is_of_step(const char *name);
+
+// Settings that differ between a checkpoint and a list of `count`, of those that `counts` says true
+// of: both ways, as one that only one side has is a difference, too. Each is added to `list` as
+// "name was A and is B", with semicolons between them: `was` is the checkpoint's.
+void bel_settings_differences(const bel_ckpt_reader *reader, char *const *names,
+                              char *const *values, int count, bool (*counts)(const char *name),
+                              bel_str *list);
 
 #endif

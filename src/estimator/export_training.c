@@ -75,9 +75,6 @@ static void place(training *t, const bel_estimator *given)
     config->seed = bel_ckpt_reader_info(t->reader)->seed;
     config->precision =
         setting_is(t, BEL_SETTING_PRECISION, "bf16") ? BEL_PRECISION_BF16 : BEL_PRECISION_F32;
-    config->average = setting_is(t, BEL_SETTING_AVERAGE, "sum")        ? BEL_AVERAGE_SUM
-                      : setting_is(t, BEL_SETTING_AVERAGE, "replicas") ? BEL_AVERAGE_REPLICAS
-                                                                       : BEL_AVERAGE_EXAMPLES;
     config->aggregation = BEL_AGGREGATE_SYNC;
     config->scale_learning_rate = BEL_SCALE_NONE;
     config->elastic_rescale = config->drop_remainder = false;
@@ -105,37 +102,14 @@ static bel_status *give_fields(void *user, const bel_estimator *estimator, bel_m
                                &t->zeros, &t->zero_bytes, out_dataset);
 }
 
-static void note(bel_str *list, const char *name, const char *was, const char *is)
-{
-    bel_str_printf(list, "%s%s was %s and is %s", list->length > 0 ? "; " : "", name,
-                   was != NULL ? was : "not set", is != NULL ? is : "not set");
-}
-
-static const char *own_setting(const training *t, const char *name)
-{
-    const bel_settings *settings = &t->trainable.settings;
-    for (int s = 0; s < settings->count; s++)
-        if (strcmp(settings->names[s], name) == 0) return settings->values[s];
-    return NULL;
-}
-
-// Both ways, of what a step depends on. (Fields are those of the checkpoint in any case, and have
+// Of what a step depends on. (Fields are those of the checkpoint in any case, and have
 // no scale here.)
 static bel_status *compare(const training *t)
 {
     bel_str list = {0};
     const bel_settings *settings = &t->trainable.settings;
-    const bel_ckpt_info *info = bel_ckpt_reader_info(t->reader);
-    for (int s = 0; s < settings->count; s++) {
-        const char *name = settings->names[s], *was = setting(t, name), *is = settings->values[s];
-        if (!bel_setting_is_of_step(name) || (was != NULL && strcmp(was, is) == 0)) continue;
-        note(&list, name, was, is);
-    }
-    for (int s = 0; s < info->setting_count; s++) {
-        const char *name = info->setting_names[s];
-        if (!bel_setting_is_of_step(name) || own_setting(t, name) != NULL) continue;
-        note(&list, name, info->setting_values[s], NULL);
-    }
+    bel_settings_differences(t->reader, settings->names, settings->values, settings->count,
+                             bel_setting_is_of_step, &list);
     if (list.length == 0) return NULL;
     bel_status *status = BEL_ERR(BEL_FAILED_PRECONDITION,
                                  "%s was trained with other settings than the estimator has: %s",

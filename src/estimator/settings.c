@@ -184,45 +184,16 @@ void bel_settings_deinit(bel_settings *settings)
     *settings = (bel_settings){0};
 }
 
-static const char *value_of(const bel_settings *settings, const char *name)
-{
-    for (int i = 0; i < settings->count; i++)
-        if (strcmp(settings->names[i], name) == 0) return settings->values[i];
-    return NULL;
-}
-
-// One difference, for the message; `input` alone would say too little.
-static void note(bel_str *list, const char *name, const char *was, const char *is)
-{
-    if (strcmp(name, BEL_SETTING_INPUT) == 0)
-        name = "input (the data, their order, the number of epochs)";
-    if (strcmp(name, BEL_SETTING_TABLE) == 0) was = "another description", is = "this one";
-    bel_str_printf(list, "%s%s was %s and is %s", list->length > 0 ? "; " : "", name,
-                   was != NULL ? was : "not set", is != NULL ? is : "not set");
-}
-
 static bool is_compared(const char *name)
 {
     return strcmp(name, BEL_SETTING_RUNS) != 0 && strcmp(name, BEL_SETTING_FEATURES) != 0;
 }
 
-// Both ways: settings that the checkpoint lacks, and those that only it has.
 bel_status *bel_settings_compare(const bel_settings *settings, const bel_ckpt_reader *reader)
 {
     bel_str list = {0};
-    for (int i = 0; i < settings->count; i++) {
-        if (!is_compared(settings->names[i])) continue;
-        const char *was = bel_ckpt_setting(reader, settings->names[i]);
-        const char *is = settings->values[i];
-        if (was == NULL || strcmp(was, is) != 0) note(&list, settings->names[i], was, is);
-    }
-    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
-    for (int i = 0; i < info->setting_count; i++) {
-        if (!is_compared(info->setting_names[i])) continue;
-        if (value_of(settings, info->setting_names[i]) == NULL) {
-            note(&list, info->setting_names[i], info->setting_values[i], NULL);
-        }
-    }
+    bel_settings_differences(reader, settings->names, settings->values, settings->count,
+                             is_compared, &list);
     if (list.length == 0) return NULL;
     bel_status *status =
         BEL_ERR(BEL_FAILED_PRECONDITION,

@@ -73,10 +73,10 @@ static bel_status *check_variables(const bel_graph *graph, const bel_ckpt_reader
         bel_shape have = {0};
         int index = bel_ckpt_find(reader, variable->name);
         if (index >= 0) bel_ckpt_tensor(reader, index, &name, &dtype, &have);
-        bool fits = index >= 0 &&
-                    (kept ? bel_shape_elements(want) <= bel_shape_elements(&have) * want->dims[0]
-                          : bel_shape_equal(want, &have));
-        if (fits && (!kept || want->dims[0] == 1)) continue;
+        bool whole =
+            kept ? want->dims[0] == 1 && bel_shape_elements(want) <= bel_shape_elements(&have)
+                 : bel_shape_equal(want, &have);
+        if (index >= 0 && whole) continue;
         return BEL_ERR(BEL_FAILED_PRECONDITION,
                        "%s is of another model: it has no variable \"%s\" of the shape that the "
                        "training graph has",

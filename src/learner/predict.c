@@ -1,5 +1,6 @@
 // Predictors of a learner: the graph of predictions with copies of the values, or of their averages
-// where they are kept, found by the variables' names. Rows of tables are copied, too.
+// where they are kept, found by the variables' names. Rows of tables are copied, too. Nothing of
+// the learner is pointed to: a predictor answers on another thread, and outlives it.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -29,34 +29,12 @@ static bel_status *check_model(const bel_learner *l, const bel_ckpt_reader *read
                    bel_ckpt_folder(reader));
 }
 
-static const char *exported_setting(const bel_learner *l, const char *name)
-{
-    for (int s = 0; s < l->file.setting_count; s++)
-        if (strcmp(l->file.setting_names[s], name) == 0) return l->file.setting_values[s];
-    return NULL;
-}
-
-static void note(bel_str *list, const char *name, const char *there, const char *here)
-{
-    bel_str_printf(list, "%s%s is %s there and %s here", list->length > 0 ? "; " : "", name,
-                   there != NULL ? there : "not set", here != NULL ? here : "not set");
-}
-
-// Both ways: what a step depends on is in the graph and in the optimizer already.
+// What a step depends on is in the graph and in the optimizer already.
 static bel_status *check_settings(const bel_learner *l, const bel_ckpt_reader *reader)
 {
     bel_str list = {0};
-    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
-    for (int s = 0; s < l->file.setting_count; s++) {
-        const char *name = l->file.setting_names[s], *here = l->file.setting_values[s];
-        const char *there = bel_ckpt_setting(reader, name);
-        if (there == NULL || strcmp(there, here) != 0) note(&list, name, there, here);
-    }
-    for (int s = 0; s < info->setting_count; s++) {
-        const char *name = info->setting_names[s];
-        if (!bel_setting_is_of_step(name) || exported_setting(l, name) != NULL) continue;
-        note(&list, name, info->setting_values[s], NULL);
-    }
+    bel_settings_differences(reader, l->file.setting_names, l->file.setting_values,
+                             l->file.setting_count, bel_setting_is_of_step, &list);
     if (list.length == 0) return NULL;
     bel_status *status = BEL_ERR(BEL_FAILED_PRECONDITION,
                                  "%s is of another training than was exported: %s; hint: export "

@@ -1,5 +1,7 @@
 // The way back of graph_file.h. The file is not trusted: the decoder has checked ids and counts,
 // shape rules check what operations take, and everything else is checked here before it is used.
+// What a rule takes for granted of its attributes is its own to check: tests/fuzz/graph_file.c
+// changes them all.
 #include "onnx/graph_file.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-// What several ways into the room check. Ports: by name, and whether a tensor is what one takes.
+// What predictors, however they are made, and learners check alike: ports by name, whether a tensor
+// is what one takes, and a number of threads. Dimensions that must agree are whose they are: they
+// need all inputs.
 #include <string.h>
 
 #include "predictor/predictor.h"

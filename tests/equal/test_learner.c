@@ -465,7 +465,7 @@ static void test_another_training(void **state)
     const bel_learner_options options = {.size = sizeof options, .checkpoint = other};
     bel_learner *learner;
     BEL_ASSERT_FAILS(bel_learner_load(path, &options, &learner), BEL_FAILED_PRECONDITION,
-                     "param.optimizer is adam there and sgd here");
+                     "param.optimizer was adam and is sgd");
     bel_free(other);
     // What only one of them says counts, too.
     const model clipped = {
@@ -473,10 +473,10 @@ static void test_another_training(void **state)
     other = export_training(&clipped, "clipped");
     const bel_learner_options both = {.size = sizeof both, .checkpoint = other};
     BEL_ASSERT_FAILS(bel_learner_load(path, &both, &learner), BEL_FAILED_PRECONDITION,
-                     "clip_norm is 0.1 there and not set here");
+                     "clip_norm was 0.1 and is not set");
     const bel_learner_options back = {.size = sizeof back, .checkpoint = path};
     BEL_ASSERT_FAILS(bel_learner_load(other, &back, &learner), BEL_FAILED_PRECONDITION,
-                     "clip_norm is not set there and 0.1 here");
+                     "clip_norm was not set and is 0.1");
     bel_free(other);
     bel_free(path);
 }

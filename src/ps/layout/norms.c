@@ -1,5 +1,6 @@
 // Pairwise sums in place: only trainable variables take part in the sum over all, so that others do
-// not shift its order.
+// not shift its order. What is summed is used up, so that no memory is taken but for one number a
+// variable.
 #include "ps/layout/norms.h"
 
 #include <math.h>
