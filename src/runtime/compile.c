@@ -5,7 +5,7 @@
 // is destroyed. Asynchronous programs are not made smaller: recomputation counts on an order of
 // calls.
 #include "base/alloc.h"
-#include "runtime/program_inner.h"
+#include "runtime/device.h"
 
 // The outputs as values of another graph, by id of their own.
 static bel_program_output *map_outputs(const bel_program_output *outputs, int output_count,
@@ -19,10 +19,12 @@ static bel_program_output *map_outputs(const bel_program_output *outputs, int ou
     return made;
 }
 
-static bel_program *new_program(void)
+static bel_program *new_program(const bel_program_options *options)
 {
     bel_program *program = bel_xcalloc(1, sizeof *program);
     program->arena = bel_arena_create();
+    program->device = options->device != NULL ? options->device : &bel_device_cpu;
+    program->fixed_variables = options->fixed_variables;
     return program;
 }
 
@@ -37,7 +39,7 @@ static bel_status *compile_smaller(const bel_graph *graph, const bel_shape *inpu
     bool *external = bel_xcalloc((size_t)output_count + 1, sizeof *external);
     for (int i = 0; i < output_count; i++)
         external[i] = outputs[i].external;
-    bel_program *made = new_program();
+    bel_program *made = new_program(options);
     made->exchange_of = (*program)->exchange_of;
     made->exchange_count = (*program)->exchange_count;
     (*program)->exchange_of = NULL;
@@ -109,12 +111,18 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
 {
     static const bel_program_options defaults = {.threads = 1};
     if (options == NULL) options = &defaults;
-    bel_program *program = new_program();
+    bel_program *program = new_program(options);
     unsigned off = options->passes_off;
     if (!options->fixed_variables) off |= 1u << BEL_PASS_JOIN; // gradients read what lies between
     unsigned passes = ~off & BEL_PASSES_ALL & ~(1u << BEL_PASS_HOIST);
     bool rewrite = passes != 0 || options->memory_bytes > 0;
     bel_status *status = cut(graph, outputs, output_count, options, program);
+    if (status == NULL && options->asynchronous && !program->device->in_place) {
+        status = BEL_ERR(BEL_UNIMPLEMENTED,
+                         "the asynchronous executor runs on the CPU alone; use the synchronous one "
+                         "on %s",
+                         program->device->name);
+    }
     if (status == NULL && rewrite) {
         bel_value **values = bel_output_values(outputs, output_count);
         status = bel_passes_run(graph, input_shapes, values, output_count, off, options->reference,

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "runtime/instance_inner.h"
+#include "runtime/device.h"
 
 // --- Binding -------------------------------------------------------------------------------------
 
@@ -90,8 +90,12 @@ static void place_calls(bel_instance *instance)
 static bool bind(bel_instance *instance, const bel_instance_bound *bound, int index, void *data)
 {
     int buffer = index < bound->count ? bound->buffers[index] : -1;
-    if (buffer < 0 || instance->addresses[buffer] == data) return false;
-    instance->addresses[buffer] = data;
+    if (buffer < 0) return false;
+    void **place =
+        instance->bound != NULL ? &instance->bound[buffer] : &instance->addresses[buffer];
+    if (*place == data) return false;
+    *place = data;
+    if (instance->bound != NULL) return true; // a run copies from there
     for (int p = instance->first_patches[buffer]; p < instance->first_patches[buffer + 1]; p++)
         *instance->patches[p] = data;
     return true;
@@ -120,14 +124,20 @@ void bel_instance_bind_variable(bel_instance *instance, int variable, const void
 
 void bel_instance_bind_output(bel_instance *instance, int output, void *data)
 {
-    (void)bind(instance, &instance->outputs, output, data);
+    if (instance->bound_outputs != NULL) {
+        instance->bound_outputs[output] = data;
+    } else {
+        (void)bind(instance, &instance->outputs, output, data);
+    }
 }
 
 bel_tensor bel_instance_output(const bel_instance *instance, int output)
 {
     const bel_program_result *result = &instance->program->outputs[output];
     bel_tensor tensor = result->tensor;
-    tensor.data = instance->addresses[result->buffer];
+    const bel_device *device = instance->program->device;
+    tensor.data = device->in_place ? instance->addresses[result->buffer]
+                                   : device->ops->result(instance, output);
     return tensor;
 }
 
@@ -188,45 +198,76 @@ static void plan_publications(bel_instance *instance)
 
 // --- Life ----------------------------------------------------------------------------------------
 
-bel_instance *bel_instance_create(const bel_program *program, void *arena)
+// Where every buffer lies that is not bound: in the arena, or in the instance's own memory.
+static void set_addresses(bel_instance *instance)
 {
-    bel_instance *instance = bel_xcalloc(1, sizeof *instance);
-    size_t calls = (size_t)program->call_count, buffers = (size_t)program->buffer_count;
-    instance->program = program;
-    instance->calls = bel_xcalloc(calls, sizeof *instance->calls);
-    instance->addresses = bel_xcalloc(buffers, sizeof *instance->addresses);
-    instance->writers = bel_xcalloc(buffers, sizeof *instance->writers);
-    instance->publications =
-        bel_xcalloc((size_t)program->output_count, sizeof *instance->publications);
-    instance->tile_outputs = bel_xcalloc(calls, sizeof *instance->tile_outputs);
-    instance->resident = bel_xcalloc(program->resident_bytes + 64, 1);
+    const bel_program *program = instance->program;
+    bool in_place = program->device->in_place;
+    if (in_place) instance->resident = bel_xcalloc(program->resident_bytes + 64, 1);
+    char *arena = instance->memory->address;
     char *resident = (char *)instance->resident + (64 - (uintptr_t)instance->resident % 64);
     for (int b = 0; b < program->buffer_count; b++) {
         const bel_program_buffer *buffer = &program->buffers[b];
-        if (buffer->kind == BEL_LOCATION_ARENA) {
-            instance->addresses[b] = (char *)arena + buffer->offset;
+        if (!in_place || buffer->kind == BEL_LOCATION_ARENA) {
+            instance->addresses[b] = arena + buffer->offset;
         } else if (buffer->kind == BEL_LOCATION_RESIDENT) {
             instance->addresses[b] = resident + buffer->offset;
         } else if (buffer->kind == BEL_LOCATION_CONSTANT) {
             instance->addresses[b] = buffer->constant;
         }
     }
+    if (in_place) return;
+    instance->bound = bel_xcalloc((size_t)program->buffer_count, sizeof *instance->bound);
+    instance->bound_outputs =
+        bel_xcalloc((size_t)program->output_count + 1, sizeof *instance->bound_outputs);
+}
+
+bel_status *bel_instance_create_on(const bel_program *program, bel_device_memory *memory,
+                                   bel_instance **out_instance)
+{
+    bel_instance *instance = bel_xcalloc(1, sizeof *instance);
+    size_t calls = (size_t)program->call_count, buffers = (size_t)program->buffer_count;
+    instance->program = program;
+    instance->memory = memory;
+    instance->calls = bel_xcalloc(calls, sizeof *instance->calls);
+    instance->addresses = bel_xcalloc(buffers, sizeof *instance->addresses);
+    instance->writers = bel_xcalloc(buffers, sizeof *instance->writers);
+    instance->publications =
+        bel_xcalloc((size_t)program->output_count, sizeof *instance->publications);
+    instance->tile_outputs = bel_xcalloc(calls, sizeof *instance->tile_outputs);
+    set_addresses(instance);
     place_calls(instance);
     plan_publications(instance);
-    instance->plain = true;
-    for (int g = 0; g < program->group_count; g++)
-        if (program->groups[g].for_team) instance->plain = false;
-    for (int i = 0; i < program->call_count; i++) // one by one: a call without elements has no tile
-        if (program->calls[i].call.tile_count != 1) instance->plain = false;
-    if (program->flow != NULL) instance->async = bel_instance_async_create(instance);
+    bel_status *status = program->device->ops->bind(program->device, instance);
+    if (status != NULL) {
+        bel_instance_destroy(instance);
+        return status;
+    }
+    *out_instance = instance;
+    return NULL;
+}
+
+bel_instance *bel_instance_create(const bel_program *program, void *arena)
+{
+    bel_instance *instance;
+    BEL_CHECK(program->device->in_place);
+    bel_device_memory *memory = bel_xcalloc(1, sizeof *memory);
+    *memory = (bel_device_memory){.address = arena};
+    bel_status_ignore(bel_instance_create_on(program, memory, &instance)); // the CPU's cannot fail
+    instance->own_memory = memory;
     return instance;
 }
 
 void bel_instance_destroy(bel_instance *instance)
 {
     if (instance == NULL) return;
+    instance->program->device->ops->unbind(instance);
+    if (instance->memory->user == instance) instance->memory->user = NULL;
+    bel_free(instance->own_memory);
     bel_free(instance->calls);
     bel_free(instance->addresses);
+    bel_free(instance->bound);
+    bel_free(instance->bound_outputs);
     bel_free(instance->resident);
     bel_free(instance->inputs.buffers);
     bel_free(instance->variables.buffers);
@@ -236,62 +277,10 @@ void bel_instance_destroy(bel_instance *instance)
     bel_free(instance->writers);
     bel_free(instance->publications);
     bel_free(instance->tile_outputs);
-    bel_instance_async_destroy(instance->async);
     bel_free(instance);
 }
 
 // --- Running -------------------------------------------------------------------------------------
-
-typedef struct group_run {
-    const bel_instance *instance;
-    const bel_instance_run_args *args;
-    const bel_program_group *group;
-} group_run;
-
-// Tile `tile` of a group, counted through its calls: it is one of the last call that begins with it
-// or before it. (A call without tiles begins where the next one does.)
-static void run_group_tile(void *argument, int64_t tile)
-{
-    const group_run *run = argument;
-    const bel_program_call *calls = run->instance->program->calls;
-    int low = run->group->first, high = low + run->group->count - 1;
-    while (low < high) {
-        int middle = low + (high - low + 1) / 2;
-        if (calls[middle].first_tile <= tile) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    bel_instance_run_tile(run->instance, run->args, low, tile - calls[low].first_tile);
-}
-
-// All tiles of the calls of a group: by the team, where that is worth a hand-over, else here.
-static void run_group(group_run *run, const bel_program_group *group, bel_team *team)
-{
-    run->group = group;
-    if (group->for_team) {
-        bel_team_run(team, run_group_tile, run, group->tile_count);
-        return;
-    }
-    for (int i = group->first; i < group->first + group->count; i++)
-        for (int64_t tile = 0; tile < run->instance->calls[i].tile_count; tile++)
-            bel_instance_run_tile(run->instance, run->args, i, tile);
-}
-
-// Groups [first, end). `next` walks along the publications, which stand in the order of calls, so
-// that each is due once its group has run.
-static void run_groups(const bel_instance *instance, int first, int end, int next, bel_team *team,
-                       const bel_instance_run_args *args)
-{
-    const bel_program *program = instance->program;
-    group_run run = {.instance = instance, .args = args};
-    for (int g = first; g < end; g++) {
-        const bel_program_group *group = &program->groups[g];
-        run_group(&run, group, team);
-        bel_instance_publish(instance, args, group->first + group->count, &next);
-    }
-}
 
 static void set_context(bel_instance *instance, bel_run_context *context)
 {
@@ -310,15 +299,10 @@ bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_con
     atomic_store_explicit(&context->error, 0, memory_order_relaxed);
     if (instance->async != NULL) return bel_instance_async_run(instance, team, context, &args);
     set_context(instance, context);
-    if (instance->plain && publish == NULL) {
-        int first = instance->settled ? program->prologue_calls : 0;
-        for (int i = first; i < program->call_count; i++)
-            instance->calls[i].run(&instance->calls[i], 0);
-    } else {
-        int first = instance->settled ? program->prologue_groups : 0;
-        run_groups(instance, first, program->group_count, 0, team, &args);
-    }
-    bel_status *status = bel_instance_data_error(program, context);
+    int first = instance->settled ? program->prologue_groups : 0;
+    bel_status *status =
+        program->device->ops->run(instance, first, program->group_count, 0, team, &args);
+    if (status == NULL) status = bel_instance_data_error(program, context);
     instance->settled = status == NULL;
     return status;
 }
@@ -331,7 +315,7 @@ bel_status *bel_instance_run_groups(bel_instance *instance, int first, int end, 
               instance->program->prologue_groups == 0);
     if (first == 0) atomic_store_explicit(&context->error, 0, memory_order_relaxed);
     set_context(instance, context);
-    run_groups(instance, first, end, 0, team, &args);
+    BEL_TRY(instance->program->device->ops->run(instance, first, end, 0, team, &args));
     return bel_instance_data_error(instance->program, context);
 }
 
@@ -361,8 +345,8 @@ bel_status *bel_instance_run_part(bel_instance *instance, int part, bel_team *te
         bel_instance_publish(instance, &args, before->end_call, &next);
     }
     if (part < program->exchange_count) end = program->exchanges[part].first_group;
-    run_groups(instance, first, end, next, team, &args);
-    bel_status *status = bel_instance_data_error(program, context);
+    bel_status *status = program->device->ops->run(instance, first, end, next, team, &args);
+    if (status == NULL) status = bel_instance_data_error(program, context);
     if (part == program->exchange_count) instance->settled = status == NULL;
     return status;
 }
@@ -377,7 +361,12 @@ bel_exchange_part bel_instance_exchange_part(const bel_instance *instance, int e
 {
     int call = instance->program->exchanges[exchange].first_call + part;
     const bel_kernel_call *of = &instance->calls[call];
-    return (bel_exchange_part){of->params, of->inputs[0], of->outputs[0]};
+    bel_exchange_part its = {of->params, of->inputs[0], of->outputs[0]};
+    const bel_device *device = instance->program->device;
+    if (device->in_place) return its;
+    its.input.data = device->ops->exchanged(instance, call, false);
+    its.output.data = device->ops->exchanged(instance, call, true);
+    return its;
 }
 
 bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *context, int runs,

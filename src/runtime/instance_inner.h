@@ -29,9 +29,14 @@ typedef struct bel_instance_async bel_instance_async;
 struct bel_instance {
     const bel_program *program;
     bel_kernel_call *calls;
-    void **addresses; // by buffer
-    void *resident;   // what the prologue has computed
-    bool settled;     // with the variables that are bound now
+    void **addresses;     // by buffer, on the device
+    void **bound;         // by buffer what the caller has bound to it; NULL: the device is in place
+    void **bound_outputs; // by output
+    bel_device_memory *memory;     // of the arena
+    bel_device_memory *own_memory; // NULL: `memory` is the caller's
+    void *on_device;               // what the device has added
+    void *resident;                // what the prologue has computed
+    bool settled;                  // with the variables that are bound now
     bel_instance_bound inputs, variables, outputs;
     void ***patches;    // operands that hold the address of a buffer from outside, by buffer
     int *first_patches; // by buffer, and one behind

@@ -21,6 +21,7 @@
 #include "base/check.h"
 #include "runtime/channels.h"
 #include "runtime/cost.h"
+#include "runtime/device.h"
 #include "runtime/flow.h"
 #include "runtime/program_inner.h"
 
@@ -56,6 +57,7 @@ typedef struct compiler {
     usage *usages; // by buffer
     size_t buffer_count, buffer_capacity, usage_capacity;
     size_t call_capacity, group_capacity;
+    bel_status *status; // the first call that the device cannot run
 } compiler;
 
 // Returns the index of a buffer that no call has touched yet (first -1).
@@ -261,7 +263,14 @@ static bel_program_call prepare_call(compiler *c, const bel_node *node, unsigned
                            .fixed = fixed,
                            .fast_math = c->options->fast_math,
                            .threads = c->options->threads > 0 ? c->options->threads : 1};
-    bel_op_get(node->op)->prepare(&prepare, call);
+    bel_device *device = c->program->device;
+    bel_status *status = device->ops->prepare(device, &prepare, call);
+    if (c->status == NULL && status != NULL) {
+        c->status = bel_status_wrap(status, __FILE__, __LINE__, "%s: %s on %s", node->name,
+                                    bel_op_get(node->op)->name, device->name);
+    } else {
+        bel_status_ignore(status);
+    }
     return made;
 }
 
@@ -497,15 +506,16 @@ static void finish_outputs(compiler *c)
         int buffer = c->buffer_of[value->id];
         bool in_place =
             c->buffers[buffer].kind == BEL_LOCATION_OUTPUT && c->buffers[buffer].index == i;
-        if (c->outputs[i].external && !in_place) {
+        if (c->outputs[i].external && !in_place && c->program->device->in_place) {
             emit_copy(c, i);
             buffer = program->calls[program->call_count - 1].output_buffers[0];
         }
         program->outputs[i] = (bel_program_result){
             .tensor = tensor_of(c, value), .buffer = buffer, .external = c->outputs[i].external};
-        if (!c->outputs[i].external) c->buffers[buffer].last = INT32_MAX; // readable after the run
+        bool stays = !c->outputs[i].external || !c->program->device->in_place;
+        if (stays) c->buffers[buffer].last = INT32_MAX; // readable after the run
     }
-    for (int i = 0; i < c->output_count; i++) {
+    for (int i = 0; program->device->in_place && i < c->output_count; i++) {
         const usage *u = &c->usages[program->outputs[i].buffer];
         if (c->outputs[i].external && u->read_in > u->written_in) emit_hand_over(c, i);
     }
@@ -564,9 +574,11 @@ static void find_readers(compiler *c)
 }
 
 // An external output can be written by the node that makes what it is an alias of, or the value
-// itself; where several are the same, the first of them is.
+// itself; where several are the same, the first of them is. From a device that is not in place
+// outputs are copied instead.
 static void find_external(compiler *c)
 {
+    if (!c->program->device->in_place) return;
     for (int i = c->output_count; i-- > 0;)
         if (c->outputs[i].external) c->external_of[bel_alias_root(c->outputs[i].value)->id] = i;
 }
@@ -578,7 +590,8 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
     BEL_TRY(bel_graph_verify(c->graph));
     BEL_TRY(bel_graph_infer(c->graph, input_shapes, c->specs));
     for (int i = 0; i < c->output_count; i++)
-        if (!c->outputs[i].external) c->reserved[c->outputs[i].value->id] = true;
+        if (!c->outputs[i].external || !c->program->device->in_place)
+            c->reserved[c->outputs[i].value->id] = true;
     bel_value **values = bel_output_values(c->outputs, c->output_count);
     bel_graph_mark(c->graph, values, c->output_count, c->needed);
     bel_free(values);
@@ -591,6 +604,7 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
         bel_channels_last(c->graph, c->needed, c->specs, c->outputs, c->output_count, c->last);
     }
     emit_all(c);
+    if (c->status != NULL) return c->status;
     finish_outputs(c);
     finish_groups(c->program);
     c->program->buffers = c->buffers;

@@ -17,6 +17,15 @@
 
 typedef struct bel_program bel_program;
 typedef struct bel_instance bel_instance;
+typedef struct bel_device bel_device; // runtime/device.h
+
+// Memory of a device (bel_device_ops.allocate). `user` is the instance that has left variables and
+// constants there; one that finds another there brings its own again.
+typedef struct bel_device_memory {
+    void *address;
+    size_t bytes;
+    const void *user;
+} bel_device_memory;
 
 // What a program computes. An external output is written to memory that the caller binds (gradients
 // go straight into a report); others stay in the arena until the next run.
@@ -26,11 +35,12 @@ typedef struct bel_program_output {
 } bel_program_output;
 
 typedef struct bel_program_options {
-    bool reference;    // plain kernels only
-    bool openblas;     // multiplies matrices; it must be open (base/openblas.h)
-    bool no_reuse;     // every value keeps memory of its own: for tests of the plan
-    bool no_groups;    // every call waits for the one before it
-    bool asynchronous; // for the asynchronous executor: a call waits for those alone that it needs
+    bel_device *device; // that will run it; it must outlive the program. NULL: the CPU
+    bool reference;     // plain kernels only
+    bool openblas;      // multiplies matrices; it must be open (base/openblas.h)
+    bool no_reuse;      // every value keeps memory of its own: for tests of the plan
+    bool no_groups;     // every call waits for the one before it
+    bool asynchronous;  // for the asynchronous executor: a call waits for those alone that it needs
     // Elements of a variable stay as they are while it is bound to one address, as in evaluation:
     // what depends on them alone is computed once (by the synchronous executor).
     bool fixed_variables;
@@ -49,7 +59,8 @@ typedef struct bel_program_options {
 // `input_shapes` are closed, in the order of the graph's inputs. The graph goes through the passes
 // (passes/passes.h) first. Values that no output needs are not computed. The program does not keep
 // the graph, but constants live in the graph: it must stay. Errors: those of bel_passes_run;
-// RESOURCE_EXHAUSTED: more memory is needed than the options allow.
+// RESOURCE_EXHAUSTED: more memory is needed than the options allow. UNIMPLEMENTED: the device cannot
+// run an operation, which is named with its node.
 bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_shapes,
                                 const bel_program_output *outputs, int output_count,
                                 const bel_program_options *options,
@@ -87,8 +98,13 @@ int bel_program_repeated_count(const bel_program *program);
 
 // Copies the calls, makes room for what the prologue computes, and points them into `arena`
 // (bel_program_arena_bytes, 64-byte aligned), which several instances of one tower may share. The
-// program and the arena must outlive the instance.
+// program and the arena must outlive the instance. For the CPU.
 bel_instance *bel_instance_create(const bel_program *program, void *arena);
+
+// The same on the program's device, whose memory it is (bel_device_ops.allocate). Errors: the
+// device's.
+bel_status *bel_instance_create_on(const bel_program *program, bel_device_memory *memory,
+                                   bel_instance **out_instance) BEL_MUST_USE;
 void bel_instance_destroy(bel_instance *instance);
 
 // Addresses from outside; each must be set before the first run and may change between runs.
@@ -96,7 +112,7 @@ void bel_instance_bind_input(bel_instance *instance, int input, const void *data
 void bel_instance_bind_variable(bel_instance *instance, int variable, const void *data);
 void bel_instance_bind_output(bel_instance *instance, int output, void *data);
 
-// Output `output`; valid until the next run.
+// Output `output`, in memory that the caller may read; valid until the next run.
 bel_tensor bel_instance_output(const bel_instance *instance, int output);
 
 // Elements [first, first + count) of an external output are written for good. Called on the threads

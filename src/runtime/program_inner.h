@@ -67,7 +67,9 @@ struct bel_program {
     int buffer_count;
     bel_program_result *outputs;
     int output_count;
-    size_t arena_bytes, resident_bytes;
+    bel_device *device;
+    size_t arena_bytes, resident_bytes; // of a device that is not in place all lies in the arena
+    bool fixed_variables;
     int prologue_calls, prologue_groups;
     int *exchange_of; // by collective of the first graph (bel_graph_exchanges)
     bel_program_exchange *exchanges;

@@ -1,10 +1,11 @@
 // Where the buffers of a program lie: which share the arena, by when they are alive, and what is
-// resident.
+// resident. A device that is not in place has all of them in its arena, inputs, variables, constants
+// and what the prologue computes, too.
 #include "base/alloc.h"
 #include "base/check.h"
+#include "runtime/device.h"
 #include "runtime/flow.h"
 #include "runtime/plan.h"
-#include "runtime/program_inner.h"
 
 static bool may_meet(const void *lives, int a, int b)
 {
@@ -30,6 +31,21 @@ static void place_buffers(bel_program *program, bel_plan_buffer *plan, const int
     bel_flow_lives_destroy(lives);
 }
 
+// When a buffer of a device that is not in place is alive: what is copied there is there before the
+// first group, and what is not copied again, as variables are fixed or never change, for ever.
+// False: nothing reads it.
+static bool life_on_device(const bel_program *program, const bel_program_buffer *buffer,
+                           bel_plan_buffer *out)
+{
+    bool kept = buffer->kind == BEL_LOCATION_CONSTANT || buffer->kind == BEL_LOCATION_RESIDENT ||
+                (buffer->kind == BEL_LOCATION_VARIABLE && program->fixed_variables);
+    bool copied = kept || buffer->kind != BEL_LOCATION_ARENA;
+    *out = (bel_plan_buffer){.size_bytes = buffer->size_bytes,
+                             .first = copied ? 0 : buffer->first,
+                             .last = kept ? INT32_MAX : buffer->last};
+    return buffer->first >= 0 || buffer->last == INT32_MAX;
+}
+
 void bel_program_plan_memory(bel_program *program, bel_program_buffer *buffers, size_t buffer_count,
                              bool no_reuse)
 {
@@ -37,11 +53,14 @@ void bel_program_plan_memory(bel_program *program, bel_program_buffer *buffers, 
     int *placed = bel_xcalloc(buffer_count, sizeof *placed); // buffers
     int count = 0;
     for (size_t b = 0; b < buffer_count; b++) {
-        if (buffers[b].kind != BEL_LOCATION_ARENA) continue;
+        bel_plan_buffer life = {.size_bytes = buffers[b].size_bytes,
+                                .first = buffers[b].first,
+                                .last = buffers[b].last};
+        bool in_arena = buffers[b].kind == BEL_LOCATION_ARENA;
+        if (!program->device->in_place) in_arena = life_on_device(program, &buffers[b], &life);
+        if (!in_arena) continue;
         placed[count] = (int)b;
-        plan[count++] = (bel_plan_buffer){.size_bytes = buffers[b].size_bytes,
-                                          .first = buffers[b].first,
-                                          .last = buffers[b].last};
+        plan[count++] = life;
     }
     place_buffers(program, plan, placed, count, no_reuse);
     for (int i = 0; i < count; i++)
@@ -49,7 +68,7 @@ void bel_program_plan_memory(bel_program *program, bel_program_buffer *buffers, 
     bel_free(placed);
     bel_free(plan);
     for (size_t b = 0; b < buffer_count; b++) {
-        if (buffers[b].kind != BEL_LOCATION_RESIDENT) continue;
+        if (buffers[b].kind != BEL_LOCATION_RESIDENT || !program->device->in_place) continue;
         buffers[b].offset = program->resident_bytes;
         program->resident_bytes += (buffers[b].size_bytes + 63) / 64 * 64;
     }

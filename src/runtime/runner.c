@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "runtime/device.h"
 
 typedef struct entry {
     bel_shape *shapes; // by input
@@ -18,8 +19,7 @@ typedef struct entry {
 } entry;
 
 typedef struct place {
-    void *arena;
-    size_t arena_bytes;
+    bel_device_memory arena;
     int entry; // that it is at; -1: none. Its program stays.
 } place;
 
@@ -28,6 +28,7 @@ struct bel_runner {
     bel_program_output *outputs;
     int output_count;
     bel_program_options options;
+    bel_device *device;
     entry *entries;
     int entry_count, capacity;
     place *slots;
@@ -45,6 +46,7 @@ bel_runner *bel_runner_create(const bel_graph *graph, const bel_program_output *
     memcpy(runner->outputs, outputs, (size_t)output_count * sizeof *outputs);
     runner->output_count = output_count;
     runner->options = *options;
+    runner->device = options->device != NULL ? options->device : &bel_device_cpu;
     runner->slots = bel_xcalloc((size_t)slot_count, sizeof *runner->slots);
     runner->slot_count = slot_count;
     runner->capacity = BEL_RUNNER_PROGRAMS + slot_count - 1;
@@ -70,7 +72,7 @@ void bel_runner_destroy(bel_runner *runner)
     for (int i = 0; i < runner->entry_count; i++)
         clear_entry(runner, &runner->entries[i]);
     for (int s = 0; s < runner->slot_count; s++)
-        bel_pages_destroy(runner->slots[s].arena, runner->slots[s].arena_bytes);
+        runner->device->ops->release(runner->device, &runner->slots[s].arena);
     bel_free(runner->slots);
     bel_free(runner->entries);
     bel_free(runner->outputs);
@@ -107,21 +109,18 @@ static entry *make_room(bel_runner *runner)
 }
 
 // All programs of a slot share one arena, of the size of the largest. Instances hold addresses in
-// it, so they are made anew when it moves.
+// it, so they are made anew when it moves. On a device both would seldom fit at once, so the old
+// one goes first; nothing in it is needed.
 static bel_status *grow_arena(bel_runner *runner, int s, size_t bytes)
 {
     place *its = &runner->slots[s];
-    if (bytes <= its->arena_bytes) return NULL;
-    void *arena;
-    BEL_TRY(bel_pages_create(bytes, true, "activations", &arena));
+    if (bytes <= its->arena.bytes) return NULL;
     for (int i = 0; i < runner->entry_count; i++) {
         bel_instance_destroy(runner->entries[i].instances[s]);
         runner->entries[i].instances[s] = NULL;
     }
-    bel_pages_destroy(its->arena, its->arena_bytes);
-    its->arena = arena;
-    its->arena_bytes = bytes;
-    return NULL;
+    runner->device->ops->release(runner->device, &its->arena);
+    return runner->device->ops->allocate(runner->device, bytes, "activations", &its->arena);
 }
 
 // Compiles for these shapes, in place of the entry that was not used for the longest time.
@@ -157,7 +156,8 @@ bel_status *bel_runner_get(bel_runner *runner, int slot, const bel_shape *input_
     }
     BEL_TRY(grow_arena(runner, slot, bel_program_arena_bytes(found->program)));
     if (found->instances[slot] == NULL) {
-        found->instances[slot] = bel_instance_create(found->program, runner->slots[slot].arena);
+        BEL_TRY(bel_instance_create_on(found->program, &runner->slots[slot].arena,
+                                       &found->instances[slot]));
     }
     found->used = ++runner->lookups;
     runner->slots[slot].entry = (int)(found - runner->entries);
@@ -174,6 +174,6 @@ size_t bel_runner_arena_bytes(const bel_runner *runner)
 {
     size_t bytes = 0;
     for (int s = 0; s < runner->slot_count; s++)
-        bytes += runner->slots[s].arena_bytes;
+        bytes += runner->slots[s].arena.bytes;
     return bytes;
 }

@@ -1,0 +1,60 @@
+// What runs programs: the CPU, or a card (cuda/cuda.h). This is all that compiling and running know
+// of a device; what an implementation is made of (streams, events, kernels) stays its own.
+//
+//   memory     allocate, release, pin     where the buffers of an instance lie
+//   program    prepare                    a call in the form that the device runs
+//   queue      bind, run, result, unbind  runs groups of calls, in order, and publishes outputs
+//
+// The cut is at groups of calls and not at single operations on queues and events, so that the
+// CPU's loop over bound kernel calls (device_cpu.c) is an implementation without a detour, and a
+// card's is free to replay a whole program by one call.
+//
+// A device that is `in_place` reads inputs and variables, and writes external outputs, where the
+// caller has bound them. For another one the plan of a program has room for them all in the arena,
+// and a run copies: inputs, and variables unless they are fixed and were there before; then, output
+// by output, as soon as an external one is written, it is copied to where the caller wants it, and
+// published.
+#ifndef BELFRY_RUNTIME_DEVICE_H
+#define BELFRY_RUNTIME_DEVICE_H
+
+#include "runtime/instance_inner.h"
+
+typedef struct bel_device_ops {
+    // RESOURCE_EXHAUSTED: names `what`, what was asked for and what is free.
+    bel_status *(*allocate)(bel_device *device, size_t bytes, const char *what,
+                            bel_device_memory *out_memory);
+    void (*release)(bel_device *device, bel_device_memory *memory); // empty memory is fine
+
+    // Fills in how `call`, whose operands are known, is run. UNIMPLEMENTED: the device cannot;
+    // says what. Names of calls come from the caller.
+    bel_status *(*prepare)(bel_device *device, const bel_prepare *prepare, bel_kernel_call *call);
+
+    // What the device adds to an instance: `instance->addresses` and `instance->calls` are set.
+    bel_status *(*bind)(bel_device *device, bel_instance *instance);
+    void (*unbind)(bel_instance *instance);
+
+    // Runs groups [first, end), after all before them, and publishes what comes from publication
+    // `next` on and is written by them. Data errors go to instance->context.
+    bel_status *(*run)(bel_instance *instance, int first, int end, int next, bel_team *team,
+                       const bel_instance_run_args *args);
+
+    // Of a device that is not in place: where the caller reads output `output` of the last run, and
+    // reads or writes what call `call`, of a collective, takes and gives.
+    void *(*result)(const bel_instance *instance, int output);
+    void *(*exchanged)(const bel_instance *instance, int call, bool output);
+
+    // The caller will bind this memory: copies from and to it become faster. Whether they do is the
+    // device's affair. Unpin it before it is unmapped.
+    void (*pin)(bel_device *device, const void *memory, size_t bytes);
+    void (*unpin)(bel_device *device, const void *memory);
+} bel_device_ops;
+
+struct bel_device {
+    const bel_device_ops *ops;
+    char name[16]; // "cpu:0", "cuda:1"
+    bool in_place;
+};
+
+extern bel_device bel_device_cpu; // the threads of whoever runs
+
+#endif

@@ -1,0 +1,136 @@
+// The CPU as a device: its memory is the process's, its queue is whoever runs. A run is a loop over
+// groups of bound calls; the tiles of a group that is worth it are one job of the team.
+#include "base/alloc.h"
+#include "runtime/device.h"
+
+static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
+                            bel_device_memory *out_memory)
+{
+    (void)device;
+    void *pages;
+    BEL_TRY(bel_pages_create(bytes, true, what, &pages));
+    *out_memory = (bel_device_memory){.address = pages, .bytes = bytes};
+    return NULL;
+}
+
+static void release(bel_device *device, bel_device_memory *memory)
+{
+    (void)device;
+    bel_pages_destroy(memory->address, memory->bytes);
+    *memory = (bel_device_memory){.address = NULL};
+}
+
+static bel_status *prepare(bel_device *device, const bel_prepare *how, bel_kernel_call *call)
+{
+    (void)device;
+    bel_op_get(call->op)->prepare(how, call);
+    return NULL;
+}
+
+static bel_status *bind(bel_device *device, bel_instance *instance)
+{
+    const bel_program *program = instance->program;
+    (void)device;
+    instance->plain = true;
+    for (int g = 0; g < program->group_count; g++)
+        if (program->groups[g].for_team) instance->plain = false;
+    for (int i = 0; i < program->call_count; i++) // one by one: a call without elements has no tile
+        if (program->calls[i].call.tile_count != 1) instance->plain = false;
+    if (program->flow != NULL) instance->async = bel_instance_async_create(instance);
+    return NULL;
+}
+
+static void unbind(bel_instance *instance)
+{
+    bel_instance_async_destroy(instance->async);
+}
+
+typedef struct group_run {
+    const bel_instance *instance;
+    const bel_instance_run_args *args;
+    const bel_program_group *group;
+} group_run;
+
+// Tile `tile` of a group, counted through its calls: it is one of the last call that begins with it
+// or before it. (A call without tiles begins where the next one does.)
+static void run_group_tile(void *argument, int64_t tile)
+{
+    const group_run *run = argument;
+    const bel_program_call *calls = run->instance->program->calls;
+    int low = run->group->first, high = low + run->group->count - 1;
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        if (calls[middle].first_tile <= tile) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    bel_instance_run_tile(run->instance, run->args, low, tile - calls[low].first_tile);
+}
+
+// All tiles of the calls of a group: by the team, where that is worth a hand-over, else here.
+static void run_group(group_run *run, const bel_program_group *group, bel_team *team)
+{
+    run->group = group;
+    if (group->for_team) {
+        bel_team_run(team, run_group_tile, run, group->tile_count);
+        return;
+    }
+    for (int i = group->first; i < group->first + group->count; i++)
+        for (int64_t tile = 0; tile < run->instance->calls[i].tile_count; tile++)
+            bel_instance_run_tile(run->instance, run->args, i, tile);
+}
+
+// Groups [first, end). `next` walks along the publications, which stand in the order of calls, so
+// that each is due once its group has run.
+static void run_groups(const bel_instance *instance, int first, int end, int next, bel_team *team,
+                       const bel_instance_run_args *args)
+{
+    const bel_program *program = instance->program;
+    group_run run = {.instance = instance, .args = args};
+    for (int g = first; g < end; g++) {
+        const bel_program_group *group = &program->groups[g];
+        run_group(&run, group, team);
+        bel_instance_publish(instance, args, group->first + group->count, &next);
+    }
+}
+
+static int first_call(const bel_program *program, int group)
+{
+    return group < program->group_count ? program->groups[group].first : program->call_count;
+}
+
+static bel_status *run_on_cpu(bel_instance *instance, int first, int end, int next, bel_team *team,
+                              const bel_instance_run_args *args)
+{
+    if (instance->plain && args->publish == NULL) {
+        int last = first_call(instance->program, end);
+        for (int i = first_call(instance->program, first); i < last; i++)
+            instance->calls[i].run(&instance->calls[i], 0);
+    } else {
+        run_groups(instance, first, end, next, team, args);
+    }
+    return NULL;
+}
+
+static void pin(bel_device *device, const void *memory, size_t bytes)
+{
+    (void)device, (void)memory, (void)bytes;
+}
+
+static void unpin(bel_device *device, const void *memory)
+{
+    (void)device, (void)memory;
+}
+
+static const bel_device_ops ops = {.allocate = allocate,
+                                   .release = release,
+                                   .prepare = prepare,
+                                   .bind = bind,
+                                   .unbind = unbind,
+                                   .run = run_on_cpu,
+                                   .pin = pin,
+                                   .unpin = unpin};
+
+bel_device bel_device_cpu = {.ops = &ops, .name = "cpu:0", .in_place = true};
