@@ -85,7 +85,7 @@ foreach(room tensor graph passes onnx)
 endforeach()
 file(GLOB_RECURSE loading CONFIGURE_DEPENDS ${room_files})
 list(FILTER loading EXCLUDE REGEX "onnx/((graph_)?write[a-z_]*|emit)\\.c$")
-foreach(name alloc arena budget cgroup clock fault file hash index isa json linux_memory linux_sched log mapping number real rng
+foreach(name alloc arena budget cgroup clock fault file hash index isa json linux_memory linux_sched log mapping number philox real rng
         status str thread)
     list(APPEND loading src/base/${name}.c)
 endforeach()

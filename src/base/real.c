@@ -3,7 +3,8 @@
 // doubles that stand for about 100 digits. A kernel looks up the value at the nearest point of a
 // table and corrects it by a short series (Taylor's) of what is left, so its error is that of the
 // last rounding and a few hundredths. Nothing may be fused here: sums and products of pairs are
-// exact only with every operation rounded by itself (-ffp-contract=off).
+// exact only with every operation rounded by itself (-ffp-contract=off). Kernels of cards are compiled
+// from this text as well (cuda/kernels/kernel.h), so it is C++ as much as C.
 #include "base/real.h"
 
 #include <math.h>
@@ -42,18 +43,24 @@ static inline double scale(double x, int64_t k)
 
 // --- Pairs (Dekker 1971, Knuth 1969) -------------------------------------------------------------
 
+static inline pair pair_of(double hi, double lo)
+{
+    pair p = {hi, lo};
+    return p;
+}
+
 // a + b exactly, if |a| >= |b| or a is 0.
 static inline pair quick_sum(double a, double b)
 {
     double hi = a + b;
-    return (pair){hi, b - (hi - a)};
+    return pair_of(hi, b - (hi - a));
 }
 
 // a + b exactly.
 static inline pair sum(double a, double b)
 {
     double hi = a + b, of_b = hi - a;
-    return (pair){hi, (a - (hi - of_b)) + (b - of_b)};
+    return pair_of(hi, (a - (hi - of_b)) + (b - of_b));
 }
 
 static inline pair pair_sum(pair a, pair b)
@@ -64,7 +71,7 @@ static inline pair pair_sum(pair a, pair b)
 
 static inline pair pair_minus(pair a)
 {
-    return (pair){-a.hi, -a.lo};
+    return pair_of(-a.hi, -a.lo);
 }
 
 // The first 26 digits: products of two such numbers are exact.
@@ -77,7 +84,7 @@ static inline double upper(double x)
 static inline pair product(double a, double b)
 {
     double hi = a * b, a_hi = upper(a), a_lo = a - a_hi, b_hi = upper(b), b_lo = b - b_hi;
-    return (pair){hi, a_hi * b_hi - hi + a_hi * b_lo + a_lo * b_hi + a_lo * b_lo};
+    return pair_of(hi, a_hi * b_hi - hi + a_hi * b_lo + a_lo * b_hi + a_lo * b_lo);
 }
 
 static inline pair quotient(pair a, pair b)
@@ -91,7 +98,7 @@ static inline pair quotient(pair a, pair b)
 static inline pair root(pair a) // a >= 0
 {
     double s = sqrt(a.hi);
-    if (s == 0) return (pair){0, 0};
+    if (s == 0) return pair_of(0, 0);
     pair back = product(s, s);
     return quick_sum(s, (a.hi - back.hi - back.lo + a.lo) / (2 * s));
 }
@@ -117,7 +124,8 @@ static inline power power_of(double hi, double lo)
     int64_t whole = (int64_t)n, at = whole & 31;
     double grown = z * (0.5 + r * (1.0 / 6) + z * (1.0 / 24 + r * (1.0 / 120) + z * (1.0 / 720)));
     const pair *start = &power_table[at];
-    return (power){{start->hi, start->lo + start->hi * (r + grown)}, (whole - at) / 32};
+    power y = {{start->hi, start->lo + start->hi * (r + grown)}, (whole - at) / 32};
+    return y;
 }
 
 static inline pair power_pair(double x) // e^x, |x| < 700
@@ -130,7 +138,8 @@ static inline pair power_pair(double x) // e^x, |x| < 700
 bel_real_power bel_real_exp_parts(double x)
 {
     power p = power_of(x, 0);
-    return (bel_real_power){value(p.m), p.exponent};
+    bel_real_power parts = {value(p.m), p.exponent};
+    return parts;
 }
 
 double bel_real_exp(double x)
@@ -157,7 +166,7 @@ double bel_real_expm1(double x)
         return x + x * x * (0.5 + x * p);
     }
     if (!(fabs(x) < 50)) return x < 0 ? -1 : bel_real_exp(x);
-    return value(pair_sum(power_pair(x), (pair){-1, 0}));
+    return value(pair_sum(power_pair(x), pair_of(-1, 0)));
 }
 
 // --- Logarithms ----------------------------------------------------------------------------------
@@ -286,12 +295,13 @@ static turned turn_exactly(double x)
     }
     pair fraction = {0, 0};
     for (int i = WORDS - 1; i >= 0; i--)
-        fraction = pair_sum((pair){(double)words[i] * bel_real_two_to(-30 - 32 * i), 0}, fraction);
+        fraction = pair_sum(pair_of((double)words[i] * bel_real_two_to(-30 - 32 * i), 0), fraction);
     pair angle = product(fraction.hi, half_pi.hi);
     angle.lo += fraction.hi * half_pi.lo + fraction.lo * half_pi.hi;
     angle = quick_sum(angle.hi, angle.lo);
     bool minus = signbit(x);
-    return (turned){minus != beyond ? pair_minus(angle) : angle, minus ? 0 - quarters : quarters};
+    turned y = {minus != beyond ? pair_minus(angle) : angle, minus ? 0 - quarters : quarters};
+    return y;
 }
 
 // Cody and Waite's way for angles below 2^20, where products of n with parts of pi / 2 are exact;
@@ -300,11 +310,13 @@ static inline turned turn(double x)
 {
     if (!(fabs(x) < 0x1p20)) return turn_exactly(x);
     double n = nearest(x * 0x1.45f306dc9c883p-1); // 2 / pi
-    if (n == 0) return (turned){{x, 0}, 0};
+    turned unturned = {{x, 0}, 0};
+    if (n == 0) return unturned;
     pair a = sum(x - n * half_pi_parts[0], -(n * half_pi_parts[1]));
     if (fabs(a.hi) < 0x1p-30) return turn_exactly(x);
     pair angle = quick_sum(a.hi, a.lo - n * half_pi_parts[2]);
-    return (turned){angle, (uint64_t)(int64_t)n};
+    turned y = {angle, (uint64_t)(int64_t)n};
+    return y;
 }
 
 // Taylor's series, |angle| <= 0.8. What stands behind the first term is a tenth of it at most.
@@ -401,7 +413,7 @@ static pair angle_of(pair p, pair q)
 double bel_real_atan(double x)
 {
     if (!(fabs(x) >= 0x1p-27)) return x; // and NaN
-    double y = fabs(x) > 0x1p60 ? half_pi.hi : angle_of((pair){fabs(x), 0}, (pair){1, 0}).hi;
+    double y = fabs(x) > 0x1p60 ? half_pi.hi : angle_of(pair_of(fabs(x), 0), pair_of(1, 0)).hi;
     return copysign(y, x);
 }
 
@@ -416,13 +428,13 @@ double bel_real_asin(double x)
 {
     if (!(fabs(x) <= 1)) return isnan(x) ? x : NAN;
     if (fabs(x) < 0x1p-27) return x;
-    return copysign(angle_of((pair){fabs(x), 0}, root(one_less_square(x))).hi, x);
+    return copysign(angle_of(pair_of(fabs(x), 0), root(one_less_square(x))).hi, x);
 }
 
 double bel_real_acos(double x)
 {
     if (!(fabs(x) <= 1)) return isnan(x) ? x : NAN;
-    pair y = angle_of(root(one_less_square(x)), (pair){fabs(x), 0});
+    pair y = angle_of(root(one_less_square(x)), pair_of(fabs(x), 0));
     const pair pi = {2 * half_pi.hi, 2 * half_pi.lo};
     return x < 0 ? pair_sum(pi, pair_minus(y)).hi : y.hi;
 }
@@ -492,7 +504,7 @@ static pair log_with_root(double x, double c)
     if (x > 0x1p28) return log_of(x, 0, 1); // ln 2x
     pair square = product(x, x), whole = sum(square.hi, c);
     pair y = root(quick_sum(whole.hi, whole.lo + square.lo));
-    y = pair_sum((pair){x, 0}, y);
+    y = pair_sum(pair_of(x, 0), y);
     return log_of(y.hi, y.lo, 0);
 }
 

@@ -1,53 +1,15 @@
-// Philox4x32-10. Keys are hashes of seed, purpose and one more number. The bits are part of what
-// a run promises (docs/determinism.md): initial values, order of records and dropout follow from
-// them, so another key or another order of words is another result for every job. Blocks are
-// made of integers only, so they are the same on every machine; so are the functions of base/real.h
-// that make normal numbers of them.
+// Keys of random numbers: hashes of seed, purpose and one more number. They are part of what a run
+// promises (docs/determinism.md): initial values, order of records and dropout follow from them, so
+// another key is another result for every job. Numbers from keys: philox.c.
 #include "base/rng.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/real.h"
 
 bel_rng_key bel_rng_key_make(uint64_t seed, const char *purpose, uint64_t extra)
 {
     uint64_t parts[3] = {seed, bel_hash64(purpose, strlen(purpose)), extra};
     uint64_t key = bel_hash64(parts, sizeof parts);
     return (bel_rng_key){{(uint32_t)key, (uint32_t)(key >> 32)}};
-}
-
-void bel_rng_block(bel_rng_key key, uint64_t high, uint64_t low, uint32_t out_words[4])
-{
-    uint32_t c0 = (uint32_t)low, c1 = (uint32_t)(low >> 32);
-    uint32_t c2 = (uint32_t)high, c3 = (uint32_t)(high >> 32);
-    uint32_t k0 = key.word[0], k1 = key.word[1];
-    for (int round = 0; round < 10; round++) {
-        uint64_t p0 = (uint64_t)0xD2511F53u * c0;
-        uint64_t p1 = (uint64_t)0xCD9E8D57u * c2;
-        uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-        uint32_t n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-        c1 = (uint32_t)p1;
-        c3 = (uint32_t)p0;
-        c0 = n0;
-        c2 = n2;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    out_words[0] = c0;
-    out_words[1] = c1;
-    out_words[2] = c2;
-    out_words[3] = c3;
-}
-
-// Box & Muller 1958: two uniform numbers give two normal ones.
-void bel_rng_normal_pair(bel_rng_key key, uint64_t high, uint64_t low, double out_normal[2])
-{
-    uint32_t words[4];
-    bel_rng_block(key, high, low, words);
-    double radius = sqrt(-2.0 * bel_real_log(((double)words[0] + 1.0) * 0x1p-32));
-    double angle = 6.283185307179586 * (double)words[1] * 0x1p-32;
-    out_normal[0] = radius * bel_real_cos(angle);
-    out_normal[1] = radius * bel_real_sin(angle);
 }

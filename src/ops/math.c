@@ -6,7 +6,6 @@
 // of input 0 is read before element i of the result is written, as that may lie over it.
 #include <math.h>
 
-#include "base/real.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/vector.h"
@@ -103,32 +102,6 @@ bel_status *bel_infer_same(const bel_attr_list *attrs, const bel_spec *inputs, i
 }
 
 // --- Kernels of two inputs ----------------------------------------------------------------------
-
-// What elementwise.def names in its plain forms.
-static const double sqrt_half = 0.70710678118654752440, sqrt_two_over_pi = 0.79788456080286535588;
-
-static double gelu_inner(double x)
-{
-    return sqrt_two_over_pi * (x + 0.044715 * x * x * x);
-}
-
-static double gelu_slope(double x)
-{
-    return 0.5 * (1 + bel_real_erf(x * sqrt_half)) +
-           0.5 * x * bel_real_exp(-0.5 * x * x) * sqrt_two_over_pi;
-}
-
-static double gelu_tanh_slope(double x)
-{
-    double t = bel_real_tanh(gelu_inner(x)), inner = sqrt_two_over_pi * (1 + 3 * 0.044715 * x * x);
-    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner;
-}
-
-static double silu_slope(double x)
-{
-    double y = 1 / (1 + bel_real_exp(-x));
-    return y + x * y * (1 - y);
-}
 
 #define BINARY(id, f32, plain)                                                                     \
     static double id##_plain(double p, double q)                                                   \

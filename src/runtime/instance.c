@@ -293,7 +293,7 @@ bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_con
                              bel_publish_fn *publish, void *publish_context)
 {
     const bel_program *program = instance->program;
-    const bel_instance_run_args args = {publish, publish_context};
+    const bel_instance_run_args args = {publish, publish_context, 0};
     if (program->exchange_count > 0)
         return BEL_ERR(BEL_FAILED_PRECONDITION, "the program has collectives: it is run in parts");
     atomic_store_explicit(&context->error, 0, memory_order_relaxed);
@@ -310,8 +310,9 @@ bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_con
 bel_status *bel_instance_run_groups(bel_instance *instance, int first, int end, bel_team *team,
                                     bel_run_context *context)
 {
-    const bel_instance_run_args args = {NULL, NULL};
-    BEL_CHECK(instance->async == NULL && instance->program->exchange_count == 0 &&
+    const bel_instance_run_args args = {NULL, NULL, 0};
+    BEL_CHECK(instance->program->device->in_place && instance->async == NULL);
+    BEL_CHECK(instance->program->exchange_count == 0 &&
               instance->program->prologue_groups == 0);
     if (first == 0) atomic_store_explicit(&context->error, 0, memory_order_relaxed);
     set_context(instance, context);
@@ -330,7 +331,7 @@ bel_status *bel_instance_run_part(bel_instance *instance, int part, bel_team *te
                                   void *publish_context)
 {
     const bel_program *program = instance->program;
-    const bel_instance_run_args args = {publish, publish_context};
+    const bel_instance_run_args args = {publish, publish_context, part};
     int first = instance->settled ? program->prologue_groups : 0, next = 0;
     int end = program->group_count;
     if (part == 0) {

@@ -53,6 +53,7 @@ struct bel_instance {
 typedef struct bel_instance_run_args {
     bel_publish_fn *publish; // NULL: nothing is published
     void *publish_context;
+    int part; // of a program with exchanges: how many of them have been made
 } bel_instance_run_args;
 
 // Runs a tile, and publishes what it has written if that is published tile by tile.

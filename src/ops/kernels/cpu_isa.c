@@ -1,182 +1,16 @@
 // Vector kernels, compiled once for each level of base/isa_levels.h, its BEL_LEVEL. Plain
 // loops that both compilers vectorise; nothing here may depend on where a range begins or how wide
-// the vectors are. exp, log and tanh follow the Cephes library's f32 methods (S. Moshier, 1989):
-// range reduction, then a short polynomial; worst error about 2 units in the last place.
+// the vectors are.
 #include <math.h>
 #include <string.h>
 
 #include "ops/kernels/cpu.h"
+#include "ops/kernels/scalar.h"
 
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
 
 enum { LANES = 16 };
-
-// --- Scalar functions that vectorise -------------------------------------------------------------
-
-// A choice without a branch: `condition` is 0 or 1.
-static inline float select_f32(int condition, float yes, float no)
-{
-    uint32_t mask = 0u - (uint32_t)condition, yes_bits, no_bits;
-    memcpy(&yes_bits, &yes, 4);
-    memcpy(&no_bits, &no, 4);
-    uint32_t bits = (yes_bits & mask) | (no_bits & ~mask);
-    float value;
-    memcpy(&value, &bits, 4);
-    return value;
-}
-
-static inline float exp_one(float x)
-{
-    // e^x = 2^n e^r with |r| <= ln2 / 2. Adding 1.5 * 2^23 rounds to the nearest integer.
-    float clamped = select_f32(x > 88.7f, 88.7f, x);
-    clamped = select_f32(clamped < -87.3f, -87.3f, clamped);
-    float shifted = clamped * 1.44269504088896341f + 12582912.0f;
-    float n = shifted - 12582912.0f;
-    float r = clamped - n * 0.693359375f;
-    r = r - n * -2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + r + 1.0f;
-    // n lies in [-126, 128]: scaling in two steps keeps both factors normal. It is read from the
-    // bits, for a NaN cannot be converted.
-    int32_t whole;
-    memcpy(&whole, &shifted, 4);
-    whole -= 0x4b400000; // the bits of 1.5 * 2^23
-    int32_t half = whole / 2;
-    uint32_t first = (uint32_t)(half + 127) << 23, second = (uint32_t)(whole - half + 127) << 23;
-    float scale_first, scale_second;
-    memcpy(&scale_first, &first, 4);
-    memcpy(&scale_second, &second, 4);
-    float y = p * scale_first * scale_second;
-    y = select_f32(x > 88.72284f, INFINITY, y);
-    y = select_f32(x < -87.33654f, 0.0f, y);
-    return select_f32(x != x, x, y);
-}
-
-// log x = e · ln 2 + log(1 + r), where x = 2^e (1 + r) with 1 + r in [sqrt(1/2), sqrt(2)): the
-// exponent is taken from the bits, and the logarithm of the rest is a polynomial (Cephes logf).
-static inline float log_one(float x)
-{
-    // Subnormal numbers are scaled up first.
-    int tiny = x < 1.17549435e-38f;
-    float scaled = select_f32(tiny, x * 8388608.0f, x);
-    uint32_t bits;
-    memcpy(&bits, &scaled, 4);
-    int32_t exponent = (int32_t)(bits >> 23) - 126 - 23 * tiny;
-    bits = (bits & 0x007fffffu) | 0x3f000000u;
-    float m; // in [0.5, 1)
-    memcpy(&m, &bits, 4);
-    int low = m < 0.707106781186547524f;
-    float e = (float)exponent - select_f32(low, 1.0f, 0.0f);
-    float r = select_f32(low, m + m, m) - 1.0f;
-    float z = r * r;
-    float p = 7.0376836292e-2f;
-    p = p * r + -1.1514610310e-1f;
-    p = p * r + 1.1676998740e-1f;
-    p = p * r + -1.2420140846e-1f;
-    p = p * r + 1.4249322787e-1f;
-    p = p * r + -1.6668057665e-1f;
-    p = p * r + 2.0000714765e-1f;
-    p = p * r + -2.4999993993e-1f;
-    p = p * r + 3.3333331174e-1f;
-    p = p * r * z;
-    p = p + e * -2.12194440e-4f;
-    p = p - 0.5f * z;
-    float y = r + p + e * 0.693359375f;
-    y = select_f32(x == 0.0f, -INFINITY, y);
-    y = select_f32(x < 0.0f, NAN, y);
-    y = select_f32(x == INFINITY, INFINITY, y);
-    return select_f32(x != x, x, y);
-}
-
-// A polynomial near 0, where 1 - 2 / (e^2x + 1) would lose digits.
-static inline float tanh_one(float x)
-{
-    float z = x * x;
-    float p = -5.70498872745e-3f; // |x| < 0.625
-    p = p * z + 2.06390887954e-2f;
-    p = p * z + -5.37397155531e-2f;
-    p = p * z + 1.33314422036e-1f;
-    p = p * z + -3.33332819422e-1f;
-    float small = p * z * x + x;
-    float magnitude = fabsf(x);
-    float large = 1.0f - 2.0f / (exp_one(magnitude + magnitude) + 1.0f);
-    large = select_f32(x < 0.0f, -large, large);
-    return select_f32(magnitude < 0.625f, small, large);
-}
-
-static inline float sigmoid_one(float x)
-{
-    return 1.0f / (1.0f + exp_one(-x));
-}
-
-static inline float sigmoid_cross_entropy_one(float x, float z)
-{
-    float tail = log_one(1.0f + exp_one(-fabsf(x)));
-    return select_f32(x > 0.0f, x, 0.0f) - x * z + tail;
-}
-
-static inline float softplus_one(float x)
-{
-    return select_f32(x > 0.0f, x, 0.0f) + log_one(1.0f + exp_one(-fabsf(x)));
-}
-
-static inline float clip_one(float x, float low, float high)
-{
-    float raised = select_f32(x < low, low, x);
-    return select_f32(raised > high, high, raised);
-}
-
-// A quotient of polynomials on [-4, 4], outside of which erf is 1 in f32: the one of Eigen and XLA.
-// Within 5e-7 of erf.
-static inline float erf_one(float x)
-{
-    float c = clip_one(x, -4.0f, 4.0f), z = c * c;
-    float p = -2.72614225801306e-10f;
-    p = p * z + 2.77068142495902e-08f;
-    p = p * z + -2.10102402082508e-06f;
-    p = p * z + -5.69250639462346e-05f;
-    p = p * z + -7.34990630326855e-04f;
-    p = p * z + -2.95459980854025e-03f;
-    p = p * z + -1.60960333262415e-02f;
-    float q = -1.45660718464996e-05f;
-    q = q * z + -2.13374055278905e-04f;
-    q = q * z + -1.68282697438203e-03f;
-    q = q * z + -7.37332916720468e-03f;
-    q = q * z + -1.42647390514189e-02f;
-    return c * p / q;
-}
-
-// The slopes clip x, so that no factor overflows where the slope has long been 0 or 1.
-static inline float gelu_slope_one(float x)
-{
-    float c = clip_one(x, -13.0f, 13.0f);
-    return 0.5f * (1.0f + erf_one(c * 0.707106781f)) + c * exp_one(-0.5f * c * c) * 0.398942280f;
-}
-
-static inline float gelu_inner_one(float x)
-{
-    float c = clip_one(x, -13.0f, 13.0f);
-    return 0.797884561f * (c + 0.044715f * (c * c * c));
-}
-
-static inline float gelu_tanh_slope_one(float x)
-{
-    float c = clip_one(x, -13.0f, 13.0f), u = tanh_one(gelu_inner_one(c));
-    float inner = 0.797884561f * (1.0f + 0.134145f * (c * c));
-    return 0.5f * (1.0f + u) + 0.5f * c * ((1.0f - u * u) * inner);
-}
-
-static inline float silu_slope_one(float x)
-{
-    float y = sigmoid_one(x);
-    return y + x * (y * (1.0f - y));
-}
 
 // --- Element-wise: one loop for each row of elementwise.def --------------------------------------
 
@@ -238,26 +72,16 @@ static void masked_scale(const float *x, const uint8_t *kept, float scale, float
         y[i] = select_f32(kept[i] != 0, x[i] * scale, 0.0f);
 }
 
-// The upper half of the bits, rounded to nearest, ties to even: half of the lower part's last place
-// is added, and one less where the result would be odd by a tie. NaN keeps its sign and becomes the
-// quiet one, since a sum could carry into infinity.
 static void to_bfloat(const float *x, uint16_t *y, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-        uint32_t nan = (bits >> 16 & 0x8000) | 0x7fc0, is_nan = 0u - (x[i] != x[i]);
-        y[i] = (uint16_t)((rounded & ~is_nan) | (nan & is_nan));
-    }
+    for (int64_t i = 0; i < n; i++)
+        y[i] = to_bfloat_one(x[i]);
 }
 
 static void from_bfloat(const uint16_t *x, float *y, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits = (uint32_t)x[i] << 16;
-        memcpy(&y[i], &bits, sizeof bits);
-    }
+    for (int64_t i = 0; i < n; i++)
+        y[i] = from_bfloat_one(x[i]);
 }
 
 // --- Sums ----------------------------------------------------------------------------------------

@@ -3,30 +3,11 @@
 #ifndef BELFRY_OPS_KERNELS_ELEMENTS_H
 #define BELFRY_OPS_KERNELS_ELEMENTS_H
 
+#include "ops/kernels/plain.h"
 #include "ops/op.h"
 
 double bel_element_get(const bel_tensor *tensor, int64_t index);
 void bel_element_set(const bel_tensor *tensor, int64_t index, double value);
-
-// Truncates; what [low, high] does not hold becomes its nearest number, and NaN 0.
-static inline int64_t bel_whole_of(double value, int64_t low, int64_t high)
-{
-    if (value != value) return 0;
-    if (value <= (double)low) return low;
-    return value >= (double)high ? high : (int64_t)value;
-}
-
-// Of a number and a NaN the number; of two zeros the first, whatever their signs, which C leaves
-// open for fmax and fmin.
-static inline double bel_larger_of(double a, double b)
-{
-    return b > a || a != a ? b : a;
-}
-
-static inline double bel_smaller_of(double a, double b)
-{
-    return b < a || a != a ? b : a;
-}
 
 // Integers and BOOL without the way over double, which loses what lies above 2^53. Setting keeps
 // the low bits; BOOL becomes "not zero".

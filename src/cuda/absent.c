@@ -1,0 +1,32 @@
+// Belfry without cards (BELFRY_CUDA=OFF): there are none.
+#include "base/number.h"
+#include "cuda/cuda.h"
+
+static bel_status *absent(void)
+{
+    return BEL_ERR(BEL_NOT_FOUND, "this Belfry was built without CUDA (BELFRY_CUDA=OFF)");
+}
+
+bel_status *bel_cuda_count(int *out_count)
+{
+    *out_count = 0;
+    return absent();
+}
+
+bel_status *bel_cuda_card_at(int index, bel_cuda_card *out_card)
+{
+    (void)index, (void)out_card;
+    return absent();
+}
+
+bel_status *bel_cuda_device_get(int index, bel_device **out_device)
+{
+    (void)index, (void)out_device;
+    return absent();
+}
+
+const char *bel_cuda_version_text(char text[BEL_CUDA_TEXT])
+{
+    bel_snprintf(text, BEL_CUDA_TEXT, "built without CUDA");
+    return text;
+}

@@ -1,0 +1,28 @@
+// Cards as devices (runtime/device.h): cuda:0, cuda:1, … in the order of the PCI bus, or as
+// CUDA_VISIBLE_DEVICES leaves them. Built with BELFRY_CUDA=OFF there are none.
+#ifndef BELFRY_CUDA_CUDA_H
+#define BELFRY_CUDA_CUDA_H
+
+#include "runtime/program.h"
+
+typedef struct bel_cuda_card {
+    char name[96], pci[16];
+    size_t memory_bytes;
+    int major, minor; // compute capability
+} bel_cuda_card;
+
+// How many cards there are. 0, and a status that says why, where there are none or they cannot be
+// used; errors as of bel_cuda_open_api.
+bel_status *bel_cuda_count(int *out_count) BEL_MUST_USE;
+
+bel_status *bel_cuda_card_at(int index, bel_cuda_card *out_card) BEL_MUST_USE;
+
+// The device of card `index`, the same for every caller; it stays until the process ends. Errors:
+// OUT_OF_RANGE: there are fewer; those of bel_cuda_open_api; the driver's.
+bel_status *bel_cuda_device_get(int index, bel_device **out_device) BEL_MUST_USE;
+
+// "driver 12.9, NVRTC 12.9", or why there are no cards. `text` is returned.
+enum { BEL_CUDA_TEXT = 320 };
+const char *bel_cuda_version_text(char text[BEL_CUDA_TEXT]);
+
+#endif

@@ -1,0 +1,201 @@
+// Cards as devices. A device is made when it is first asked for and stays, with the card's primary
+// context: contexts cost a second and some hundred MB to make, and a process that ends gives them
+// back anyhow.
+#include "cuda/device.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/number.h"
+#include "base/str.h"
+
+enum { MAX_CARDS = 64 };
+
+static pthread_mutex_t devices_mutex = PTHREAD_MUTEX_INITIALIZER;
+static bel_cuda_device *devices[MAX_CARDS];
+
+bel_status *bel_cuda_enter(const bel_cuda_device *device)
+{
+    return bel_cuda_status(device->api->context_set(device->context), "use a card's context");
+}
+
+// --- Memory --------------------------------------------------------------------------------------
+
+static bel_cuda_device *of(bel_device *device)
+{
+    return (bel_cuda_device *)device;
+}
+
+// Addresses of a card are numbers to the process; they are kept as pointers that nobody follows.
+static void *as_pointer(uint64_t address)
+{
+    void *pointer;
+    uintptr_t bits = (uintptr_t)address;
+    memcpy(&pointer, &bits, sizeof pointer);
+    return pointer;
+}
+
+static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
+                            bel_device_memory *out_memory)
+{
+    bel_cuda_device *d = of(device);
+    BEL_TRY(bel_cuda_enter(d));
+    uint64_t address;
+    int error = d->api->allocate(&address, bytes > 0 ? bytes : 1);
+    if (error == BEL_CUDA_OUT_OF_MEMORY) {
+        size_t left = 0, all = 0;
+        char wanted_text[32], left_text[32], all_text[32];
+        d->api->memory_info(&left, &all);
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: %s need %s, but %s of %s are free",
+                       device->name, what, bel_bytes_text(bytes, wanted_text),
+                       bel_bytes_text(left, left_text), bel_bytes_text(all, all_text));
+    }
+    BEL_TRY(bel_cuda_status(error, "allocate memory"));
+    *out_memory = (bel_device_memory){.address = as_pointer(address), .bytes = bytes};
+    return NULL;
+}
+
+static void release(bel_device *device, bel_device_memory *memory)
+{
+    const bel_cuda_device *d = of(device);
+    if (memory->address == NULL) return;
+    // A card that is lost has no memory to give back.
+    d->api->context_set(d->context);
+    d->api->release((uint64_t)(uintptr_t)memory->address);
+    *memory = (bel_device_memory){.address = NULL};
+}
+
+// Memory of another process is mapped for reading alone, which the driver must be told; not all
+// systems can register such memory, and what is not registered is copied through the driver's own.
+static void pin(bel_device *device, const void *memory, size_t bytes)
+{
+    const bel_cuda_device *d = of(device);
+    union {
+        const void *read;
+        void *write;
+    } address = {.read = memory};
+    d->api->context_set(d->context);
+    if (d->api->host_register(address.write, bytes, BEL_CUDA_HOST_PORTABLE) != 0)
+        d->api->host_register(address.write, bytes, BEL_CUDA_HOST_PORTABLE | BEL_CUDA_HOST_READ_ONLY);
+}
+
+static void unpin(bel_device *device, const void *memory)
+{
+    const bel_cuda_device *d = of(device);
+    union {
+        const void *read;
+        void *write;
+    } address = {.read = memory};
+    d->api->context_set(d->context);
+    d->api->host_unregister(address.write); // what was not registered is an error that changes nothing
+}
+
+static const bel_device_ops ops = {.allocate = allocate,
+                                   .release = release,
+                                   .prepare = bel_cuda_prepare,
+                                   .bind = bel_cuda_bind,
+                                   .unbind = bel_cuda_unbind,
+                                   .run = bel_cuda_run,
+                                   .result = bel_cuda_result,
+                                   .exchanged = bel_cuda_exchanged,
+                                   .pin = pin,
+                                   .unpin = unpin};
+
+// --- Finding cards -------------------------------------------------------------------------------
+
+bel_status *bel_cuda_count(int *out_count)
+{
+    const bel_cuda_api *api;
+    *out_count = 0;
+    BEL_TRY(bel_cuda_open_api(&api));
+    return bel_cuda_status(api->device_count(out_count), "count cards");
+}
+
+static bel_status *read_card(const bel_cuda_api *api, int number, bel_cuda_card *card)
+{
+    *card = (bel_cuda_card){.major = 0};
+    int error = api->device_name(card->name, (int)sizeof card->name, number);
+    if (error == 0) error = api->device_pci(card->pci, (int)sizeof card->pci, number);
+    if (error == 0) error = api->device_memory(&card->memory_bytes, number);
+    if (error == 0) error = api->device_attribute(&card->major, BEL_CUDA_ATTRIBUTE_MAJOR, number);
+    if (error == 0) error = api->device_attribute(&card->minor, BEL_CUDA_ATTRIBUTE_MINOR, number);
+    return bel_cuda_status(error, "describe a card");
+}
+
+// The driver's number of a card: by their places on the PCI bus, whatever the driver's order is.
+static bel_status *find_card(const bel_cuda_api *api, int index, int *out_number,
+                             bel_cuda_card *out_card)
+{
+    bel_cuda_card cards[MAX_CARDS];
+    int count = 0, order[MAX_CARDS], numbers[MAX_CARDS];
+    BEL_TRY(bel_cuda_status(api->device_count(&count), "count cards"));
+    if (count > MAX_CARDS) count = MAX_CARDS;
+    if (index < 0 || index >= count)
+        return BEL_ERR(BEL_OUT_OF_RANGE, "there is no card %d: this machine has %d", index, count);
+    for (int i = 0; i < count; i++) {
+        BEL_TRY(bel_cuda_status(api->device(&numbers[i], i), "open a card"));
+        BEL_TRY(read_card(api, numbers[i], &cards[i]));
+        int at = i;
+        for (; at > 0 && strcmp(cards[order[at - 1]].pci, cards[i].pci) > 0; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    *out_number = numbers[order[index]];
+    *out_card = cards[order[index]];
+    return NULL;
+}
+
+bel_status *bel_cuda_card_at(int index, bel_cuda_card *out_card)
+{
+    const bel_cuda_api *api;
+    int number;
+    BEL_TRY(bel_cuda_open_api(&api));
+    return find_card(api, index, &number, out_card);
+}
+
+static bel_status *make(int index, bel_cuda_device **out_device)
+{
+    bel_cuda_device made = {.device = {.ops = &ops}};
+    BEL_TRY(bel_cuda_open_api(&made.api));
+    BEL_TRY(find_card(made.api, index, &made.number, &made.card));
+    BEL_TRY(bel_cuda_status(made.api->device_attribute(&made.multiprocessors,
+                                                       BEL_CUDA_ATTRIBUTE_MULTIPROCESSORS,
+                                                       made.number),
+                            "describe a card"));
+    BEL_TRY(bel_cuda_status(made.api->context_retain(&made.context, made.number),
+                            "open a card's context"));
+    bel_snprintf(made.device.name, sizeof made.device.name, "cuda:%d", index);
+    bel_cuda_device *kept = bel_xcalloc(1, sizeof *kept);
+    *kept = made;
+    pthread_mutex_init(&kept->mutex, NULL);
+    *out_device = kept;
+    return NULL;
+}
+
+bel_status *bel_cuda_device_get(int index, bel_device **out_device)
+{
+    bel_status *status = NULL;
+    bel_cuda_device *found = NULL;
+    pthread_mutex_lock(&devices_mutex);
+    bool known = index >= 0 && index < MAX_CARDS;
+    if (known) found = devices[index];
+    if (found == NULL) status = make(index, &found);
+    if (known && status == NULL) devices[index] = found;
+    pthread_mutex_unlock(&devices_mutex);
+    if (status == NULL) *out_device = &found->device;
+    return status;
+}
+
+const char *bel_cuda_version_text(char text[BEL_CUDA_TEXT])
+{
+    const bel_cuda_api *api;
+    bel_status *status = bel_cuda_open_api(&api);
+    if (status == NULL) {
+        bel_snprintf(text, BEL_CUDA_TEXT, "driver %d.%d, NVRTC %d.%d", api->driver / 1000,
+                     api->driver % 1000 / 10, api->nvrtc / 1000, api->nvrtc % 1000 / 10);
+    } else {
+        bel_snprintf(text, BEL_CUDA_TEXT, "%s", bel_status_message(status));
+        bel_status_ignore(status);
+    }
+    return text;
+}

@@ -1,0 +1,104 @@
+// A card, and what the files of this room share. Everything here is for threads that have called
+// bel_cuda_enter, which makes the card's context theirs.
+#ifndef BELFRY_CUDA_DEVICE_H
+#define BELFRY_CUDA_DEVICE_H
+
+#include <pthread.h>
+
+#include "base/hash.h"
+#include "cuda/api.h"
+#include "cuda/cuda.h"
+#include "cuda/kernels/params.h"
+#include "runtime/device.h"
+
+// Kernels that were compiled together.
+typedef struct bel_cuda_module {
+    struct bel_cuda_module *next;
+    bel_hash128 source;
+    void *handle;
+} bel_cuda_module;
+
+typedef struct bel_cuda_device {
+    bel_device device; // first: a bel_device is cast to this
+    const bel_cuda_api *api;
+    bel_cuda_card card;
+    int number; // the driver's
+    int multiprocessors;
+    void *context;
+    pthread_mutex_t mutex; // of the list
+    bel_cuda_module *modules;
+} bel_cuda_device;
+
+bel_status *bel_cuda_enter(const bel_cuda_device *device) BEL_MUST_USE;
+
+// --- Kernels (compile.c) -------------------------------------------------------------------------
+
+// Function `kernel` of a source, which is compiled on first sight and kept, in memory and on disk.
+// `name` says in messages which source it is. INTERNAL: it cannot be compiled; has NVRTC's log.
+bel_status *bel_cuda_kernel(bel_cuda_device *device, const char *name, const char *source,
+                            const char *kernel, void **out_function) BEL_MUST_USE;
+
+// NVRTC alone, for a compute capability such as 90: what a test without a card can look at.
+bel_status *bel_cuda_compile(const bel_cuda_api *api, const char *name, const char *source,
+                             int capability, char **out_image,
+                             size_t *out_bytes) BEL_MUST_USE; // free with bel_free
+
+// --- Calls (prepare.c) ---------------------------------------------------------------------------
+
+enum { BEL_CUDA_MAX_LAUNCHES = 8, BEL_CUDA_BLOCK = 256 };
+
+typedef struct bel_cuda_launch {
+    void *function;
+    unsigned blocks, threads;
+    const void *params; // second argument of the kernel
+} bel_cuda_launch;
+
+// What bel_kernel_call.params is on a card: launches, one after another.
+typedef struct bel_cuda_call {
+    int count;
+    bel_cuda_launch launches[BEL_CUDA_MAX_LAUNCHES];
+    const char *random; // purpose of the key of random numbers (base/rng.h); NULL: it draws none
+} bel_cuda_call;
+
+// What a family of operations is given to fill in a call. `call->params` is what the CPU's prepare
+// function has made, so that attributes are read in one place; its workspace_bytes is 0 and the
+// family's to set.
+typedef struct bel_cuda_build {
+    bel_cuda_device *device;
+    const bel_prepare *prepare;
+    bel_kernel_call *call;
+    bel_cuda_call *made;
+} bel_cuda_build;
+typedef bel_status *bel_cuda_prepare_fn(bel_cuda_build *build);
+
+// Adds a launch of `kernel` of cuda/kernels/`source`, with a copy of the params.
+bel_status *bel_cuda_add(bel_cuda_build *build, const char *source, const char *kernel,
+                         int64_t blocks, int threads, const void *params,
+                         size_t params_bytes) BEL_MUST_USE;
+
+// The same of a source that was generated, for `elements` of which each thread takes some.
+bel_status *bel_cuda_add_text(bel_cuda_build *build, const char *name, const char *text,
+                              const char *kernel, int64_t blocks, const void *params,
+                              size_t params_bytes) BEL_MUST_USE;
+
+// Blocks for so many elements, one for each thread up to a number that fills any card; kernels go on
+// from THREAD by THREADS.
+int64_t bel_cuda_blocks(int64_t elements);
+
+bel_status *bel_cuda_prepare(bel_device *device, const bel_prepare *prepare, bel_kernel_call *call);
+
+// Families, each in a file of its own.
+#define FAMILY(id, family) bel_cuda_prepare_fn bel_cuda_prepare_##family;
+#include "cuda/families.def"
+#undef FAMILY
+
+// --- Running (executor.c) ------------------------------------------------------------------------
+
+bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance);
+void bel_cuda_unbind(bel_instance *instance);
+bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, bel_team *team,
+                         const bel_instance_run_args *args);
+void *bel_cuda_result(const bel_instance *instance, int output);
+void *bel_cuda_exchanged(const bel_instance *instance, int call, bool output);
+
+#endif

@@ -1,0 +1,536 @@
+// Running a program on a card.
+//
+// All that a run does is queued at once, on two streams: `work` takes copies in and kernels, `out`
+// takes copies of reports out. Behind the kernel that is the last to write a report `out` waits for
+// an event of `work`, copies, and records an event of its own; the thread that runs then waits for
+// these events in order and publishes, so reports leave while kernels behind them still run. Small
+// reports that follow each other go together. At the end `work` copies results (the loss, a data
+// error), and is waited for.
+//
+// The kernels between two such places are a *segment*. Their arguments never change, since all
+// memory of an instance stays where it is and what differs from run to run is in the card's memory
+// (bel_cuda_state), so from its second run on a segment is a graph of the driver that one call
+// replays.
+//
+// Memory that streams read or write belongs to them until they are waited for. A run therefore
+// never returns, not even with an error, before both streams are finished.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/rng.h"
+#include "cuda/device.h"
+
+enum { TOGETHER_BYTES = 1 << 20 }; // reports that leave together, at least
+
+// A launch with all its arguments.
+typedef struct bound_launch {
+    void *function;
+    unsigned blocks, threads;
+    int call;
+    const void *params;
+} bound_launch;
+
+// A stretch of launches, and the graph that replays it.
+typedef struct segment {
+    int first, end; // calls
+    void *graph;    // NULL: not yet
+    bool ran;
+} segment;
+
+// Memory of the process that the card copies to and from.
+typedef struct staging {
+    char *memory;
+    size_t bytes;
+    size_t *results;                   // by output: where it is; SIZE_MAX: nowhere
+    size_t *exchanged_in, *exchanged_out; // by call
+} staging;
+
+typedef struct executor {
+    bel_cuda_device *device;
+    const bel_cuda_api *api;
+    const bel_instance *instance;
+    void *work, *out; // streams
+    bound_launch *launches;
+    int *first_launches;          // by call, and one behind
+    bel_cuda_operands *operands;  // by call
+    bel_device_memory state;      // on the card: bel_cuda_state and the keys
+    size_t state_bytes;
+    bel_rng_key *keys; // behind the bel_cuda_state in `staged`, by call
+    staging staged;    // begins with what goes to `state`
+    segment *segments;
+    int segment_count;
+    void **ready, **gone; // events, by segment: it has run; its reports have been copied
+    uint64_t seed;        // of the keys
+    bool keyed;
+} executor;
+
+static uint64_t address_of(const void *pointer)
+{
+    return (uint64_t)(uintptr_t)pointer;
+}
+
+static int calls_before(const bel_program *program, int group)
+{
+    return group < program->group_count ? program->groups[group].first : program->call_count;
+}
+
+// --- Binding -------------------------------------------------------------------------------------
+
+// What kernels find of each call.
+static void set_operands(executor *x)
+{
+    const bel_instance *instance = x->instance;
+    for (int c = 0; c < instance->program->call_count; c++) {
+        const bel_kernel_call *call = &instance->calls[c];
+        bel_cuda_operands *at = &x->operands[c];
+        for (int i = 0; i < call->input_count; i++)
+            at->in[i] = call->inputs[i].data;
+        for (int i = 0; i < call->output_count; i++)
+            at->out[i] = call->outputs[i].data;
+        at->work = call->workspace;
+        at->run = x->state.address;
+        at->call = c;
+    }
+}
+
+static void set_launches(executor *x)
+{
+    const bel_program *program = x->instance->program;
+    int all = 0;
+    for (int c = 0; c < program->call_count; c++) {
+        const bel_cuda_call *made = program->calls[c].call.params;
+        x->first_launches[c] = all;
+        if (made != NULL) all += made->count;
+    }
+    x->first_launches[program->call_count] = all;
+    x->launches = bel_xcalloc((size_t)all + 1, sizeof *x->launches);
+    for (int c = 0; c < program->call_count; c++) {
+        const bel_cuda_call *made = program->calls[c].call.params;
+        for (int l = 0; made != NULL && l < made->count; l++) {
+            const bel_cuda_launch *launch = &made->launches[l];
+            x->launches[x->first_launches[c] + l] = (bound_launch){
+                launch->function, launch->blocks, launch->threads, c, launch->params};
+        }
+    }
+}
+
+static size_t take(size_t *bytes, const bel_tensor *tensor)
+{
+    size_t at = *bytes;
+    *bytes += (bel_tensor_bytes(tensor) + 63) / 64 * 64;
+    return at;
+}
+
+// Where everything lies that the card copies and the caller reads or writes: the state, results,
+// and what is exchanged.
+static void lay_out(executor *x)
+{
+    const bel_program *program = x->instance->program;
+    size_t calls = (size_t)program->call_count;
+    x->state_bytes = sizeof(bel_cuda_state) + calls * sizeof(bel_rng_key);
+    x->staged.bytes = (x->state_bytes + 63) / 64 * 64;
+    x->staged.results = bel_xcalloc((size_t)program->output_count + 1, sizeof(size_t));
+    x->staged.exchanged_in = bel_xcalloc(calls + 1, sizeof(size_t));
+    x->staged.exchanged_out = bel_xcalloc(calls + 1, sizeof(size_t));
+    for (int o = 0; o < program->output_count; o++)
+        x->staged.results[o] = program->outputs[o].external
+                                   ? SIZE_MAX
+                                   : take(&x->staged.bytes, &program->outputs[o].tensor);
+    for (int e = 0; e < program->exchange_count; e++)
+        for (int c = program->exchanges[e].first_call; c < program->exchanges[e].end_call; c++) {
+            x->staged.exchanged_in[c] = take(&x->staged.bytes, &program->calls[c].call.inputs[0]);
+            x->staged.exchanged_out[c] = take(&x->staged.bytes, &program->calls[c].call.outputs[0]);
+        }
+}
+
+// A segment ends behind the last writer of a report that is to leave, and where a part ends.
+static void cut_segments(executor *x)
+{
+    const bel_instance *instance = x->instance;
+    const bel_program *program = instance->program;
+    bool *ends = bel_xcalloc((size_t)program->call_count + 1, sizeof *ends);
+    size_t bytes = 0;
+    for (int p = 0; p < instance->publication_count; p++) {
+        const bel_instance_publication *its = &instance->publications[p];
+        bytes += bel_tensor_bytes(&program->outputs[its->output].tensor);
+        if (bytes < TOGETHER_BYTES) continue;
+        ends[its->call + 1] = true;
+        bytes = 0;
+    }
+    for (int e = 0; e < program->exchange_count; e++) {
+        ends[program->exchanges[e].first_call] = true;
+        ends[program->exchanges[e].end_call] = true;
+    }
+    ends[calls_before(program, program->prologue_groups)] = true;
+    ends[program->call_count] = true;
+    x->segments = bel_xcalloc((size_t)program->call_count + 1, sizeof *x->segments);
+    int first = 0;
+    for (int c = 1; c <= program->call_count; c++) {
+        if (!ends[c]) continue;
+        x->segments[x->segment_count++] = (segment){.first = first, .end = c};
+        first = c;
+    }
+    if (first == 0) x->segments[x->segment_count++] = (segment){.first = 0}; // without any call
+    bel_free(ends);
+}
+
+static bel_status *make_queues(executor *x)
+{
+    const bel_cuda_api *api = x->api;
+    BEL_TRY(bel_cuda_status(api->stream_create(&x->work, BEL_CUDA_STREAM_NON_BLOCKING),
+                            "make a stream"));
+    BEL_TRY(bel_cuda_status(api->stream_create(&x->out, BEL_CUDA_STREAM_NON_BLOCKING),
+                            "make a stream"));
+    x->ready = bel_xcalloc((size_t)x->segment_count + 1, sizeof(void *));
+    x->gone = bel_xcalloc((size_t)x->segment_count + 1, sizeof(void *));
+    for (int s = 0; s < x->segment_count; s++) {
+        BEL_TRY(bel_cuda_status(api->event_create(&x->ready[s], BEL_CUDA_EVENT_NO_TIMING),
+                                "make an event"));
+        BEL_TRY(bel_cuda_status(api->event_create(&x->gone[s], BEL_CUDA_EVENT_NO_TIMING),
+                                "make an event"));
+    }
+    return NULL;
+}
+
+bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance)
+{
+    executor *x = bel_xcalloc(1, sizeof *x);
+    size_t calls = (size_t)instance->program->call_count;
+    x->device = (bel_cuda_device *)device;
+    x->api = x->device->api;
+    x->instance = instance;
+    instance->on_device = x;
+    for (int c = 0; c < instance->program->call_count; c++)
+        instance->tile_outputs[c] = -1; // reports leave whole
+    x->first_launches = bel_xcalloc(calls + 1, sizeof *x->first_launches);
+    x->operands = bel_xcalloc(calls + 1, sizeof *x->operands);
+    lay_out(x);
+    BEL_TRY(bel_cuda_enter(x->device));
+    void *staged;
+    BEL_TRY(bel_cuda_status(x->api->host_allocate(&staged, x->staged.bytes, BEL_CUDA_HOST_PORTABLE),
+                            "allocate memory of the process"));
+    x->staged.memory = staged;
+    memset(staged, 0, x->staged.bytes);
+    x->keys = (bel_rng_key *)(x->staged.memory + sizeof(bel_cuda_state));
+    BEL_TRY(device->ops->allocate(device, x->state_bytes, "the state of a run", &x->state));
+    set_operands(x);
+    set_launches(x);
+    cut_segments(x);
+    return make_queues(x);
+}
+
+void bel_cuda_unbind(bel_instance *instance)
+{
+    executor *x = instance->on_device;
+    if (x == NULL) return;
+    const bel_cuda_api *api = x->api;
+    api->context_set(x->device->context);
+    for (int s = 0; s < x->segment_count; s++) {
+        if (x->segments[s].graph != NULL) api->graph_exec_destroy(x->segments[s].graph);
+        if (x->ready != NULL && x->ready[s] != NULL) api->event_destroy(x->ready[s]);
+        if (x->gone != NULL && x->gone[s] != NULL) api->event_destroy(x->gone[s]);
+    }
+    if (x->work != NULL) api->stream_destroy(x->work);
+    if (x->out != NULL) api->stream_destroy(x->out);
+    x->device->device.ops->release(&x->device->device, &x->state);
+    if (x->staged.memory != NULL) api->host_release(x->staged.memory);
+    bel_free(x->staged.results);
+    bel_free(x->staged.exchanged_in);
+    bel_free(x->staged.exchanged_out);
+    bel_free(x->ready);
+    bel_free(x->gone);
+    bel_free(x->segments);
+    bel_free(x->launches);
+    bel_free(x->first_launches);
+    bel_free(x->operands);
+    bel_free(x);
+    instance->on_device = NULL;
+}
+
+void *bel_cuda_result(const bel_instance *instance, int output)
+{
+    const executor *x = instance->on_device;
+    if (instance->program->outputs[output].external) return instance->bound_outputs[output];
+    return x->staged.memory + x->staged.results[output];
+}
+
+void *bel_cuda_exchanged(const bel_instance *instance, int call, bool output)
+{
+    const executor *x = instance->on_device;
+    return x->staged.memory +
+           (output ? x->staged.exchanged_out[call] : x->staged.exchanged_in[call]);
+}
+
+// --- Copies in -----------------------------------------------------------------------------------
+
+// Keys are made on the CPU, by hashes of the seed; a job has one seed.
+static void make_keys(executor *x, uint64_t seed)
+{
+    const bel_program *program = x->instance->program;
+    if (x->keyed && x->seed == seed) return;
+    for (int c = 0; c < program->call_count; c++) {
+        const bel_cuda_call *made = program->calls[c].call.params;
+        if (made == NULL || made->random == NULL) continue;
+        x->keys[c] = bel_rng_key_make(seed, made->random, program->calls[c].call.random_id);
+    }
+    x->seed = seed;
+    x->keyed = true;
+}
+
+static bel_status *send_state(executor *x)
+{
+    const bel_run_context *context = x->instance->context;
+    make_keys(x, context->seed);
+    bel_cuda_state state = {.seed = context->seed,
+                          .step = context->step,
+                          .replica = context->replica,
+                          .round = context->round,
+                          .place = bel_run_place(context)};
+    memcpy(x->staged.memory, &state, sizeof state);
+    return bel_cuda_status(x->api->copy_in(address_of(x->state.address), x->staged.memory,
+                                           x->state_bytes, x->work),
+                           "copy to the card");
+}
+
+static bel_status *send(executor *x, int buffer, const void *data)
+{
+    const bel_program_buffer *its = &x->instance->program->buffers[buffer];
+    if (its->size_bytes == 0 || data == NULL) return NULL;
+    return bel_cuda_status(x->api->copy_in(address_of(x->instance->addresses[buffer]), data,
+                                           its->size_bytes, x->work),
+                           "copy to the card");
+}
+
+// Inputs always; variables where they may be others than those there; constants where another
+// program has used the memory since.
+static bel_status *send_all(executor *x, bool fresh)
+{
+    const bel_instance *instance = x->instance;
+    const bel_program *program = instance->program;
+    for (int b = 0; b < program->buffer_count; b++) {
+        const bel_program_buffer *its = &program->buffers[b];
+        bool used = its->first >= 0 || its->last == INT32_MAX;
+        bool due = its->kind == BEL_LOCATION_INPUT || its->kind == BEL_LOCATION_VARIABLE;
+        if (its->kind == BEL_LOCATION_VARIABLE && program->fixed_variables)
+            due = fresh || !instance->settled;
+        if (used && due) BEL_TRY(send(x, b, instance->bound[b]));
+        if (used && fresh && its->kind == BEL_LOCATION_CONSTANT) BEL_TRY(send(x, b, its->constant));
+    }
+    return NULL;
+}
+
+// --- Kernels -------------------------------------------------------------------------------------
+
+static bel_status *launch_all(executor *x, const segment *s)
+{
+    for (int l = x->first_launches[s->first]; l < x->first_launches[s->end]; l++) {
+        const bound_launch *launch = &x->launches[l];
+        union {
+            const void *read;
+            void *argument;
+        } params = {.read = launch->params};
+        void *arguments[2] = {&x->operands[launch->call], params.argument};
+        int error = x->api->launch(launch->function, launch->blocks, 1, 1, launch->threads, 1, 1, 0,
+                                   x->work, arguments, NULL);
+        if (error != 0) {
+            return bel_status_wrap(bel_cuda_status(error, "launch a kernel"), __FILE__, __LINE__,
+                                   "%s", x->instance->program->calls[launch->call].name);
+        }
+    }
+    return NULL;
+}
+
+// The launches of a segment as a graph. Whatever happens, capturing ends.
+static bel_status *capture(executor *x, segment *s)
+{
+    void *graph = NULL;
+    BEL_TRY(bel_cuda_status(x->api->capture_begin(x->work, BEL_CUDA_CAPTURE_THREAD_LOCAL),
+                            "begin a graph"));
+    bel_status *status = launch_all(x, s);
+    bel_status *ended = bel_cuda_status(x->api->capture_end(x->work, &graph), "end a graph");
+    if (status != NULL) bel_status_ignore(ended);
+    if (status == NULL) status = ended;
+    if (status == NULL) {
+        status = bel_cuda_status(x->api->graph_instantiate(&s->graph, graph, 0),
+                                 "make a graph ready");
+    }
+    if (graph != NULL) x->api->graph_destroy(graph);
+    return status;
+}
+
+// The first time one by one: a program that runs once is not worth a graph.
+static bel_status *run_segment(executor *x, segment *s)
+{
+    int launches = x->first_launches[s->end] - x->first_launches[s->first];
+    if (launches <= 1 || !s->ran) {
+        s->ran = true;
+        return launch_all(x, s);
+    }
+    if (s->graph == NULL) BEL_TRY(capture(x, s));
+    return bel_cuda_status(x->api->graph_launch(s->graph, x->work), "launch a graph");
+}
+
+// --- Copies out ----------------------------------------------------------------------------------
+
+// The reports that the segment is the last to write: copied on `out` behind it.
+static bel_status *fetch_reports(executor *x, int s, int next, int end)
+{
+    const bel_instance *instance = x->instance;
+    if (next == end) return NULL;
+    BEL_TRY(bel_cuda_status(x->api->event_record(x->ready[s], x->work), "record an event"));
+    BEL_TRY(bel_cuda_status(x->api->stream_wait(x->out, x->ready[s], 0), "wait for an event"));
+    for (int p = next; p < end; p++) {
+        int output = instance->publications[p].output;
+        const bel_program_result *result = &instance->program->outputs[output];
+        size_t bytes = bel_tensor_bytes(&result->tensor);
+        if (bytes == 0 || instance->bound_outputs[output] == NULL) continue;
+        BEL_TRY(bel_cuda_status(x->api->copy_out(instance->bound_outputs[output],
+                                                 address_of(instance->addresses[result->buffer]),
+                                                 bytes, x->out),
+                                "copy from the card"));
+    }
+    return bel_cuda_status(x->api->event_record(x->gone[s], x->out), "record an event");
+}
+
+static bel_status *fetch(executor *x, size_t place, const void *from, size_t bytes)
+{
+    if (bytes == 0) return NULL;
+    return bel_cuda_status(
+        x->api->copy_out(x->staged.memory + place, address_of(from), bytes, x->work),
+        "copy from the card");
+}
+
+static bel_status *fetch_results(executor *x, int end)
+{
+    const bel_instance *instance = x->instance;
+    const bel_program *program = instance->program;
+    BEL_TRY(fetch(x, 0, x->state.address, sizeof(bel_cuda_state)));
+    for (int e = 0; e < program->exchange_count; e++) {
+        const bel_program_exchange *its = &program->exchanges[e];
+        for (int c = its->first_call; its->first_group == end && c < its->end_call; c++)
+            BEL_TRY(fetch(x, x->staged.exchanged_in[c], instance->calls[c].inputs[0].data,
+                          bel_tensor_bytes(&instance->calls[c].inputs[0])));
+    }
+    for (int o = 0; end == program->group_count && o < program->output_count; o++) {
+        const bel_program_result *result = &program->outputs[o];
+        if (result->external) continue;
+        BEL_TRY(fetch(x, x->staged.results[o], instance->addresses[result->buffer],
+                      bel_tensor_bytes(&result->tensor)));
+    }
+    return NULL;
+}
+
+// What the other replicas have made of the exchange before the part that begins.
+static bel_status *send_exchanged(executor *x, int part)
+{
+    const bel_program *program = x->instance->program;
+    if (part == 0) return NULL;
+    const bel_program_exchange *its = &program->exchanges[part - 1];
+    for (int c = its->first_call; c < its->end_call; c++) {
+        const bel_tensor *output = &x->instance->calls[c].outputs[0];
+        size_t bytes = bel_tensor_bytes(output);
+        if (bytes == 0) continue;
+        BEL_TRY(bel_cuda_status(x->api->copy_in(address_of(output->data),
+                                                x->staged.memory + x->staged.exchanged_out[c],
+                                                bytes, x->work),
+                                "copy to the card"));
+    }
+    return NULL;
+}
+
+// --- Running -------------------------------------------------------------------------------------
+
+// What is queued of a run, and what is published of it when it is there.
+typedef struct queued {
+    int first_segment, end_segment;
+    int next; // publication
+} queued;
+
+// Publications whose calls come before `end`.
+static int publications_before(const bel_instance *instance, int next, int end)
+{
+    while (next < instance->publication_count && instance->publications[next].call < end)
+        next++;
+    return next;
+}
+
+static bel_status *queue_all(executor *x, int end, const queued *q, int part)
+{
+    const bel_program *program = x->instance->program;
+    int end_call = calls_before(program, end), next = q->next;
+    BEL_TRY(send_exchanged(x, part));
+    for (int s = q->first_segment; s < q->end_segment; s++) {
+        BEL_TRY(run_segment(x, &x->segments[s]));
+        int until = publications_before(x->instance, next,
+                                        x->segments[s].end < end_call ? x->segments[s].end
+                                                                      : end_call);
+        BEL_TRY(fetch_reports(x, s, next, until));
+        next = until;
+    }
+    return fetch_results(x, end);
+}
+
+// In the order in which they were queued.
+static bel_status *publish_all(executor *x, const queued *q, int end_call,
+                               const bel_instance_run_args *args)
+{
+    int next = q->next;
+    for (int s = q->first_segment; s < q->end_segment; s++) {
+        int end = x->segments[s].end < end_call ? x->segments[s].end : end_call;
+        if (publications_before(x->instance, next, end) == next) continue;
+        BEL_TRY(bel_cuda_status(x->api->event_finish(x->gone[s]), "wait for a report"));
+        bel_instance_publish(x->instance, args, end, &next);
+    }
+    return NULL;
+}
+
+static void take_error(const executor *x)
+{
+    bel_cuda_state state;
+    bel_run_context *context = x->instance->context;
+    memcpy(&state, x->staged.memory, sizeof state);
+    if (state.error == 0) return;
+    context->bad_value = state.bad_value;
+    context->bad_low = state.bad_low;
+    context->bad_limit = state.bad_limit;
+    atomic_store(&context->error, state.error);
+}
+
+bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, bel_team *team,
+                         const bel_instance_run_args *args)
+{
+    executor *x = instance->on_device;
+    const bel_program *program = instance->program;
+    (void)team;
+    BEL_TRY(bel_cuda_enter(x->device));
+    bel_status *status = NULL;
+    if (args->part == 0) {
+        bool fresh = instance->memory->user != instance;
+        if (fresh) first = 0; // what the prologue has made is gone
+        status = send_state(x);
+        if (status == NULL) status = send_all(x, fresh);
+        instance->memory->user = status == NULL ? instance : NULL;
+    }
+    queued q = {.next = next};
+    int first_call = calls_before(program, first), end_call = calls_before(program, end);
+    while (q.first_segment < x->segment_count && x->segments[q.first_segment].first < first_call)
+        q.first_segment++;
+    q.end_segment = q.first_segment;
+    while (q.end_segment < x->segment_count && x->segments[q.end_segment].end <= end_call)
+        q.end_segment++;
+    if (status == NULL) status = queue_all(x, end, &q, args->part);
+    if (status == NULL) status = publish_all(x, &q, end_call, args);
+    bel_status *finished = bel_cuda_status(x->api->stream_finish(x->work), "run a program");
+    if (status != NULL) bel_status_ignore(finished);
+    if (status == NULL) status = finished;
+    finished = bel_cuda_status(x->api->stream_finish(x->out), "copy from the card");
+    if (status != NULL) bel_status_ignore(finished);
+    if (status == NULL) status = finished;
+    if (status == NULL) {
+        take_error(x);
+        return NULL;
+    }
+    instance->memory->user = NULL;
+    return bel_status_wrap(status, __FILE__, __LINE__, "%s", x->device->device.name);
+}

@@ -1,0 +1,51 @@
+// What host and kernels say to each other: the arguments of every kernel. Read by both compilers,
+// so it holds plain structs of fixed-width numbers alone.
+#ifndef BELFRY_CUDA_KERNELS_PARAMS_H
+#define BELFRY_CUDA_KERNELS_PARAMS_H
+
+#include <stdint.h>
+
+#define BEL_CUDA_MAX_INPUTS 10 // BEL_OP_MAX_INPUTS and what is packed
+#define BEL_CUDA_MAX_OUTPUTS 5
+
+// What differs from run to run, in the card's memory: bel_run_context.
+typedef struct bel_cuda_state {
+    uint64_t seed;
+    int64_t step, replica, round;
+    uint64_t place; // under which random operations draw: bel_run_place
+    // The data error with the smallest call: kernels report with bel_cuda_report.
+    int32_t error; // 0, or 1 + index of the call
+    int32_t zero;
+    int64_t bad_value, bad_low, bad_limit;
+} bel_cuda_state; // behind it by call a bel_rng_key: two words of 32 bits
+
+// The operands of a call, all in the card's memory.
+typedef struct bel_cuda_operands {
+    const void *in[BEL_CUDA_MAX_INPUTS];
+    void *out[BEL_CUDA_MAX_OUTPUTS];
+    void *work; // workspace of the call
+    bel_cuda_state *run;
+    int64_t call; // its index
+} bel_cuda_operands;
+
+// Elements that lie differently, as bel_walk (ops/kernels/walk.h) has them.
+#define BEL_CUDA_WALK_TENSORS 4
+typedef struct bel_cuda_walk {
+    int32_t rank, tensors;
+    int64_t dims[8];
+    int64_t steps[BEL_CUDA_WALK_TENSORS][8];
+} bel_cuda_walk;
+
+// --- Element by element (cuda/elementwise.c) -----------------------------------------------------
+
+#define BEL_CUDA_STEPS 16 // BEL_FUSED_STEPS
+
+typedef struct bel_cuda_elements {
+    int64_t count;
+    int64_t rows[BEL_CUDA_MAX_INPUTS]; // of operands that repeat
+    double s[BEL_CUDA_STEPS], t[BEL_CUDA_STEPS];
+    float numbers[BEL_CUDA_STEPS];
+    bel_cuda_walk walk; // of operands that are broadcast otherwise
+} bel_cuda_elements;
+
+#endif
