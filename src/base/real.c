@@ -3,8 +3,8 @@
 // doubles that stand for about 100 digits. A kernel looks up the value at the nearest point of a
 // table and corrects it by a short series (Taylor's) of what is left, so its error is that of the
 // last rounding and a few hundredths. Nothing may be fused here: sums and products of pairs are
-// exact only with every operation rounded by itself (-ffp-contract=off). Kernels of cards are compiled
-// from this text as well (cuda/kernels/kernel.h), so it is C++ as much as C.
+// exact only with every operation rounded by itself (-ffp-contract=off). Kernels of cards are
+// compiled from this text as well (cuda/kernels/kernel.h), so it is C++ as much as C.
 #include "base/real.h"
 
 #include <math.h>

@@ -30,8 +30,8 @@ static void *open_library(library which)
     for (int f = 0; f < (named ? 1 : 2); f++)
         for (int n = 0; n < 4 && names[which][n] != NULL; n++) {
             char path[1024];
-            bel_snprintf(path, sizeof path, "%s%s%s", named ? folder : folders[f],
-                         named ? "/" : "", names[which][n]);
+            bel_snprintf(path, sizeof path, "%s%s%s", named ? folder : folders[f], named ? "/" : "",
+                         names[which][n]);
             void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
             if (opened != NULL) return opened;
         }
@@ -92,10 +92,11 @@ static void open_all(void)
     }
     void *nvrtc = open_library(NVRTC);
     if (nvrtc == NULL) {
-        fail(BEL_FAILED_PRECONDITION,
-             "there is a card, but no NVRTC (libnvrtc.so.12 or .13), which compiles kernels for it; "
-             "hint: install it (it comes with the CUDA toolkit), or name its folder in ",
-             BEL_CUDA_PATH_VARIABLE);
+        fail(
+            BEL_FAILED_PRECONDITION,
+            "there is a card, but no NVRTC (libnvrtc.so.12 or .13), which compiles kernels for it; "
+            "hint: install it (it comes with the CUDA toolkit), or name its folder in ",
+            BEL_CUDA_PATH_VARIABLE);
         return;
     }
 #define DRIVER_FIND(name, symbol)

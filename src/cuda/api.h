@@ -31,7 +31,7 @@ enum {
 };
 
 typedef struct bel_cuda_api {
-#define FUNCTION(library, name, symbol, arguments) int (*name) arguments;
+#define FUNCTION(library, name, symbol, arguments) int(*name) arguments;
 #include "cuda/api.def"
     int driver; // versions, as BEL_CUDA_OLDEST
     int nvrtc;

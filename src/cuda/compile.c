@@ -169,8 +169,7 @@ static bel_status *load(bel_cuda_device *device, const char *name, const char *s
     char *image;
     size_t bytes;
     int capability = device->card.major * 10 + device->card.minor;
-    bel_status *status =
-        bel_cuda_compile(device->api, name, source, capability, &image, &bytes);
+    bel_status *status = bel_cuda_compile(device->api, name, source, capability, &image, &bytes);
     if (status == NULL) {
         status = bel_cuda_status(device->api->module_load(out_handle, image), "load kernels");
         if (status == NULL && path != NULL) write_image(path, image, bytes);

@@ -76,7 +76,8 @@ static void pin(bel_device *device, const void *memory, size_t bytes)
     } address = {.read = memory};
     d->api->context_set(d->context);
     if (d->api->host_register(address.write, bytes, BEL_CUDA_HOST_PORTABLE) != 0)
-        d->api->host_register(address.write, bytes, BEL_CUDA_HOST_PORTABLE | BEL_CUDA_HOST_READ_ONLY);
+        d->api->host_register(address.write, bytes,
+                              BEL_CUDA_HOST_PORTABLE | BEL_CUDA_HOST_READ_ONLY);
 }
 
 static void unpin(bel_device *device, const void *memory)
@@ -87,7 +88,8 @@ static void unpin(bel_device *device, const void *memory)
         void *write;
     } address = {.read = memory};
     d->api->context_set(d->context);
-    d->api->host_unregister(address.write); // what was not registered is an error that changes nothing
+    d->api->host_unregister(
+        address.write); // what was not registered is an error that changes nothing
 }
 
 static const bel_device_ops ops = {.allocate = allocate,
@@ -158,10 +160,10 @@ static bel_status *make(int index, bel_cuda_device **out_device)
     bel_cuda_device made = {.device = {.ops = &ops}};
     BEL_TRY(bel_cuda_open_api(&made.api));
     BEL_TRY(find_card(made.api, index, &made.number, &made.card));
-    BEL_TRY(bel_cuda_status(made.api->device_attribute(&made.multiprocessors,
-                                                       BEL_CUDA_ATTRIBUTE_MULTIPROCESSORS,
-                                                       made.number),
-                            "describe a card"));
+    BEL_TRY(
+        bel_cuda_status(made.api->device_attribute(&made.multiprocessors,
+                                                   BEL_CUDA_ATTRIBUTE_MULTIPROCESSORS, made.number),
+                        "describe a card"));
     BEL_TRY(bel_cuda_status(made.api->context_retain(&made.context, made.number),
                             "open a card's context"));
     bel_snprintf(made.device.name, sizeof made.device.name, "cuda:%d", index);

@@ -81,8 +81,8 @@ bel_status *bel_cuda_add_text(bel_cuda_build *build, const char *name, const cha
                               const char *kernel, int64_t blocks, const void *params,
                               size_t params_bytes) BEL_MUST_USE;
 
-// Blocks for so many elements, one for each thread up to a number that fills any card; kernels go on
-// from THREAD by THREADS.
+// Blocks for so many elements, one for each thread up to a number that fills any card; kernels go
+// on from THREAD by THREADS.
 int64_t bel_cuda_blocks(int64_t elements);
 
 bel_status *bel_cuda_prepare(bel_device *device, const bel_prepare *prepare, bel_kernel_call *call);

@@ -2,9 +2,9 @@
 // here for the operations, types and operands at hand, so that what lies between two steps stays in
 // a register and a card's compiler sees constants where it can. The functions of the steps are the
 // CPU's own (ops/kernels/elementwise.def), by the same choice: floats in float where an operation
-// has a form for it, what else is no integer in double, integers in int64_t. Element i of the result
-// depends on elements i alone and is written by the thread that reads them, so the result may lie
-// over an operand of its size.
+// has a form for it, what else is no integer in double, integers in int64_t. Element i of the
+// result depends on elements i alone and is written by the thread that reads them, so the result
+// may lie over an operand of its size.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,7 +21,7 @@ static const char *id_of(bel_op op)
     static const char *const ids[BEL_OP_COUNT] = {
 #define OP(id, name, domain, min_inputs, max_inputs, outputs, flags, infer, gradient, prepare,     \
            doc)                                                                                    \
-    #id,
+#id,
 #include "ops/ops.def"
 #undef OP
     };
@@ -77,7 +77,7 @@ typedef struct writer {
     const bel_kernel_call *call;
     bel_str text;
     bel_cuda_elements params;
-    const char *kind; // of functions: f32, f64 or whole
+    const char *kind;  // of functions: f32, f64 or whole
     const char *value; // type that steps compute in
 } writer;
 
@@ -132,8 +132,8 @@ static void end(writer *w, int step)
 // Result r`step` of two operands, which are names of values.
 static void put_step(writer *w, int step, bel_op op, const char *a, const char *b)
 {
-    bel_str_printf(&w->text, "        %s r%d = %s_%s(%s, %s, (%s)p.s[%d], (%s)p.t[%d]);\n", w->value,
-                   step, w->kind, id_of(op), a, b, w->value, step, w->value, step);
+    bel_str_printf(&w->text, "        %s r%d = %s_%s(%s, %s, (%s)p.s[%d], (%s)p.t[%d]);\n",
+                   w->value, step, w->kind, id_of(op), a, b, w->value, step, w->value, step);
 }
 
 static bel_status *finish(bel_cuda_build *build, writer *w)
@@ -194,7 +194,8 @@ bel_status *bel_cuda_prepare_fused(bel_cuda_build *build)
             if (operand == BEL_FUSED_NUMBER) {
                 bel_snprintf(names[i], sizeof names[i], "p.numbers[%d]", s);
             } else if (operand >= BEL_FUSED_REGISTER) {
-                bel_snprintf(names[i], sizeof names[i], "r%d", made_by[operand - BEL_FUSED_REGISTER]);
+                bel_snprintf(names[i], sizeof names[i], "r%d",
+                             made_by[operand - BEL_FUSED_REGISTER]);
             } else {
                 bel_snprintf(names[i], sizeof names[i], "v%d", operand);
             }

@@ -42,7 +42,7 @@ typedef struct segment {
 typedef struct staging {
     char *memory;
     size_t bytes;
-    size_t *results;                   // by output: where it is; SIZE_MAX: nowhere
+    size_t *results;                      // by output: where it is; SIZE_MAX: nowhere
     size_t *exchanged_in, *exchanged_out; // by call
 } staging;
 
@@ -52,9 +52,9 @@ typedef struct executor {
     const bel_instance *instance;
     void *work, *out; // streams
     bound_launch *launches;
-    int *first_launches;          // by call, and one behind
-    bel_cuda_operands *operands;  // by call
-    bel_device_memory state;      // on the card: bel_cuda_state and the keys
+    int *first_launches;         // by call, and one behind
+    bel_cuda_operands *operands; // by call
+    bel_device_memory state;     // on the card: bel_cuda_state and the keys
     size_t state_bytes;
     bel_rng_key *keys; // behind the bel_cuda_state in `staged`, by call
     staging staged;    // begins with what goes to `state`
@@ -283,23 +283,23 @@ static bel_status *send_state(executor *x)
     const bel_run_context *context = x->instance->context;
     make_keys(x, context->seed);
     bel_cuda_state state = {.seed = context->seed,
-                          .step = context->step,
-                          .replica = context->replica,
-                          .round = context->round,
-                          .place = bel_run_place(context)};
+                            .step = context->step,
+                            .replica = context->replica,
+                            .round = context->round,
+                            .place = bel_run_place(context)};
     memcpy(x->staged.memory, &state, sizeof state);
-    return bel_cuda_status(x->api->copy_in(address_of(x->state.address), x->staged.memory,
-                                           x->state_bytes, x->work),
-                           "copy to the card");
+    return bel_cuda_status(
+        x->api->copy_in(address_of(x->state.address), x->staged.memory, x->state_bytes, x->work),
+        "copy to the card");
 }
 
 static bel_status *send(executor *x, int buffer, const void *data)
 {
     const bel_program_buffer *its = &x->instance->program->buffers[buffer];
     if (its->size_bytes == 0 || data == NULL) return NULL;
-    return bel_cuda_status(x->api->copy_in(address_of(x->instance->addresses[buffer]), data,
-                                           its->size_bytes, x->work),
-                           "copy to the card");
+    return bel_cuda_status(
+        x->api->copy_in(address_of(x->instance->addresses[buffer]), data, its->size_bytes, x->work),
+        "copy to the card");
 }
 
 // Inputs always; variables where they may be others than those there; constants where another
@@ -352,8 +352,8 @@ static bel_status *capture(executor *x, segment *s)
     if (status != NULL) bel_status_ignore(ended);
     if (status == NULL) status = ended;
     if (status == NULL) {
-        status = bel_cuda_status(x->api->graph_instantiate(&s->graph, graph, 0),
-                                 "make a graph ready");
+        status =
+            bel_cuda_status(x->api->graph_instantiate(&s->graph, graph, 0), "make a graph ready");
     }
     if (graph != NULL) x->api->graph_destroy(graph);
     return status;
@@ -462,9 +462,8 @@ static bel_status *queue_all(executor *x, int end, const queued *q, int part)
     BEL_TRY(send_exchanged(x, part));
     for (int s = q->first_segment; s < q->end_segment; s++) {
         BEL_TRY(run_segment(x, &x->segments[s]));
-        int until = publications_before(x->instance, next,
-                                        x->segments[s].end < end_call ? x->segments[s].end
-                                                                      : end_call);
+        int until = publications_before(
+            x->instance, next, x->segments[s].end < end_call ? x->segments[s].end : end_call);
         BEL_TRY(fetch_reports(x, s, next, until));
         next = until;
     }

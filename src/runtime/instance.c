@@ -312,8 +312,7 @@ bel_status *bel_instance_run_groups(bel_instance *instance, int first, int end, 
 {
     const bel_instance_run_args args = {NULL, NULL, 0};
     BEL_CHECK(instance->program->device->in_place && instance->async == NULL);
-    BEL_CHECK(instance->program->exchange_count == 0 &&
-              instance->program->prologue_groups == 0);
+    BEL_CHECK(instance->program->exchange_count == 0 && instance->program->prologue_groups == 0);
     if (first == 0) atomic_store_explicit(&context->error, 0, memory_order_relaxed);
     set_context(instance, context);
     BEL_TRY(instance->program->device->ops->run(instance, first, end, 0, team, &args));

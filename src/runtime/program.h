@@ -59,8 +59,8 @@ typedef struct bel_program_options {
 // `input_shapes` are closed, in the order of the graph's inputs. The graph goes through the passes
 // (passes/passes.h) first. Values that no output needs are not computed. The program does not keep
 // the graph, but constants live in the graph: it must stay. Errors: those of bel_passes_run;
-// RESOURCE_EXHAUSTED: more memory is needed than the options allow. UNIMPLEMENTED: the device cannot
-// run an operation, which is named with its node.
+// RESOURCE_EXHAUSTED: more memory is needed than the options allow. UNIMPLEMENTED: the device
+// cannot run an operation, which is named with its node.
 bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_shapes,
                                 const bel_program_output *outputs, int output_count,
                                 const bel_program_options *options,

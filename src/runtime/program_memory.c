@@ -1,6 +1,6 @@
 // Where the buffers of a program lie: which share the arena, by when they are alive, and what is
-// resident. A device that is not in place has all of them in its arena, inputs, variables, constants
-// and what the prologue computes, too.
+// resident. A device that is not in place has all of them in its arena, inputs, variables,
+// constants and what the prologue computes, too.
 #include "base/alloc.h"
 #include "base/check.h"
 #include "runtime/device.h"

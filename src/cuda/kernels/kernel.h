@@ -38,7 +38,8 @@
 
 // Reports an element that is not in [low, limit): of a run the first one that comes, which names
 // the operation. (Calls run one after another, so it is of the first call that has one.)
-static inline void report_bad(const bel_cuda_operands *at, int64_t value, int64_t low, int64_t limit)
+static inline void report_bad(const bel_cuda_operands *at, int64_t value, int64_t low,
+                              int64_t limit)
 {
     if (atomicCAS(&at->run->error, 0, (int32_t)(at->call + 1)) != 0) return;
     at->run->bad_value = value;
