@@ -3,11 +3,11 @@
 // A product of more than two dimensions is one product for each matrix of the result; where b is
 // one matrix for all, the rows of a are taken together as one large product.
 
+#include "ops/matmul.h"
 #include "base/fault.h"
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
-#include "ops/kernels/product.h"
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
@@ -104,24 +104,6 @@ bel_status *bel_infer_gemm(const bel_attr_list *attrs, const bel_spec *inputs, i
 
 // --- Kernels -------------------------------------------------------------------------------------
 
-typedef struct gemm_params {
-    bool transpose_a, transpose_b, relu;
-    bool has_c;      // what else stands behind a and b is b packed
-    bool packs_once; // b, which is the same for all matrices and runs
-    double alpha, beta;
-    int64_t m, n, k;
-    int64_t tile_m, tile_n; // rows and columns of y in one tile
-    int64_t tiles_n;        // tiles side by side
-    int64_t count;          // matrices of y
-    int64_t per_tile;       // matrices in one tile, when a matrix is no more than one tile
-    int64_t tiles;          // of one matrix
-    int64_t k_parts;        // 1, but for BELFRY_FAULT=threads2
-    bel_product_fn *multiply;
-    void (*run_few)(const bel_product_few *few);
-    void (*few_rows)(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
-                     const float *bias, float *y);
-} gemm_params;
-
 // Which matrix of input `input` belongs to matrix `index` of the result.
 static int64_t matrix_in(const bel_kernel_call *call, int input, int64_t index)
 {
@@ -132,7 +114,7 @@ static int64_t matrix_in(const bel_kernel_call *call, int input, int64_t index)
 
 static void run_gemm_reference(const bel_kernel_call *call, int64_t tile)
 {
-    const gemm_params *p = call->params;
+    const bel_gemm *p = call->params;
     const bel_tensor *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
     int64_t a_base = matrix_in(call, 0, tile) * p->m * p->k;
     int64_t b_base = matrix_in(call, 1, tile) * p->k * p->n, y_base = tile * p->m * p->n;
@@ -157,7 +139,7 @@ static void run_gemm_reference(const bel_kernel_call *call, int64_t tile)
 }
 
 // c is one row for all of y.
-static bool has_bias(const gemm_params *p, const bel_kernel_call *call)
+static bool has_bias(const bel_gemm *p, const bel_kernel_call *call)
 {
     if (!p->has_c) return false;
     const bel_shape *c = &call->inputs[2].shape; // a column [m, 1] has as many elements when m = n
@@ -167,7 +149,7 @@ static bool has_bias(const gemm_params *p, const bel_kernel_call *call)
 // Adds beta · c to a tile of y, of which Gemm has one matrix.
 static void add_c(const bel_kernel_call *call, const bel_product *tile, int64_t row, int64_t column)
 {
-    const gemm_params *p = call->params;
+    const bel_gemm *p = call->params;
     if (!p->has_c || p->beta == 0) return;
     const bel_tensor *y = &call->outputs[0], *c = &call->inputs[2];
     for (int64_t i = 0; i < tile->m; i++) {
@@ -214,7 +196,7 @@ static void run_in_parts(bel_product product, bel_product_fn *multiply, int64_t 
 // Tile `tile` of them: some panels of b, once.
 static void run_pack(const bel_kernel_call *call, int64_t tile)
 {
-    const gemm_params *p = call->params;
+    const bel_gemm *p = call->params;
     const bel_product b = {.n = p->n,
                            .k = p->k,
                            .b = call->inputs[1].data,
@@ -226,7 +208,7 @@ static void run_pack(const bel_kernel_call *call, int64_t tile)
 // Tile `tile` of matrix `matrix`.
 static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile)
 {
-    const gemm_params *p = call->params;
+    const bel_gemm *p = call->params;
     int64_t row = tile / p->tiles_n * p->tile_m, column = tile % p->tiles_n * p->tile_n;
     bel_product product = {.m = p->m - row < p->tile_m ? p->m - row : p->tile_m,
                            .n = p->n - column < p->tile_n ? p->n - column : p->tile_n,
@@ -244,19 +226,18 @@ static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile
     if (p->packs_once) product.packed = call->inputs[call->input_count - 1].data;
     product.packed_n = p->n;
     product.packed_column = column;
-    bool starts = p->alpha == 1 && p->beta == 1 && has_bias(p, call);
-    if (starts) product.start = (const float *)call->inputs[2].data + column;
-    product.start_is_row = starts;
+    if (p->starts) product.start = (const float *)call->inputs[2].data + column;
+    product.start_is_row = p->starts;
     run_in_parts(product, p->multiply, p->k_parts);
     if (p->alpha != 1) scale(&product, (float)p->alpha);
-    if (!starts) add_c(call, &product, row, column);
+    if (!p->starts) add_c(call, &product, row, column);
     if (p->relu) above_zero(&product);
 }
 
 static void run_few_rows(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
-    const gemm_params *p = call->params;
+    const bel_gemm *p = call->params;
     const float *bias = call->input_count > 2 ? call->inputs[2].data : NULL;
     p->few_rows(p->m, p->n, p->k, call->inputs[0].data, call->inputs[1].data, bias,
                 call->outputs[0].data);
@@ -268,7 +249,7 @@ static void run_few_rows(const bel_kernel_call *call, int64_t tile)
 static void run_short_chains(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
-    const gemm_params *p = call->params;
+    const bel_gemm *p = call->params;
     const bel_product_few few = {.m = p->m,
                                  .n = p->n,
                                  .k = p->k,
@@ -281,7 +262,7 @@ static void run_short_chains(const bel_kernel_call *call, int64_t tile)
 }
 
 // True where packing would cost more than the product.
-static bool is_small(const gemm_params *p, const bel_kernel_call *call)
+static bool is_small(const bel_gemm *p, const bel_kernel_call *call)
 {
     enum { FEW_ROWS = 8, SMALL_WORK = 1 << 15 };
     if (p->count != 1 || p->m > FEW_ROWS || p->m * p->n * p->k > SMALL_WORK) return false;
@@ -292,7 +273,7 @@ static bool is_small(const gemm_params *p, const bel_kernel_call *call)
 // Tiles of one product are neighbours; a tile of small products takes per_tile of them.
 static void run_gemm(const bel_kernel_call *call, int64_t tile)
 {
-    const gemm_params *p = call->params;
+    const bel_gemm *p = call->params;
     int64_t first = tile / p->tiles * p->per_tile;
     int64_t last = first + p->per_tile < p->count ? first + p->per_tile : p->count;
     for (int64_t matrix = first; matrix < last; matrix++)
@@ -301,7 +282,7 @@ static void run_gemm(const bel_kernel_call *call, int64_t tile)
 
 // Halves a side of the tile, unless both are short by then: what is packed of one operand is used
 // for all rows, or columns, of the other that the tile has.
-static bool halve(gemm_params *p)
+static bool halve(bel_gemm *p)
 {
     enum {
         LEAST = 128,
@@ -319,7 +300,7 @@ static bool halve(gemm_params *p)
 }
 
 // Tiles of some 10 million multiplications, or a sixteenth of them all.
-static void choose_tiles(gemm_params *p)
+static void choose_tiles(bel_gemm *p)
 {
     enum { TILE_WORK = 12 << 20, TILES = 16, SMALL_WORK = 1 << 20 };
     int64_t work = p->m * p->n * p->k;
@@ -335,19 +316,19 @@ static void choose_tiles(gemm_params *p)
 }
 
 // Sizes of the product: of each matrix of a stack, or of all rows of a at once.
-static gemm_params read_product(const bel_attr_list *attrs, const bel_kernel_call *call)
+static bel_gemm read_product(const bel_attr_list *attrs, const bel_kernel_call *call)
 {
     const bel_shape *a = &call->inputs[0].shape, *b = &call->inputs[1].shape;
     const bel_shape *y = &call->outputs[0].shape;
-    gemm_params p = {.transpose_a = bel_attr_flag(attrs, "transA"),
-                     .transpose_b = bel_attr_flag(attrs, "transB"),
-                     .relu = bel_attr_flag(attrs, BEL_ATTR_RELU),
-                     .alpha = bel_attr_number(attrs, "alpha", 1),
-                     .beta = bel_attr_number(attrs, "beta", 1),
-                     .has_c = call->input_count > 2,
-                     .m = y->dims[y->rank - 2],
-                     .n = y->dims[y->rank - 1],
-                     .count = 1};
+    bel_gemm p = {.transpose_a = bel_attr_flag(attrs, "transA"),
+                  .transpose_b = bel_attr_flag(attrs, "transB"),
+                  .relu = bel_attr_flag(attrs, BEL_ATTR_RELU),
+                  .alpha = bel_attr_number(attrs, "alpha", 1),
+                  .beta = bel_attr_number(attrs, "beta", 1),
+                  .has_c = call->input_count > 2,
+                  .m = y->dims[y->rank - 2],
+                  .n = y->dims[y->rank - 1],
+                  .count = 1};
     if (call->op == BEL_OP_MATMUL_FLAT) {
         p.transpose_a = true;
         p.k = p.m > 0 ? bel_shape_elements(a) / p.m : 0;
@@ -364,8 +345,7 @@ static gemm_params read_product(const bel_attr_list *attrs, const bel_kernel_cal
 }
 
 // One matrix b that stays as it is and that each run would pack.
-static bool packs_once(const bel_prepare *prepare, const bel_kernel_call *call,
-                       const gemm_params *p)
+static bool packs_once(const bel_prepare *prepare, const bel_kernel_call *call, const bel_gemm *p)
 {
     bool one = call->op != BEL_OP_MATMUL_FLAT && call->inputs[1].shape.rank == 2;
     bool own = p->multiply == bel_product_run && p->k_parts == 1 && p->k > 0;
@@ -375,7 +355,7 @@ static bool packs_once(const bel_prepare *prepare, const bel_kernel_call *call,
 
 void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    gemm_params p = read_product(prepare->attrs, call);
+    bel_gemm p = read_product(prepare->attrs, call);
     call->run = run_gemm_reference;
     call->tile_count = p.count;
     bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;
@@ -386,10 +366,13 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
     if (fast && !openblas && is_small(&p, call)) {
         p.few_rows = bel_cpu_kernels_get()->few_rows;
         p.run_few = bel_product_kernels_get()->run_few;
+        p.way = prepare->fast_math ? BEL_GEMM_SHORT : BEL_GEMM_FEW_ROWS;
         call->run = prepare->fast_math ? run_short_chains : run_few_rows;
         call->tile_elements = p.m * p.n;
     } else if (fast) {
         choose_tiles(&p);
+        p.way = BEL_GEMM_CHAINS;
+        p.starts = p.alpha == 1 && p.beta == 1 && has_bias(&p, call);
         p.k_parts = bel_fault_is(BEL_FAULT_THREADS2) ? prepare->threads : 1;
         call->tile_count = p.tiles * ((p.count + p.per_tile - 1) / p.per_tile);
         call->run = run_gemm;

@@ -11,7 +11,7 @@
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
-#include "ops/kernels/walk.h"
+#include "ops/reduce.h"
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
@@ -61,18 +61,11 @@ bel_status *bel_infer_scalar_like(const bel_attr_list *attrs, const bel_spec *in
 
 // --- Boxes ---------------------------------------------------------------------------------------
 
-typedef struct box_params {
-    bool reduced[BEL_MAX_RANK];
-    bool regular; // the reduced axes are neighbours
-    int64_t outer, count, inner;
-    double scale; // ReduceMean: 1 / count
-} box_params;
-
 // Regular: all reduced axes stand side by side; then element (i, j, k) of the box is i · count ·
 // inner + j · inner + k.
-static box_params make_box(const bel_shape *shape, const bool reduced[BEL_MAX_RANK])
+static bel_reduce_box make_box(const bel_shape *shape, const bool reduced[BEL_MAX_RANK])
 {
-    box_params p = {.outer = 1, .count = 1, .inner = 1, .regular = true, .scale = 1};
+    bel_reduce_box p = {.outer = 1, .count = 1, .inner = 1, .regular = true, .scale = 1};
     memcpy(p.reduced, reduced, sizeof p.reduced);
     bool seen = false, after = false;
     for (int32_t i = 0; i < shape->rank; i++) {
@@ -107,7 +100,7 @@ static int64_t small_index(const bel_shape *large, const bool reduced[BEL_MAX_RA
 static void run_reduce_reference(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
-    const box_params *p = call->params;
+    const bel_reduce_box *p = call->params;
     const bel_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     bool max = call->op == BEL_OP_REDUCE_MAX;
     int64_t outputs = bel_shape_elements(&y->shape), inputs = bel_shape_elements(&x->shape);
@@ -133,8 +126,8 @@ static bel_cpu_reduce_fn *row_kernel(bel_op op)
 // Each output is a reduction of `count` neighbouring elements.
 static void run_reduce_rows(const bel_kernel_call *call, int64_t tile)
 {
-    enum { BLOCK = 4096 };
-    const box_params *p = call->params;
+    enum { BLOCK = BEL_REDUCE_BLOCK };
+    const bel_reduce_box *p = call->params;
     bel_cpu_reduce_fn *reduce = row_kernel(call->op);
     const float *x = call->inputs[0].data;
     float *y = call->outputs[0].data;
@@ -158,7 +151,7 @@ enum { COLUMN_TILE = 256 };
 // Outputs are columns: rows are added to them in order.
 static void run_reduce_columns(const bel_kernel_call *call, int64_t tile)
 {
-    const box_params *p = call->params;
+    const bel_reduce_box *p = call->params;
     const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
     int64_t first = tile * COLUMN_TILE;
     int64_t size = first + COLUMN_TILE < p->inner ? COLUMN_TILE : p->inner - first;
@@ -171,13 +164,7 @@ static void run_reduce_columns(const bel_kernel_call *call, int64_t tile)
 }
 
 // All other ways: the elements that follow the leading dimensions which stay are a slice, of which
-// each tile takes several. A run is added up into one result, or added to results side by side.
-typedef struct slice_params {
-    bel_walk walk; // over a slice; its tensor is the results of the slice
-    int64_t slices, per_tile, elements, results;
-    float start, scale;
-} slice_params;
-
+// each tile takes several.
 typedef struct slice_place {
     const bel_kernel_call *call;
     const float *x;
@@ -211,7 +198,7 @@ static void reduce_run(const void *context, const bel_run *run)
 // Slices have results of their own, so tiles share nothing.
 static void run_reduce_slices(const bel_kernel_call *call, int64_t tile)
 {
-    const slice_params *p = call->params;
+    const bel_reduce_slices *p = call->params;
     int64_t first = tile * p->per_tile;
     int64_t last = first + p->per_tile < p->slices ? first + p->per_tile : p->slices;
     for (int64_t i = first; i < last; i++) {
@@ -227,12 +214,17 @@ static void run_reduce_slices(const bel_kernel_call *call, int64_t tile)
 
 // Dimensions that stay in front make the slices. Within one, steps[d] says how far the result moves
 // for one along dimension d: 0 where it is reduced.
-static void prepare_slices(const bel_prepare *prepare, bel_kernel_call *call, const box_params *box)
+static void prepare_slices(const bel_prepare *prepare, bel_kernel_call *call,
+                           const bel_reduce_box *box)
 {
     const bel_shape *x = &call->inputs[0].shape;
     bel_shape slice = {0};
     int64_t steps[1][BEL_MAX_RANK];
-    slice_params p = {.slices = 1, .elements = 1, .results = 1, .scale = (float)box->scale};
+    bel_reduce_slices p = {.way = BEL_REDUCE_SLICES,
+                           .slices = 1,
+                           .elements = 1,
+                           .results = 1,
+                           .scale = (float)box->scale};
     p.start = call->op == BEL_OP_REDUCE_MAX ? -INFINITY : 0.0f;
     int32_t lead = 0;
     for (; lead < x->rank && !box->reduced[lead]; lead++)
@@ -252,15 +244,17 @@ static void prepare_slices(const bel_prepare *prepare, bel_kernel_call *call, co
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
 }
 
-static void choose_reduce(const bel_prepare *prepare, bel_kernel_call *call, box_params *p)
+static void choose_reduce(const bel_prepare *prepare, bel_kernel_call *call, bel_reduce_box *p)
 {
     bool adds = call->op != BEL_OP_REDUCE_MAX && call->op != BEL_OP_REDUCE_SUM_SQUARE;
     bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;
     if (fast && p->regular && p->inner == 1) {
         int64_t per_tile = bel_tile_rows(p->count);
+        p->way = BEL_REDUCE_ROWS;
         call->run = run_reduce_rows;
         call->tile_count = (p->outer + per_tile - 1) / per_tile;
     } else if (fast && p->regular && p->outer == 1 && adds) {
+        p->way = BEL_REDUCE_COLUMNS;
         call->run = run_reduce_columns;
         call->tile_count = (p->inner + COLUMN_TILE - 1) / COLUMN_TILE;
     } else if (fast) {
@@ -278,7 +272,7 @@ void bel_prepare_reduce(const bel_prepare *prepare, bel_kernel_call *call)
     bool reduced[BEL_MAX_RANK];
     bel_status_ignore(
         bel_read_axes(prepare->attrs, call->inputs[0].shape.rank, reduced)); // inferred
-    box_params p = make_box(&call->inputs[0].shape, reduced);
+    bel_reduce_box p = make_box(&call->inputs[0].shape, reduced);
     if (call->op == BEL_OP_REDUCE_MEAN && p.count > 0) p.scale = 1.0 / (double)p.count;
     choose_reduce(prepare, call, &p);
 }
@@ -286,7 +280,8 @@ void bel_prepare_reduce(const bel_prepare *prepare, bel_kernel_call *call)
 // --- Folds ---------------------------------------------------------------------------------------
 
 // The sum, over the dimensions whose mark is `which`, of the index `index` of their box.
-static int64_t part_index(const bel_shape *shape, const box_params *p, bool which, int64_t index)
+static int64_t part_index(const bel_shape *shape, const bel_reduce_box *p, bool which,
+                          int64_t index)
 {
     int64_t result = 0, stride = 1;
     for (int32_t d = shape->rank - 1; d >= 0; d--) {
@@ -300,13 +295,13 @@ static int64_t part_index(const bel_shape *shape, const box_params *p, bool whic
 }
 
 // Where the j-th element that is reduced lies behind the first one.
-static int64_t reduced_place(const bel_shape *shape, const box_params *p, int64_t j)
+static int64_t reduced_place(const bel_shape *shape, const bel_reduce_box *p, int64_t j)
 {
     return p->regular ? j * p->inner : part_index(shape, p, true, j);
 }
 
 // The elements of one output, in order, from `base` on.
-static double fold(bel_op op, const bel_tensor *x, const box_params *p, int64_t base)
+static double fold(bel_op op, const bel_tensor *x, const bel_reduce_box *p, int64_t base)
 {
     double sum = op == BEL_OP_REDUCE_MIN ? INFINITY : op == BEL_OP_REDUCE_PROD ? 1 : 0;
     for (int64_t j = 0; j < p->count; j++) {
@@ -324,7 +319,7 @@ static double fold(bel_op op, const bel_tensor *x, const box_params *p, int64_t 
 static void fold_range(const bel_kernel_call *call, int64_t outputs, int64_t tile,
                        int64_t *out_first, int64_t *out_last)
 {
-    const box_params *p = call->params;
+    const bel_reduce_box *p = call->params;
     int64_t per_tile = bel_tile_rows(p->count);
     *out_first = tile * per_tile;
     *out_last = *out_first + per_tile < outputs ? *out_first + per_tile : outputs;
@@ -332,7 +327,7 @@ static void fold_range(const bel_kernel_call *call, int64_t outputs, int64_t til
 
 static void run_fold(const bel_kernel_call *call, int64_t tile)
 {
-    const box_params *p = call->params;
+    const bel_reduce_box *p = call->params;
     const bel_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     int64_t first, last;
     fold_range(call, bel_shape_elements(&y->shape), tile, &first, &last);
@@ -345,7 +340,7 @@ static void run_fold(const bel_kernel_call *call, int64_t tile)
 // The product of all other elements: with a zero among them it is 0, but for that element.
 static void run_prod_grad(const bel_kernel_call *call, int64_t tile)
 {
-    const box_params *p = call->params;
+    const bel_reduce_box *p = call->params;
     const bel_tensor *dy = &call->inputs[0], *x = &call->inputs[1], *dx = &call->outputs[0];
     int64_t first, last;
     fold_range(call, bel_shape_elements(&dy->shape), tile, &first, &last);
@@ -372,7 +367,7 @@ void bel_prepare_fold(const bel_prepare *prepare, bel_kernel_call *call)
     bool reduced[BEL_MAX_RANK], gradient = call->op == BEL_OP_REDUCE_PROD_GRAD;
     const bel_shape *x = &call->inputs[gradient ? 1 : 0].shape;
     bel_status_ignore(bel_read_axes(prepare->attrs, x->rank, reduced)); // by the shape rule
-    box_params p = make_box(x, reduced);
+    bel_reduce_box p = make_box(x, reduced);
     int64_t per_tile = bel_tile_rows(p.count);
     int64_t outputs =
         bel_shape_elements(gradient ? &call->inputs[0].shape : &call->outputs[0].shape);
@@ -387,6 +382,6 @@ void bel_prepare_sum_to(const bel_prepare *prepare, bel_kernel_call *call)
 {
     bool reduced[BEL_MAX_RANK];
     bel_broadcast_axes(&call->inputs[0].shape, &call->outputs[0].shape, reduced);
-    box_params p = make_box(&call->inputs[0].shape, reduced);
+    bel_reduce_box p = make_box(&call->inputs[0].shape, reduced);
     choose_reduce(prepare, call, &p);
 }

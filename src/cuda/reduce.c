@@ -1,0 +1,97 @@
+// Reductions: see kernels/reduce.cu.
+#include "cuda/device.h"
+#include "cuda/kernels/reduce.h"
+#include "cuda/kernels/rows.h"
+#include "ops/reduce.h"
+
+static int32_t kind_of(bel_op op)
+{
+    if (op == BEL_OP_REDUCE_MAX) return BEL_CUDA_REDUCE_MAX;
+    return op == BEL_OP_REDUCE_SUM_SQUARE ? BEL_CUDA_REDUCE_SUM_SQUARE : BEL_CUDA_REDUCE_SUM;
+}
+
+// A dimension of x that stays: its results are `place` apart.
+static void keep(bel_cuda_reduce *p, int64_t size, int64_t step, int64_t place)
+{
+    int d = p->kept_rank++;
+    p->kept_dims[d] = size;
+    p->kept_steps[d] = step;
+    p->kept_places[d] = place;
+}
+
+static void lose(bel_cuda_reduce *p, int64_t size, int64_t step)
+{
+    int d = p->gone_rank++;
+    p->gone_dims[d] = size;
+    p->gone_steps[d] = step;
+}
+
+static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t blocks,
+                       const bel_cuda_reduce *p)
+{
+    return bel_cuda_add(build, "reduce.cu", kernel, blocks, BEL_CUDA_BLOCK, p, sizeof *p);
+}
+
+static bel_status *add_slices(bel_cuda_build *build, const bel_reduce_slices *slices)
+{
+    const bel_walk *walk = &slices->walk;
+    bel_cuda_reduce p = {.op = kind_of(build->call->op),
+                         .slices = slices->slices,
+                         .elements = slices->elements,
+                         .results = slices->results,
+                         .run = 1,
+                         .start = slices->start,
+                         .float_scale = slices->scale};
+    int64_t steps[BEL_MAX_RANK], step = 1;
+    for (int32_t d = walk->rank - 1; d >= 0; d--) {
+        steps[d] = step;
+        step *= walk->dims[d];
+    }
+    for (int32_t d = 0; d < walk->rank; d++) {
+        bool last = d == walk->rank - 1, gone = walk->steps[0][d] == 0;
+        if (!gone) keep(&p, walk->dims[d], steps[d], walk->steps[0][d]);
+        if (gone && last) p.run = walk->dims[d];
+        if (gone && !last) lose(&p, walk->dims[d], steps[d]);
+    }
+    if (p.elements == 0) lose(&p, 0, 0); // results are what they start with
+    return add(build, "reduce_slices", bel_cuda_blocks(p.slices * p.results), &p);
+}
+
+static bel_status *add_plain(bel_cuda_build *build, const bel_reduce_box *box)
+{
+    const bel_shape *x = &build->call->inputs[0].shape;
+    bel_cuda_reduce p = {.op = kind_of(build->call->op), .results = 1, .scale = box->scale};
+    int64_t steps[BEL_MAX_RANK], places[BEL_MAX_RANK], step = 1;
+    if (build->call->outputs[0].dtype != BEL_DTYPE_F64)
+        return BEL_ERR(BEL_UNIMPLEMENTED, "cards reduce f32 and f64 alone");
+    for (int32_t d = x->rank - 1; d >= 0; d--) {
+        steps[d] = step;
+        places[d] = p.results;
+        step *= x->dims[d];
+        if (!box->reduced[d]) p.results *= x->dims[d];
+    }
+    for (int32_t d = 0; d < x->rank; d++) {
+        if (box->reduced[d]) {
+            lose(&p, x->dims[d], steps[d]);
+        } else {
+            keep(&p, x->dims[d], steps[d], places[d]);
+        }
+    }
+    return add(build, "reduce_f64", bel_cuda_blocks(p.results), &p);
+}
+
+bel_status *bel_cuda_prepare_reduce(bel_cuda_build *build)
+{
+    const bel_reduce_box *box = build->call->params; // or slices: the way is first in both
+    if (box->way == BEL_REDUCE_SLICES) return add_slices(build, build->call->params);
+    if (box->way == BEL_REDUCE_PLAIN) return add_plain(build, box);
+    bel_cuda_reduce p = {.op = kind_of(build->call->op),
+                         .outer = box->outer,
+                         .count = box->count,
+                         .inner = box->inner,
+                         .block = BEL_REDUCE_BLOCK,
+                         .scale = box->scale};
+    if (box->way == BEL_REDUCE_COLUMNS)
+        return add(build, "reduce_columns", bel_cuda_blocks(p.inner), &p);
+    return add(build, "reduce_rows", (p.outer + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, &p);
+}
