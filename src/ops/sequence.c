@@ -50,17 +50,11 @@ bel_status *bel_infer_sequence_mask(const bel_attr_list *attrs, const bel_spec *
     return NULL;
 }
 
-typedef struct mask_params { // x [n, outer, times, inner]
-    int64_t outer, times;
-    size_t inner_bytes;
-    int64_t per_tile; // of n · outer
-} mask_params;
-
-// Row `row` of [n · outer] belongs to sequence row / outer; what is kept are its first `length`
-// times. In place (y = x) only the rest is cleared.
+// x [n, outer, times, inner]. Row `row` of [n · outer] belongs to sequence row / outer; what is
+// kept are its first `length` times. In place (y = x) only the rest is cleared.
 static void run_sequence_mask(const bel_kernel_call *call, int64_t tile)
 {
-    const mask_params *p = call->params;
+    const bel_sequence_mask_params *p = call->params;
     int64_t rows = call->inputs[0].shape.dims[0] * p->outer, first = tile * p->per_tile;
     int64_t end = first + p->per_tile < rows ? first + p->per_tile : rows;
     for (int64_t row = first; row < end; row++) {
@@ -79,7 +73,7 @@ void bel_prepare_sequence_mask(const bel_prepare *prepare, bel_kernel_call *call
     const bel_shape *x = &call->inputs[0].shape;
     int32_t axis = 1;
     bel_status_ignore(bel_read_axis(prepare->attrs, 1, x->rank, &axis)); // inferred
-    mask_params p = {.outer = 1, .times = x->dims[axis]};
+    bel_sequence_mask_params p = {.outer = 1, .times = x->dims[axis]};
     int64_t inner = 1;
     for (int32_t d = 1; d < axis; d++)
         p.outer *= x->dims[d];

@@ -11,4 +11,11 @@ bel_status *bel_check_lengths(const bel_spec *lengths, const bel_shape *x) BEL_M
 int64_t bel_length_of(const bel_kernel_call *call, const bel_tensor *lengths, int64_t index,
                       int64_t most);
 
+// SequenceMask: x is [n, outer, times, inner].
+typedef struct bel_sequence_mask_params {
+    int64_t outer, times;
+    size_t inner_bytes;
+    int64_t per_tile; // of n · outer
+} bel_sequence_mask_params;
+
 #endif
