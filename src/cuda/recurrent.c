@@ -74,3 +74,30 @@ bel_status *bel_cuda_prepare_recurrent(bel_cuda_build *build)
         add(build, "recurrent_inputs", p.s.directions * tiles(p.s.n * p.s.t) * tiles(p.units), &p));
     return add(build, "recurrent_steps", row_blocks(&p), &p);
 }
+
+bel_status *bel_cuda_prepare_recurrent_grad(bel_cuda_build *build)
+{
+    bel_cuda_recurrent p = read(build->call);
+    int64_t rows = p.s.directions * p.s.n, steps = p.s.n * p.s.t, end = 0;
+    int64_t size = (int64_t)bel_dtype_size(build->call->inputs[0].dtype);
+    BEL_TRY(check_type(build->call, &p));
+    take(&end, p.s.n); // lengths
+    p.ranks = take(&end, p.s.n);
+    p.order = take(&end, p.s.n);
+    p.total = take(&end, 1);
+    p.places = take(&end, steps);
+    p.list = take(&end, steps);
+    end *= (int64_t)sizeof(int64_t) / size;
+    p.h = take(&end, rows * p.s.hidden);
+    p.c = take(&end, rows * p.s.hidden);
+    p.reset_h = take(&end, rows * p.s.t * p.s.hidden);
+    p.gates = take(&end, rows * p.s.t * p.kept);
+    build->call->workspace_bytes = (size_t)(end * size);
+    int64_t columns = (p.s.in + SIDE) / SIDE + (p.s.hidden + SIDE) / SIDE; // a bias with each
+    BEL_TRY(add(build, "recurrent_ranks", bel_cuda_blocks(p.s.n), &p));
+    BEL_TRY(add(build, "recurrent_places", bel_cuda_blocks(steps), &p));
+    BEL_TRY(add(build, "recurrent_back", row_blocks(&p), &p));
+    BEL_TRY(add(build, "recurrent_weights",
+                p.s.directions * p.s.gates * tiles(p.s.hidden) * columns, &p));
+    return p.o.dx ? add(build, "recurrent_dx", tiles(steps) * tiles(p.s.in), &p) : NULL;
+}
