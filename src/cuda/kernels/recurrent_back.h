@@ -1,10 +1,10 @@
 // The backward pass of GRU and LSTM: behind recurrent_forward.h.
 //
-// What a row has at a step is kept at a place of its own, in the order in which the CPU adds weights'
-// gradients: in f32 by tiles of rows, in them by step, the longest row first; in double by row, from
-// the last step to the first. A block walks a few rows of one direction back through time and keeps
-// the gradients of the gates' sums. Two products follow, tile by tile: with what is kept of x and h
-// they make the gradients of weights and biases, with W they make dx.
+// What a row has at a step is kept at a place of its own, in the order in which the CPU adds
+// weights' gradients: in f32 by tiles of rows, in them by step, the longest row first; in double by
+// row, from the last step to the first. A block walks a few rows of one direction back through time
+// and keeps the gradients of the gates' sums. Two products follow, tile by tile: with what is kept
+// of x and h they make the gradients of weights and biases, with W they make dx.
 #ifndef BELFRY_CUDA_KERNELS_RECURRENT_BACK_H
 #define BELFRY_CUDA_KERNELS_RECURRENT_BACK_H
 

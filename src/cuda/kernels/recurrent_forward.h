@@ -2,9 +2,9 @@
 // CHAIN and the functions of gates are.
 //
 // In f32 a unit's sum is one chain of fused multiply-adds over [x, 1, h]. All that it has of x and
-// biases is made first, for all steps at once, and goes on from there with h. In double the parts of
-// x and h are sums of their own. A block then walks a few rows of one direction through time: its
-// threads share the units of a step, and a step's barriers are within the block.
+// biases is made first, for all steps at once, and goes on from there with h. In double the parts
+// of x and h are sums of their own. A block then walks a few rows of one direction through time:
+// its threads share the units of a step, and a step's barriers are within the block.
 #ifndef BELFRY_CUDA_KERNELS_RECURRENT_FORWARD_H
 #define BELFRY_CUDA_KERNELS_RECURRENT_FORWARD_H
 
@@ -140,8 +140,8 @@ static inline void begin_rows(const bel_cuda_operands *at, const bel_cuda_recurr
     }
 }
 
-// Sums of units [from, end) with `vectors` in the place of h. Rows that have ended are computed with
-// the others and looked at by nobody.
+// Sums of units [from, end) with `vectors` in the place of h. Rows that have ended are computed
+// with the others and looked at by nobody.
 static inline void multiply_units(const bel_cuda_operands *at, const bel_cuda_recurrent *p,
                                   const walked *b, int64_t from, int64_t end, const REAL *vectors)
 {
