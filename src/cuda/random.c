@@ -25,7 +25,7 @@ bel_status *bel_cuda_prepare_random(bel_cuda_build *build)
 bel_status *bel_cuda_prepare_dropout(bel_cuda_build *build)
 {
     const bel_dropout_params *dropout = build->call->params;
-    bel_cuda_random p = {.ratio = dropout->ratio};
+    bel_cuda_random p = {.ratio = dropout->ratio, .fast = dropout->fast};
     bool gradient = build->call->op == BEL_OP_DROPOUT_GRAD;
     if (!gradient) build->made->random = "dropout"; // as ops/dropout.c
     return add(build, gradient ? "dropout_grad" : "dropout", gradient ? 1 : 4, &p);

@@ -2,9 +2,9 @@
 // (ops/kernels/product.h): so the inner dimension is never divided among threads, and how y is cut
 // into blocks and a thread's share of a block does not enter the bits.
 //
-// A block computes a tile of y. It walks along the inner dimension by DEPTH, with that much of a
-// and b in shared memory; each thread keeps ROWS x COLUMNS sums in registers, of rows and columns
-// that are 16 apart, so that threads side by side read neighbours.
+// A block computes a tile of y. It walks along the inner dimension by DEPTH, with that much of a and
+// b in shared memory; each thread keeps ROWS x COLUMNS sums in registers, of rows and columns that
+// are 16 apart, so that threads side by side read neighbours.
 #include "cuda/kernels/kernel.h"
 #include "cuda/kernels/product.h"
 

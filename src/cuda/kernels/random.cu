@@ -44,7 +44,7 @@ static inline void scale_kept(const bel_cuda_operands *at, const bel_cuda_random
                               int64_t i)
 {
     double scale = 1 / (1 - p->ratio);
-    if (p->type == BEL_CUDA_F32) {
+    if (p->fast) {
         float x = ((const float *)at->in[0])[i];
         ((float *)at->out[0])[i] = select_f32(kept, x * (float)scale, 0.0f);
     } else {

@@ -8,7 +8,7 @@ typedef struct bel_cuda_random {
     int64_t count;
     double first, factor; // of RandomUniform and RandomNormal
     double ratio;         // of Dropout
-    int32_t type, zero;
+    int32_t type, fast;   // fast: Dropout in f32, not in double
 } bel_cuda_random;
 
 // A number for ReplicaId, CountRatio.
