@@ -166,6 +166,9 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->own_stats = bel_xcalloc((size_t)worker->stats_size, sizeof(double));
     if (status == NULL) status = bel_team_create(config->tower_count, &worker->dispatch);
     if (status == NULL) status = bel_worker_create_rows(worker);
+    worker->devices = bel_xcalloc((size_t)config->tower_count, sizeof(bel_device *));
+    if (status == NULL)
+        status = bel_cards_choose(&config->cards, config->tower_count, worker->devices);
     if (status == NULL && config->audit_dir != NULL) status = open_audit(worker);
     for (int t = 0; t < config->tower_count && status == NULL; t++)
         status = bel_tower_init(&worker->towers[t], worker, t);
@@ -191,6 +194,7 @@ void bel_worker_destroy(bel_worker *worker)
         bel_free(worker->towers[t].runs);
     bel_exchange_deinit(&worker->exchange);
     bel_free(worker->towers);
+    bel_free(worker->devices);
     bel_free(worker->stats_list);
     bel_free(worker->own_stats);
     bel_free(worker->weights);
