@@ -64,7 +64,8 @@ static bool gives_own_cards(void)
 static bel_status *too_few(int towers, int before, int cards)
 {
     char others[64] = "";
-    if (before > 0) bel_snprintf(others, sizeof others, " behind %d of others on this host", before);
+    if (before > 0)
+        bel_snprintf(others, sizeof others, " behind %d of others on this host", before);
     return BEL_ERR(BEL_OUT_OF_RANGE,
                    "%d towers%s are to have a card each, but there are %d cards; hint: a smaller "
                    "num_gpus, virtual_devices, with which towers share cards, or device cpu",

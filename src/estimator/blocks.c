@@ -23,7 +23,7 @@ struct bel_blocks {
     const bel_evaluation_config *config;
     block_tower *towers;
     bel_device **devices; // by tower; NULL: the CPU
-    bel_block_run *runs; // by tower
+    bel_block_run *runs;  // by tower
     bel_team *dispatch;
     bel_program_output *outputs;
     int output_count;

@@ -336,8 +336,9 @@ bel_program_options bel_estimator_program_options(const bel_estimator *estimator
 bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
 {
     const bel_run_config *config = &estimator->config;
-    bel_card_choice choice = {.wanted = config->device == BEL_DEVICE_CUDA ||
-                                        (config->device == BEL_DEVICE_AUTO && config->gpu_count > 0),
+    bel_card_choice choice = {.wanted =
+                                  config->device == BEL_DEVICE_CUDA ||
+                                  (config->device == BEL_DEVICE_AUTO && config->gpu_count > 0),
                               .needed = config->device == BEL_DEVICE_CUDA,
                               .shared = config->virtual_devices || worker < 0,
                               .list = config->gpus};

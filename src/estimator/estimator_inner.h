@@ -4,8 +4,8 @@
 
 #include <stdatomic.h>
 
-#include "cuda/choose.h"
 #include "belfry/estimator.h"
+#include "cuda/choose.h"
 #include "ps/layout/counting.h"
 #include "runtime/program.h"
 

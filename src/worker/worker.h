@@ -10,9 +10,9 @@
 
 #include <stdatomic.h>
 
-#include "cuda/choose.h"
 #include "base/input_segment.h"
 #include "belfry/model.h"
+#include "cuda/choose.h"
 #include "graph/graph.h"
 #include "input/input.h"
 #include "ps/client/client.h"
