@@ -203,7 +203,8 @@ static void prepare_with(const bel_prepare *prepare, bel_kernel_call *call, bool
     int frames = gradient ? 1 : 0;
     bel_ctc_shape s = shape_of(prepare->attrs, gradient, &call->inputs[frames].shape,
                                &call->inputs[frames + 1].shape);
-    if (!prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32) {
+    s.plain = prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32;
+    if (!s.plain) {
         if (gradient) {
             bel_ctc_prepare_gradient(prepare, call, &s);
         } else {

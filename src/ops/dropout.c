@@ -5,6 +5,7 @@
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
+#include "ops/random.h"
 
 bel_status *bel_infer_dropout(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                               bel_spec *out_outputs)
@@ -27,16 +28,11 @@ bel_status *bel_infer_dropout_grad(const bel_attr_list *attrs, const bel_spec *i
     return bel_check_like("a mask", &inputs[1], &y[1]);
 }
 
-typedef struct dropout_params {
-    double ratio;
-    bool fast;
-} dropout_params;
-
 // y = kept ? x / (1 - ratio) : 0 for elements [begin, end).
 static void scale_kept(const bel_kernel_call *call, const bel_tensor *kept, int64_t begin,
                        int64_t end)
 {
-    const dropout_params *p = call->params;
+    const bel_dropout_params *p = call->params;
     const uint8_t *mask = kept->data;
     const bel_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     double scale = 1 / (1 - p->ratio);
@@ -51,7 +47,7 @@ static void scale_kept(const bel_kernel_call *call, const bel_tensor *kept, int6
 
 static void run_dropout(const bel_kernel_call *call, int64_t tile)
 {
-    const dropout_params *p = call->params;
+    const bel_dropout_params *p = call->params;
     const bel_run_context *context = call->context;
     uint8_t *kept = call->outputs[1].data;
     int64_t begin = bel_tile_begin(tile); // a multiple of 4
@@ -76,8 +72,8 @@ static void run_dropout_grad(const bel_kernel_call *call, int64_t tile)
 
 static void prepare_masked(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    dropout_params p = {.ratio = bel_attr_number(prepare->attrs, "ratio", 0.5),
-                        .fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32};
+    bel_dropout_params p = {.ratio = bel_attr_number(prepare->attrs, "ratio", 0.5),
+                            .fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32};
     call->tile_count = bel_tiles_of(bel_shape_elements(&call->outputs[0].shape));
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
 }

@@ -8,6 +8,7 @@
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
+#include "ops/moves.h"
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
@@ -77,19 +78,13 @@ bel_status *bel_infer_gather_elements_grad(const bel_attr_list *attrs, const bel
 
 // --- Gather --------------------------------------------------------------------------------------
 
-// data is [outer, rows, width]; the result is [outer, count, width].
-typedef struct gather_params {
-    int64_t outer, rows, width, count;
-    int64_t per_tile; // of the result's outer · count rows
-} gather_params;
-
 // outer: the dimensions before the axis, multiplied; width: those behind it.
-static const gather_params *make_gather(const bel_prepare *prepare, const bel_shape *data,
-                                        const bel_shape *indices)
+static const bel_gather_params *make_gather(const bel_prepare *prepare, const bel_shape *data,
+                                            const bel_shape *indices)
 {
     int32_t axis = 0;
     bel_status_ignore(bel_read_axis(prepare->attrs, 0, data->rank, &axis)); // by the shape rule
-    gather_params p = {.outer = 1, .rows = data->dims[axis], .width = 1};
+    bel_gather_params p = {.outer = 1, .rows = data->dims[axis], .width = 1};
     for (int32_t d = 0; d < axis; d++)
         p.outer *= data->dims[d];
     for (int32_t d = axis + 1; d < data->rank; d++)
@@ -103,7 +98,7 @@ static const gather_params *make_gather(const bel_prepare *prepare, const bel_sh
 // bad index gives zeros, and the run ends with its number.
 static void run_gather(const bel_kernel_call *call, int64_t tile)
 {
-    const gather_params *p = call->params;
+    const bel_gather_params *p = call->params;
     const bel_tensor *data = &call->inputs[0];
     const int64_t *indices = call->inputs[1].data;
     size_t row = (size_t)p->width * bel_dtype_size(data->dtype);
@@ -124,7 +119,8 @@ static void run_gather(const bel_kernel_call *call, int64_t tile)
 
 void bel_prepare_gather(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    const gather_params *p = make_gather(prepare, &call->inputs[0].shape, &call->inputs[1].shape);
+    const bel_gather_params *p =
+        make_gather(prepare, &call->inputs[0].shape, &call->inputs[1].shape);
     call->run = run_gather;
     call->tile_count = (p->outer * p->count + p->per_tile - 1) / p->per_tile;
     call->params = p;
@@ -133,7 +129,7 @@ void bel_prepare_gather(const bel_prepare *prepare, bel_kernel_call *call)
 enum { GRAD_COLUMNS = 256 }; // of a tile
 
 // Sets columns of all rows to 0.
-static void clear_columns(const gather_params *p, const bel_tensor *x, int64_t first,
+static void clear_columns(const bel_gather_params *p, const bel_tensor *x, int64_t first,
                           int64_t columns)
 {
     size_t size = bel_dtype_size(x->dtype);
@@ -150,7 +146,7 @@ static void clear_columns(const gather_params *p, const bel_tensor *x, int64_t f
 // count, and for any number of tiles.
 static void run_gather_grad(const bel_kernel_call *call, int64_t tile)
 {
-    const gather_params *p = call->params;
+    const bel_gather_params *p = call->params;
     const bel_tensor *dy = &call->inputs[0], *dx = &call->outputs[0];
     const int64_t *indices = call->inputs[1].data;
     int64_t first = tile * GRAD_COLUMNS, left = p->width - first;
@@ -179,7 +175,8 @@ static void run_gather_grad(const bel_kernel_call *call, int64_t tile)
 
 void bel_prepare_gather_grad(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    const gather_params *p = make_gather(prepare, &call->outputs[0].shape, &call->inputs[1].shape);
+    const bel_gather_params *p =
+        make_gather(prepare, &call->outputs[0].shape, &call->inputs[1].shape);
     call->run = run_gather_grad;
     call->tile_count = p->width > 0 ? (p->width + GRAD_COLUMNS - 1) / GRAD_COLUMNS : 1;
     call->params = p;
@@ -189,7 +186,7 @@ void bel_prepare_gather_grad(const bel_prepare *prepare, bel_kernel_call *call)
 
 // data is [outer, rows, width], indices and the result are [outer, count / (outer width), width].
 // Returns where element i lies in data, or -1.
-static int64_t element_place(const gather_params *p, const int64_t *indices, int64_t i)
+static int64_t element_place(const bel_gather_params *p, const int64_t *indices, int64_t i)
 {
     if (indices[i] < 0 || indices[i] >= p->rows) return -1;
     return (i / (p->count / p->outer) * p->rows + indices[i]) * p->width + i % p->width;
@@ -197,7 +194,7 @@ static int64_t element_place(const gather_params *p, const int64_t *indices, int
 
 static void run_gather_elements(const bel_kernel_call *call, int64_t tile)
 {
-    const gather_params *p = call->params;
+    const bel_gather_params *p = call->params;
     const char *data = call->inputs[0].data;
     const int64_t *indices = call->inputs[1].data;
     char *y = call->outputs[0].data;
@@ -213,7 +210,8 @@ static void run_gather_elements(const bel_kernel_call *call, int64_t tile)
 
 void bel_prepare_gather_elements(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    const gather_params *p = make_gather(prepare, &call->inputs[0].shape, &call->inputs[1].shape);
+    const bel_gather_params *p =
+        make_gather(prepare, &call->inputs[0].shape, &call->inputs[1].shape);
     call->run = run_gather_elements;
     call->tile_count = bel_tiles_of(p->count);
     call->params = p;
@@ -223,7 +221,7 @@ void bel_prepare_gather_elements(const bel_prepare *prepare, bel_kernel_call *ca
 static void run_gather_elements_grad(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
-    const gather_params *p = call->params;
+    const bel_gather_params *p = call->params;
     const bel_tensor *dy = &call->inputs[0], *dx = &call->outputs[0];
     memset(dx->data, 0, bel_tensor_bytes(dx));
     for (int64_t i = 0; i < p->count; i++) {

@@ -7,7 +7,7 @@
 
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
-#include "ops/kernels/walk.h"
+#include "ops/moves.h"
 
 // --- Concat --------------------------------------------------------------------------------------
 
@@ -38,12 +38,6 @@ bel_status *bel_infer_concat(const bel_attr_list *attrs, const bel_spec *inputs,
     return NULL;
 }
 
-// Bytes from the axis on, for each input and together; the tensors have `outer` of such runs.
-typedef struct concat_params {
-    int64_t outer, per_tile;
-    size_t sizes[BEL_OP_MAX_INPUTS], total;
-} concat_params;
-
 // Single numbers are frequent, where columns are joined.
 static inline void copy_run(char *y, const char *x, size_t size)
 {
@@ -57,7 +51,7 @@ static inline void copy_run(char *y, const char *x, size_t size)
 // Run i of the result is run i of each input, one behind the other.
 static void run_concat(const bel_kernel_call *call, int64_t tile)
 {
-    const concat_params *p = call->params;
+    const bel_concat_params *p = call->params;
     int64_t first = tile * p->per_tile;
     int64_t last = first + p->per_tile < p->outer ? first + p->per_tile : p->outer;
     for (int64_t i = first; i < last; i++) {
@@ -75,7 +69,7 @@ void bel_prepare_concat(const bel_prepare *prepare, bel_kernel_call *call)
     const bel_shape *y = &call->outputs[0].shape;
     int32_t axis = 0;
     bel_status_ignore(bel_read_axis(prepare->attrs, 0, y->rank, &axis)); // as above
-    concat_params p = {.outer = 1};
+    bel_concat_params p = {.outer = 1};
     for (int32_t d = 0; d < axis; d++)
         p.outer *= y->dims[d];
     for (int k = 0; k < call->input_count && p.outer > 0; k++) {

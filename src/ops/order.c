@@ -1,7 +1,6 @@
 // Operations along one axis that depend on the order of its elements: ArgMax, ArgMin, TopK, CumSum.
-//
-// A tensor is [outer, count, inner] around the axis; a lane is the `count` elements with one outer
-// and one inner index. Tiles are runs of lanes.
+// Tiles are runs of lanes (order.h).
+#include "ops/order.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 
@@ -48,22 +47,15 @@ bel_status *bel_infer_cum_sum(const bel_attr_list *attrs, const bel_spec *inputs
 
 // --- Lanes ---------------------------------------------------------------------------------------
 
-typedef struct lane_params {
-    int64_t count, inner, lanes;
-    int64_t k;               // TopK
-    bool smallest;           // ArgMin, TopK
-    bool last_of_equals;     // ArgMax, ArgMin
-    bool exclusive, reverse; // CumSum
-} lane_params;
-
 // Sets up the lanes of x and the tiles.
-static lane_params make_lanes(const bel_prepare *prepare, bel_kernel_call *call, int64_t otherwise)
+static bel_lane_params make_lanes(const bel_prepare *prepare, bel_kernel_call *call,
+                                  int64_t otherwise)
 {
     const bel_shape *x = &call->inputs[0].shape;
     int32_t axis = 0;
     bel_status_ignore(
         bel_read_axis(prepare->attrs, otherwise, x->rank, &axis)); // by the shape rule
-    lane_params p = {.count = x->dims[axis], .inner = 1, .lanes = 1};
+    bel_lane_params p = {.count = x->dims[axis], .inner = 1, .lanes = 1};
     for (int32_t d = 0; d < x->rank; d++) {
         if (d > axis) p.inner *= x->dims[d];
         if (d != axis) p.lanes *= x->dims[d];
@@ -78,14 +70,14 @@ static bool lane_flag(const bel_prepare *prepare, const char *name, double other
     return bel_attr_number(prepare->attrs, name, otherwise) != 0;
 }
 
-static int64_t last_lane(const lane_params *p, int64_t tile)
+static int64_t last_lane(const bel_lane_params *p, int64_t tile)
 {
     int64_t last = (tile + 1) * bel_tile_rows(p->count);
     return last < p->lanes ? last : p->lanes;
 }
 
 // The first element of a lane in a tensor with `count` elements along the axis.
-static int64_t lane_start(const lane_params *p, int64_t lane, int64_t count)
+static int64_t lane_start(const bel_lane_params *p, int64_t lane, int64_t count)
 {
     return lane / p->inner * count * p->inner + lane % p->inner;
 }
@@ -94,7 +86,7 @@ static int64_t lane_start(const lane_params *p, int64_t lane, int64_t count)
 
 static void run_arg(const bel_kernel_call *call, int64_t tile)
 {
-    const lane_params *p = call->params;
+    const bel_lane_params *p = call->params;
     const bel_tensor *x = &call->inputs[0];
     int64_t *y = call->outputs[0].data;
     for (int64_t lane = tile * bel_tile_rows(p->count); lane < last_lane(p, tile); lane++) {
@@ -113,7 +105,7 @@ static void run_arg(const bel_kernel_call *call, int64_t tile)
 
 void bel_prepare_arg(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    lane_params p = make_lanes(prepare, call, 0);
+    bel_lane_params p = make_lanes(prepare, call, 0);
     p.smallest = call->op == BEL_OP_ARG_MIN;
     p.last_of_equals = lane_flag(prepare, "select_last_index", 0);
     call->run = run_arg;
@@ -126,7 +118,7 @@ void bel_prepare_arg(const bel_prepare *prepare, bel_kernel_call *call)
 // small k; a lane takes up to count · k steps.
 static void run_top_k(const bel_kernel_call *call, int64_t tile)
 {
-    const lane_params *p = call->params;
+    const bel_lane_params *p = call->params;
     const bel_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     int64_t *indices = call->outputs[1].data;
     for (int64_t lane = tile * bel_tile_rows(p->count); lane < last_lane(p, tile); lane++) {
@@ -151,7 +143,7 @@ static void run_top_k(const bel_kernel_call *call, int64_t tile)
 
 void bel_prepare_top_k(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    lane_params p = make_lanes(prepare, call, -1);
+    bel_lane_params p = make_lanes(prepare, call, -1);
     p.k = bel_attr_whole(prepare->attrs, "k", 1);
     p.smallest = !lane_flag(prepare, "largest", 1);
     call->run = run_top_k;
@@ -161,7 +153,7 @@ void bel_prepare_top_k(const bel_prepare *prepare, bel_kernel_call *call)
 // --- CumSum --------------------------------------------------------------------------------------
 
 // Several lanes that lie side by side, step by step. Sums run in double.
-static void sum_lanes(const lane_params *p, const float *x, float *y, int64_t n)
+static void sum_lanes(const bel_lane_params *p, const float *x, float *y, int64_t n)
 {
     enum { SIDE = 64 };
     for (int64_t first = 0; first < n; first += SIDE) {
@@ -180,7 +172,7 @@ static void sum_lanes(const lane_params *p, const float *x, float *y, int64_t n)
 
 static void run_cum_sum_f32(const bel_kernel_call *call, int64_t tile)
 {
-    const lane_params *p = call->params;
+    const bel_lane_params *p = call->params;
     int64_t lane = tile * bel_tile_rows(p->count), last = last_lane(p, tile);
     while (lane < last) {
         int64_t left = p->inner - lane % p->inner, n = left < last - lane ? left : last - lane;
@@ -194,7 +186,7 @@ static void run_cum_sum_f32(const bel_kernel_call *call, int64_t tile)
 // Integers are summed exactly.
 static void run_cum_sum(const bel_kernel_call *call, int64_t tile)
 {
-    const lane_params *p = call->params;
+    const bel_lane_params *p = call->params;
     const bel_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     bool whole = bel_element_is_whole(x->dtype);
     for (int64_t lane = tile * bel_tile_rows(p->count); lane < last_lane(p, tile); lane++) {
@@ -218,7 +210,7 @@ static void run_cum_sum(const bel_kernel_call *call, int64_t tile)
 
 void bel_prepare_cum_sum(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    lane_params p = make_lanes(prepare, call, 0);
+    bel_lane_params p = make_lanes(prepare, call, 0);
     p.exclusive = lane_flag(prepare, "exclusive", 0);
     p.reverse = lane_flag(prepare, "reverse", 0);
     bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;

@@ -11,6 +11,7 @@
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
+#include "ops/moves.h"
 
 // --- Slice: shape rule ---------------------------------------------------------------------------
 
@@ -195,67 +196,64 @@ bel_status *bel_infer_pad_grad(const bel_attr_list *attrs, const bel_spec *input
 
 // --- Lists ---------------------------------------------------------------------------------------
 
-typedef struct pick_params {
-    bel_shape shape;                    // of the picked tensor
-    const int64_t *lists[BEL_MAX_RANK]; // by its dimensions
-    bool run;                           // the last list is first, first + 1, …
-    size_t size;                        // bytes of an element
-    char fill[8];                       // an element where nothing is picked
-} pick_params;
+_Static_assert(BEL_PICK_NOTHING == BEL_PAD_CONSTANT && BEL_PICK_EDGE == BEL_PAD_EDGE &&
+                   BEL_PICK_REFLECT == BEL_PAD_REFLECT,
+               "modes have the numbers of the attribute");
 
-// Where element i of a padded dimension comes from, or -1.
-static int64_t padded_place(int64_t i, int64_t size, int64_t before, int64_t mode)
-{
-    int64_t at = i - before;
-    if (at >= 0 && at < size) return at;
-    if (mode == BEL_PAD_EDGE) return at < 0 ? 0 : size - 1;
-    if (mode == BEL_PAD_REFLECT) return at < 0 ? -at : 2 * (size - 1) - at;
-    return -1;
-}
-
-// Places of dimension d of the picked tensor, in elements of the source along that dimension.
-static void fill_list(const bel_prepare *prepare, bel_op op, const bel_shape *x, int32_t d,
-                      int64_t count, int64_t *out_list)
+// The dimensions that Expand puts in front repeat the whole source.
+static bel_pick_rule make_rule(const bel_prepare *prepare, bel_op op, const bel_shape *x,
+                               const bel_shape *picked)
 {
     const bel_attr_list *attrs = prepare->attrs;
-    if (op == BEL_OP_SLICE || op == BEL_OP_SLICE_GRAD) {
-        slice_range ranges[BEL_MAX_RANK];
-        bel_status_ignore(read_slice(attrs, x, ranges)); // checked by the shape rule
-        for (int64_t i = 0; i < count; i++)
-            out_list[i] = ranges[d].first + i * ranges[d].step;
-    } else if (op == BEL_OP_PAD || op == BEL_OP_PAD_GRAD) {
-        int64_t mode = bel_attr_whole(attrs, "mode", BEL_PAD_CONSTANT);
-        int64_t before = list_at(bel_attr_ints(attrs, "pads_before"), d);
-        for (int64_t i = 0; i < count; i++)
-            out_list[i] = padded_place(i, x->dims[d], before, mode);
-    } else {
+    bool slice = op == BEL_OP_SLICE || op == BEL_OP_SLICE_GRAD;
+    bool pad = op == BEL_OP_PAD || op == BEL_OP_PAD_GRAD;
+    bel_pick_rule rule = {.rank = picked->rank};
+    slice_range ranges[BEL_MAX_RANK];
+    int32_t lead = picked->rank - x->rank;
+    int64_t stride = 1;
+    if (slice) bel_status_ignore(read_slice(attrs, x, ranges)); // checked by the shape rule
+    if (pad) rule.mode = (int32_t)bel_attr_whole(attrs, "mode", BEL_PAD_CONSTANT);
+    for (int32_t p = picked->rank - 1; p >= 0; p--) {
+        int32_t d = p - lead;
         int64_t size = d < 0 ? 1 : x->dims[d];
-        for (int64_t i = 0; i < count; i++)
-            out_list[i] = size == 1 ? 0 : i;
+        bel_pick_dim *dim = &rule.dims[p];
+        *dim = (bel_pick_dim){.count = picked->dims[p], .size = size, .stride = stride};
+        if (slice) {
+            dim->first = ranges[d].first;
+            dim->step = ranges[d].step;
+        } else if (pad) {
+            dim->first = -list_at(bel_attr_ints(attrs, "pads_before"), d);
+            dim->step = 1;
+        } else {
+            dim->step = size == 1 ? 0 : 1;
+        }
+        stride *= size;
     }
+    return rule;
 }
 
 // For each dimension of the result, which place of the source each index takes, times the source's
 // stride, so that places are added up; -1: none, it is filled. `run`: along the last dimension
 // neighbours are neighbours in the source. Where nothing is picked there are no lists, however long
 // the other dimensions are.
-static pick_params make_lists(const bel_prepare *prepare, bel_op op, const bel_tensor *x,
-                              const bel_shape *picked)
+static bel_pick_params make_lists(const bel_prepare *prepare, bel_op op, const bel_tensor *x,
+                                  const bel_shape *picked)
 {
-    pick_params p = {.shape = *picked, .size = bel_dtype_size(x->dtype), .run = true};
-    int64_t stride = 1;
-    int32_t lead = picked->rank - x->shape.rank; // dimensions that Expand puts in front
+    bel_pick_params p = {.rule = make_rule(prepare, op, &x->shape, picked),
+                         .shape = *picked,
+                         .size = bel_dtype_size(x->dtype),
+                         .run = true};
     if (bel_shape_elements(picked) == 0) return p;
     for (int32_t d = picked->rank - 1; d >= 0; d--) {
-        int64_t count = picked->dims[d];
+        const bel_pick_dim *dim = &p.rule.dims[d];
+        int64_t count = dim->count;
         int64_t *list = bel_arena_alloc(prepare->arena, ((size_t)count + 1) * sizeof *list);
-        fill_list(prepare, op, &x->shape, d - lead, count, list);
         for (int64_t i = 0; i < count; i++) {
-            list[i] = list[i] < 0 ? -1 : list[i] * stride;
+            int64_t place = bel_pick_place(dim, p.rule.mode, i);
+            list[i] = place < 0 ? -1 : place * dim->stride;
             if (d == picked->rank - 1) p.run = p.run && list[i] >= 0 && list[i] == list[0] + i;
         }
         p.lists[d] = list;
-        if (d >= lead) stride *= x->shape.dims[d - lead];
     }
     bel_tensor fill = {.dtype = x->dtype, .data = p.fill};
     bel_element_set(&fill, 0, bel_attr_number(prepare->attrs, "value", 0));
@@ -269,7 +267,7 @@ static int64_t row_elements(const bel_shape *shape)
 }
 
 // Where row `row` starts in the source, or -1 when nothing of it is picked.
-static int64_t row_place(const pick_params *p, int64_t row)
+static int64_t row_place(const bel_pick_params *p, int64_t row)
 {
     int64_t place = 0;
     for (int32_t d = p->shape.rank - 2; d >= 0; d--) {
@@ -295,7 +293,7 @@ static inline void pick_row(const char *x, const int64_t *list, const char *fill
 static void run_pick(const bel_kernel_call *call, int64_t tile)
 {
     static const int64_t scalar[1] = {0};
-    const pick_params *p = call->params;
+    const bel_pick_params *p = call->params;
     int64_t n = row_elements(&p->shape), rows = bel_shape_elements(&p->shape) / n;
     int64_t per_tile = bel_tile_rows(n), first = tile * per_tile;
     int64_t last = first + per_tile < rows ? first + per_tile : rows;
@@ -324,7 +322,7 @@ static void run_pick(const bel_kernel_call *call, int64_t tile)
 
 void bel_prepare_pick(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    pick_params p = make_lists(prepare, call->op, &call->inputs[0], &call->outputs[0].shape);
+    bel_pick_params p = make_lists(prepare, call->op, &call->inputs[0], &call->outputs[0].shape);
     int64_t elements = bel_shape_elements(&p.shape),
             per_tile = bel_tile_rows(row_elements(&p.shape));
     int64_t rows = elements > 0 ? elements / row_elements(&p.shape) : 0;
@@ -338,7 +336,7 @@ static void run_pick_grad(const bel_kernel_call *call, int64_t tile)
 {
     static const int64_t scalar[1] = {0};
     (void)tile;
-    const pick_params *p = call->params;
+    const bel_pick_params *p = call->params;
     const bel_tensor *dy = &call->inputs[0], *dx = &call->outputs[0];
     int64_t n = row_elements(&p->shape), elements = bel_shape_elements(&p->shape);
     const int64_t *list = p->shape.rank == 0 ? scalar : p->lists[p->shape.rank - 1];
@@ -362,7 +360,7 @@ static void run_pick_grad(const bel_kernel_call *call, int64_t tile)
 
 void bel_prepare_pick_grad(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    pick_params p = make_lists(prepare, call->op, &call->outputs[0], &call->inputs[0].shape);
+    bel_pick_params p = make_lists(prepare, call->op, &call->outputs[0], &call->inputs[0].shape);
     call->run = run_pick_grad;
     call->tile_count = 1;
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);

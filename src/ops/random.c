@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
+#include "ops/random.h"
 
 bel_status *bel_infer_random(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                              bel_spec *out_outputs)
@@ -22,14 +23,9 @@ bel_status *bel_infer_random(const bel_attr_list *attrs, const bel_spec *inputs,
                    "mean must be finite and the deviation at least 0, got %g and %g", mean, scale);
 }
 
-// The first number and what the random one is multiplied by.
-typedef struct random_params {
-    double first, factor;
-} random_params;
-
 static void run_uniform(const bel_kernel_call *call, int64_t tile)
 {
-    const random_params *p = call->params;
+    const bel_random_params *p = call->params;
     const bel_tensor *y = &call->outputs[0];
     bel_rng_key key = bel_rng_key_make(call->context->seed, "uniform", call->random_id);
     int64_t begin = bel_tile_begin(tile); // a multiple of 4
@@ -44,7 +40,7 @@ static void run_uniform(const bel_kernel_call *call, int64_t tile)
 
 static void run_normal(const bel_kernel_call *call, int64_t tile)
 {
-    const random_params *p = call->params;
+    const bel_random_params *p = call->params;
     const bel_tensor *y = &call->outputs[0];
     bel_rng_key key = bel_rng_key_make(call->context->seed, "normal", call->random_id);
     int64_t begin = bel_tile_begin(tile);
@@ -59,7 +55,7 @@ static void run_normal(const bel_kernel_call *call, int64_t tile)
 
 static void prepare(const bel_prepare *prepare, bel_kernel_call *call, double first, double factor)
 {
-    random_params p = {.first = first, .factor = factor};
+    bel_random_params p = {.first = first, .factor = factor};
     call->tile_count = bel_tiles_of(bel_shape_elements(&call->outputs[0].shape));
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
 }

@@ -218,7 +218,8 @@ static void prepare_with(const bel_prepare *prepare, bel_kernel_call *call, bool
     } else {
         place_forward(lstm, prepare->attrs, call->input_count, &plain.operands);
     }
-    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32) {
+    plain.shape.plain = prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32;
+    if (plain.shape.plain) {
         bel_recurrent_prepare_plain(prepare, call, &plain, gradient);
     } else if (gradient) {
         bel_recurrent_prepare_gradient(prepare, call, &plain.shape, &plain.operands);

@@ -4,6 +4,7 @@
 
 #include "ops/kernels/recurrent.h"
 
+// What the params of all recurrent calls begin with, whichever kernels they have.
 typedef struct bel_recurrent_plain {
     bel_recurrent_shape shape;
     bel_recurrent_operands operands;

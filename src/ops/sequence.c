@@ -50,17 +50,11 @@ bel_status *bel_infer_sequence_mask(const bel_attr_list *attrs, const bel_spec *
     return NULL;
 }
 
-typedef struct mask_params { // x [n, outer, times, inner]
-    int64_t outer, times;
-    size_t inner_bytes;
-    int64_t per_tile; // of n · outer
-} mask_params;
-
-// Row `row` of [n · outer] belongs to sequence row / outer; what is kept are its first `length`
-// times. In place (y = x) only the rest is cleared.
+// x [n, outer, times, inner]. Row `row` of [n · outer] belongs to sequence row / outer; what is
+// kept are its first `length` times. In place (y = x) only the rest is cleared.
 static void run_sequence_mask(const bel_kernel_call *call, int64_t tile)
 {
-    const mask_params *p = call->params;
+    const bel_sequence_mask_params *p = call->params;
     int64_t rows = call->inputs[0].shape.dims[0] * p->outer, first = tile * p->per_tile;
     int64_t end = first + p->per_tile < rows ? first + p->per_tile : rows;
     for (int64_t row = first; row < end; row++) {
@@ -79,7 +73,7 @@ void bel_prepare_sequence_mask(const bel_prepare *prepare, bel_kernel_call *call
     const bel_shape *x = &call->inputs[0].shape;
     int32_t axis = 1;
     bel_status_ignore(bel_read_axis(prepare->attrs, 1, x->rank, &axis)); // inferred
-    mask_params p = {.outer = 1, .times = x->dims[axis]};
+    bel_sequence_mask_params p = {.outer = 1, .times = x->dims[axis]};
     int64_t inner = 1;
     for (int32_t d = 1; d < axis; d++)
         p.outer *= x->dims[d];
@@ -94,15 +88,9 @@ void bel_prepare_sequence_mask(const bel_prepare *prepare, bel_kernel_call *call
 
 // --- MaskedSoftmax -------------------------------------------------------------------------------
 
-// Which inputs behind x are there, by their types: a mask of bool, lengths of i64.
-typedef struct hiding {
-    int mask, lengths; // -1: not there
-    bool causal;
-} hiding;
-
-static hiding read_hiding(const bel_attr_list *attrs, const bel_dtype *dtypes, int input_count)
+static bel_hiding read_hiding(const bel_attr_list *attrs, const bel_dtype *dtypes, int input_count)
 {
-    hiding h = {.mask = -1, .lengths = -1, .causal = bel_attr_number(attrs, "causal", 0) != 0};
+    bel_hiding h = {.mask = -1, .lengths = -1, .causal = bel_attr_number(attrs, "causal", 0) != 0};
     for (int i = 1; i < input_count; i++) {
         if (dtypes[i] == BEL_DTYPE_BOOL) {
             h.mask = i;
@@ -119,7 +107,7 @@ bel_status *bel_infer_masked_softmax(const bel_attr_list *attrs, const bel_spec 
     bel_dtype dtypes[3];
     for (int i = 0; i < input_count; i++)
         dtypes[i] = inputs[i].dtype;
-    hiding h = read_hiding(attrs, dtypes, input_count);
+    bel_hiding h = read_hiding(attrs, dtypes, input_count);
     const bel_shape *x = &inputs[0].shape;
     char xt[BEL_SHAPE_TEXT], mt[BEL_SHAPE_TEXT];
     BEL_TRY(bel_infer_float(attrs, inputs, input_count, out_outputs));
@@ -140,17 +128,10 @@ bel_status *bel_infer_masked_softmax(const bel_attr_list *attrs, const bel_spec 
                    bel_shape_text(mask, mt), bel_shape_text(x, xt));
 }
 
-typedef struct softmax_params {
-    hiding hiding;
-    int64_t rows, columns, queries;
-    int64_t sequence_rows; // rows of one sequence
-    bel_cpu_unary_fn *softmax;
-} softmax_params;
-
 // The elements that a row may see begin at its first; the mask may hide some of these.
 static int64_t seen_by(const bel_kernel_call *call, int64_t row)
 {
-    const softmax_params *p = call->params;
+    const bel_masked_softmax_params *p = call->params;
     int64_t seen = p->columns, query = row % p->queries;
     if (p->hiding.causal && query + 1 < seen) seen = query + 1;
     if (p->hiding.lengths < 0) return seen;
@@ -162,7 +143,7 @@ static int64_t seen_by(const bel_kernel_call *call, int64_t row)
 // The mask of a row: element j is at j · *out_step. NULL: nothing is hidden.
 static const uint8_t *mask_of(const bel_kernel_call *call, int64_t row, int64_t *out_step)
 {
-    const softmax_params *p = call->params;
+    const bel_masked_softmax_params *p = call->params;
     *out_step = 0;
     if (p->hiding.mask < 0) return NULL;
     const bel_tensor *mask = &call->inputs[p->hiding.mask];
@@ -175,7 +156,7 @@ static const uint8_t *mask_of(const bel_kernel_call *call, int64_t row, int64_t 
 // Masked elements become -infinity in y first, as x must stay; a row with nothing left is zeros.
 static void softmax_row(const bel_kernel_call *call, int64_t row)
 {
-    const softmax_params *p = call->params;
+    const bel_masked_softmax_params *p = call->params;
     const float *x = (const float *)call->inputs[0].data + row * p->columns;
     float *y = (float *)call->outputs[0].data + row * p->columns;
     int64_t step, seen = seen_by(call, row), left = seen;
@@ -195,7 +176,7 @@ static void softmax_row(const bel_kernel_call *call, int64_t row)
 
 static void softmax_row_plain(const bel_kernel_call *call, int64_t row)
 {
-    const softmax_params *p = call->params;
+    const bel_masked_softmax_params *p = call->params;
     const bel_tensor *x = &call->inputs[0], *y = &call->outputs[0];
     int64_t step, seen = seen_by(call, row), base = row * p->columns;
     const uint8_t *mask = mask_of(call, row, &step);
@@ -215,7 +196,7 @@ static void softmax_row_plain(const bel_kernel_call *call, int64_t row)
 
 static void run_masked_softmax(const bel_kernel_call *call, int64_t tile)
 {
-    const softmax_params *p = call->params;
+    const bel_masked_softmax_params *p = call->params;
     int64_t per_tile = bel_tile_rows(p->columns), first = tile * per_tile;
     int64_t end = first + per_tile < p->rows ? first + per_tile : p->rows;
     for (int64_t row = first; row < end; row++) {
@@ -230,7 +211,8 @@ static void run_masked_softmax(const bel_kernel_call *call, int64_t tile)
 void bel_prepare_masked_softmax(const bel_prepare *prepare, bel_kernel_call *call)
 {
     const bel_shape *x = &call->inputs[0].shape;
-    softmax_params p = {.columns = x->dims[x->rank - 1], .queries = x->dims[x->rank - 2]};
+    bel_masked_softmax_params p = {.columns = x->dims[x->rank - 1],
+                                   .queries = x->dims[x->rank - 2]};
     bel_dtype dtypes[3];
     for (int i = 0; i < call->input_count; i++)
         dtypes[i] = call->inputs[i].dtype;

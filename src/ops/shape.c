@@ -8,7 +8,7 @@
 
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
-#include "ops/kernels/walk.h"
+#include "ops/moves.h"
 #include "tensor/open.h"
 
 // --- Shape rules ---------------------------------------------------------------------------------
@@ -169,20 +169,10 @@ bel_status *bel_infer_one_hot(const bel_attr_list *attrs, const bel_spec *inputs
 
 // --- Transpose -----------------------------------------------------------------------------------
 
-// The result's dimensions, and how far the source moves for one along each, merged. Where the last
-// one moves by more than 1, `unit` is the one that moves by 1: squares of these two dimensions are
-// turned. A tile takes whole rows of `unit`, of as many squares as it needs.
-typedef struct transpose_params {
-    bel_walk walk;
-    int32_t unit; // -1: run by run
-    int64_t y_step, outer, rows_per_tile;
-    size_t size;
-} transpose_params;
-
 static void copy_run(const void *context, const bel_run *run)
 {
     const bel_kernel_call *call = context;
-    size_t size = ((const transpose_params *)call->params)->size;
+    size_t size = ((const bel_transpose_params *)call->params)->size;
     const char *x = (const char *)call->inputs[0].data + (size_t)run->places[0] * size;
     char *y = (char *)call->outputs[0].data + (size_t)run->at * size;
     if (run->steps[0] == 1) {
@@ -217,7 +207,7 @@ TURN(uint32_t)
 TURN(uint64_t)
 
 // `rows` elements along `unit`, by all of the last dimension.
-static void turn(const transpose_params *p, const char *x, char *y, int64_t rows)
+static void turn(const bel_transpose_params *p, const char *x, char *y, int64_t rows)
 {
     int32_t last = p->walk.rank - 1;
     int64_t columns = p->walk.dims[last], x_step = p->walk.steps[0][last];
@@ -230,7 +220,8 @@ static void turn(const transpose_params *p, const char *x, char *y, int64_t rows
 }
 
 // Where the square number `outer` lies in y and x: the dimensions but `unit` and the last.
-static void find_square(const transpose_params *p, int64_t outer, int64_t *out_y, int64_t *out_x)
+static void find_square(const bel_transpose_params *p, int64_t outer, int64_t *out_y,
+                        int64_t *out_x)
 {
     int64_t y_step = p->walk.dims[p->walk.rank - 1];
     *out_y = *out_x = 0;
@@ -249,7 +240,7 @@ static void find_square(const transpose_params *p, int64_t outer, int64_t *out_y
 // may end in the middle of one.
 static void run_transpose(const bel_kernel_call *call, int64_t tile)
 {
-    const transpose_params *p = call->params;
+    const bel_transpose_params *p = call->params;
     if (p->unit < 0) {
         int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
         bel_walk_runs(&p->walk, bel_tile_begin(tile), end, copy_run, call);
@@ -269,7 +260,7 @@ static void run_transpose(const bel_kernel_call *call, int64_t tile)
 }
 
 // Which dimension of the result is the source's last; no such where that is the last of both.
-static void find_unit(transpose_params *p)
+static void find_unit(bel_transpose_params *p)
 {
     int32_t last = p->walk.rank - 1;
     if (last < 0 || p->walk.steps[0][last] == 1) return;
@@ -295,9 +286,9 @@ void bel_prepare_transpose(const bel_prepare *prepare, bel_kernel_call *call)
         for (int32_t after = (int32_t)perm->dims[d] + 1; after < x->rank; after++)
             steps[0][d] *= x->dims[after];
     }
-    transpose_params p = {.walk = bel_walk_make(y, steps, 1),
-                          .unit = -1,
-                          .size = bel_dtype_size(call->inputs[0].dtype)};
+    bel_transpose_params p = {.walk = bel_walk_make(y, steps, 1),
+                              .unit = -1,
+                              .size = bel_dtype_size(call->inputs[0].dtype)};
     if (!prepare->reference) find_unit(&p);
     call->run = run_transpose;
     call->tile_count = bel_tiles_of(elements);

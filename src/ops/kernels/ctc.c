@@ -14,7 +14,7 @@
 enum { MAX_TILES = 16 };
 
 typedef struct ctc_params {
-    bel_ctc_shape shape;
+    bel_ctc_shape shape; // first
     int64_t per_tile;
     int64_t slot_numbers; // wide numbers in a slot
 } ctc_params;

@@ -12,11 +12,13 @@
 
 enum { BEL_CTC_BLANK = 0 };
 
-// Operands: logits or their log softmax [n, frames, classes], labels [n, labels], lengths [n].
+// What the params of all calls begin with. Operands: logits or their log softmax [n, frames,
+// classes], labels [n, labels], lengths [n].
 typedef struct bel_ctc_shape {
     int64_t n, frames, classes, labels;
     int log_p, label, frame_length, label_length; // inputs; log_p of a gradient only
     bool zero_infinity;
+    bool plain; // in double, logarithms of probabilities
 } bel_ctc_shape;
 
 typedef struct bel_ctc_example {

@@ -26,28 +26,6 @@ const bel_recurrent_kernels *bel_recurrent_kernels_get(void)
 
 // --- Where things lie ----------------------------------------------------------------------------
 
-int64_t bel_recurrent_x_at(const bel_recurrent_shape *s, int64_t row, int64_t time)
-{
-    return (s->batch_first ? row * s->t + time : time * s->n + row) * s->in;
-}
-
-int64_t bel_recurrent_y_at(const bel_recurrent_shape *s, int64_t d, int64_t row, int64_t time)
-{
-    int64_t at = s->batch_first ? (row * s->t + time) * s->directions + d
-                                : (time * s->directions + d) * s->n + row;
-    return at * s->hidden;
-}
-
-int64_t bel_recurrent_state_at(const bel_recurrent_shape *s, int64_t d, int64_t row)
-{
-    return (s->batch_first ? row * s->directions + d : d * s->n + row) * s->hidden;
-}
-
-int64_t bel_recurrent_saved_at(const bel_recurrent_shape *s, int64_t d, int64_t row, int64_t time)
-{
-    return ((row * s->t + time) * s->directions + d) * s->saved_parts * s->hidden;
-}
-
 static int64_t *numbers_of(const bel_kernel_call *call)
 {
     return call->workspace;

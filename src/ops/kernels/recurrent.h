@@ -8,6 +8,7 @@
 #define BELFRY_OPS_KERNELS_RECURRENT_H
 
 #include "base/isa_levels.h"
+#include "ops/kernels/recurrent_shape.h"
 #include "ops/op.h"
 
 enum { BEL_GRU_GATES = 3, BEL_LSTM_GATES = 4 };
@@ -32,40 +33,6 @@ enum {
 // First states that a forward operation has, as bits of its attribute "first"; without them they
 // are zeros.
 enum { BEL_RECURRENT_FIRST_H = 1, BEL_RECURRENT_FIRST_C = 2 };
-
-// What a recurrent operation is. x [t, n, in] or with `batch_first` [n, t, in]; y [t, directions,
-// n, hidden] or [n, t, directions, hidden]; last states [directions, n, hidden] or [n, directions,
-// hidden]; saved [n, t, directions, saved_parts · hidden].
-typedef struct bel_recurrent_shape {
-    bool lstm, batch_first, reset_last; // reset_last: linear_before_reset
-    bool reverse[2];                    // by direction
-    int64_t n, t, in, hidden, directions, gates;
-    // GRU: z, r, n; with reset_last n, z, r, n' (the part of n that r multiplies).
-    // LSTM: i, o, f, c and the cell state.
-    int64_t saved_parts;
-} bel_recurrent_shape;
-
-// Where elements begin, in floats.
-int64_t bel_recurrent_x_at(const bel_recurrent_shape *s, int64_t row, int64_t time);
-int64_t bel_recurrent_y_at(const bel_recurrent_shape *s, int64_t d, int64_t row, int64_t time);
-int64_t bel_recurrent_state_at(const bel_recurrent_shape *s, int64_t d, int64_t row);
-int64_t bel_recurrent_saved_at(const bel_recurrent_shape *s, int64_t d, int64_t row, int64_t time);
-
-// The time of a sequence's step.
-static inline int64_t bel_recurrent_time(const bel_recurrent_shape *s, int64_t d, int64_t length,
-                                         int64_t step)
-{
-    return s->reverse[d] ? length - 1 - step : step;
-}
-
-// Operands of both passes by what they are; -1: not there.
-typedef struct bel_recurrent_operands {
-    int x, w, r, b, lengths;            // inputs
-    int first[2];                       // inputs of a forward pass: states h, c before it
-    int y, saved, dy, dy_state[2];      // inputs of a gradient; states are h, c
-    int out_y, out_state[2], out_saved; // outputs of a forward pass
-    bool dx;
-} bel_recurrent_operands;
 
 // The length of a row in [0, t]; another one is reported.
 int64_t bel_recurrent_length(const bel_kernel_call *call, int input, int64_t t, int64_t row);
@@ -115,6 +82,7 @@ typedef struct bel_recurrent_group {
 
 enum { BEL_RECURRENT_MAX_GROUPS = 4, BEL_RECURRENT_LANES = 16 };
 
+// Begins as bel_recurrent_plain (ops/recurrent.h) does.
 typedef struct bel_recurrent_walk {
     bel_recurrent_shape shape;
     bel_recurrent_operands operands;

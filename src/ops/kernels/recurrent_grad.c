@@ -20,7 +20,7 @@ enum {
 };
 
 typedef struct gradient_walk {
-    bel_recurrent_walk w;
+    bel_recurrent_walk w;                   // first: cards read no more of it
     int64_t first_h, end_h, first_x, end_x; // groups with a gate of R, of W
     int64_t x_panels;                       // of dx
     int64_t columns;                 // of a kept input row: inputs, then r · h if it is used

@@ -1,6 +1,7 @@
 // Numbers from 0 on with the digits of a double and an exponent of their own: products of thousands
 // of probabilities neither vanish nor need a logarithm each. Built of additions, products and bits
-// alone, so that they are the same on every machine; within some 1e-15 of the true value.
+// alone, so that they are the same on every machine; within some 1e-15 of the true value. Kernels
+// of cards are compiled from this text as well (cuda/kernels/kernel.h).
 #ifndef BELFRY_OPS_KERNELS_WIDE_H
 #define BELFRY_OPS_KERNELS_WIDE_H
 
@@ -20,7 +21,10 @@ static inline bel_wide bel_wide_add(bel_wide a, bel_wide b)
 {
     if (a.m == 0) return b;
     if (b.m == 0) return a;
-    if (a.e == b.e) return (bel_wide){a.m + b.m, a.e};
+    if (a.e == b.e) {
+        a.m += b.m;
+        return a;
+    }
     bel_wide large = a.e > b.e ? a : b, small = a.e > b.e ? b : a;
     if (large.e - small.e == 1) large.m += small.m * 0x1p-256; // further down nothing is left of it
     return large;
@@ -52,10 +56,12 @@ static inline double bel_wide_ratio(bel_wide a, bel_wide b)
 // e^x for x up to some 100. Below -2^45 it is 0.
 static inline bel_wide bel_wide_exp(double x)
 {
-    if (!(fabs(x) < 0x1p45)) return (bel_wide){x < 0 ? 0 : x, 0};
+    bel_wide y = {x < 0 ? 0 : x, 0};
+    if (!(fabs(x) < 0x1p45)) return y;
     bel_real_power p = bel_real_exp_parts(x);
-    int64_t k = p.exponent, e = k < 0 ? -(-k / 256) : 0;
-    return (bel_wide){p.m * bel_real_two_to(k - e * 256), e};
+    y.e = p.exponent < 0 ? -(-p.exponent / 256) : 0;
+    y.m = p.m * bel_real_two_to(p.exponent - y.e * 256);
+    return y;
 }
 
 static inline double bel_wide_log(bel_wide a)

@@ -1,0 +1,111 @@
+// ArgMax, ArgMin, TopK, CumSum: a lane for each thread, or for ArgMax of long rows a block.
+#include "cuda/kernels/numbers.h"
+#include "cuda/kernels/order.h"
+
+// The first element of a lane in a tensor with `count` elements along the axis.
+static inline int64_t lane_start(const bel_cuda_lanes *p, int64_t lane, int64_t count)
+{
+    return lane / p->inner * count * p->inner + lane % p->inner;
+}
+
+// --- ArgMax, ArgMin ------------------------------------------------------------------------------
+
+typedef struct best_so_far {
+    double value;
+    int64_t index;
+} best_so_far;
+
+// In the order of a lane the first of equals stays, or the last comes. A NaN is never better, and
+// nothing is better than a NaN.
+static inline best_so_far better_of(const bel_cuda_lanes *p, best_so_far a, best_so_far b)
+{
+    bool better = p->smallest ? b.value < a.value : b.value > a.value;
+    bool later = p->last_of_equals ? b.index > a.index : b.index < a.index;
+    return better || (b.value == a.value && later) ? b : a;
+}
+
+// Of every step-th element from `first` on.
+static inline best_so_far best_of(const bel_cuda_lanes *p, const void *x, int64_t start,
+                                  int64_t first, int64_t step)
+{
+    best_so_far best = {p->count > 0 ? number_get(x, start, p->type) : 0, 0};
+    for (int64_t j = first; j < p->count; j += step) {
+        best_so_far next = {number_get(x, start + j * p->inner, p->type), j};
+        best = better_of(p, best, next);
+    }
+    return best;
+}
+
+KERNEL(arg, bel_cuda_lanes)
+{
+    int64_t *y = (int64_t *)at.out[0];
+    for (int64_t lane = THREAD; lane < p.lanes; lane += THREADS)
+        y[lane] = best_of(&p, at.in[0], lane_start(&p, lane, p.count), 0, 1).index;
+}
+
+KERNEL(arg_rows, bel_cuda_lanes)
+{
+    enum { THREADS_HERE = 256 };
+    __shared__ best_so_far bests[THREADS_HERE];
+    int64_t *y = (int64_t *)at.out[0];
+    int me = (int)threadIdx.x;
+    for (int64_t lane = blockIdx.x; lane < p.lanes; lane += gridDim.x) {
+        bests[me] = best_of(&p, at.in[0], lane_start(&p, lane, p.count), me, THREADS_HERE);
+        __syncthreads();
+        for (int half = THREADS_HERE / 2; half > 0; half /= 2) {
+            if (me < half) bests[me] = better_of(&p, bests[me], bests[me + half]);
+            __syncthreads();
+        }
+        if (me == 0) y[lane] = bests[0].index;
+        __syncthreads();
+    }
+}
+
+// --- TopK, CumSum --------------------------------------------------------------------------------
+
+// The best so far stay in order, and each element is inserted: of equal ones the first comes first.
+KERNEL(top_k, bel_cuda_lanes)
+{
+    void *y = at.out[0];
+    int64_t *indices = (int64_t *)at.out[1];
+    for (int64_t lane = THREAD; lane < p.lanes; lane += THREADS) {
+        int64_t from = lane_start(&p, lane, p.count), to = lane_start(&p, lane, p.k);
+        for (int64_t j = 0; j < p.count; j++) {
+            double v = number_get(at.in[0], from + j * p.inner, p.type);
+            int64_t place = j < p.k ? j : p.k; // behind those that are kept
+            for (; place > 0; place--) {
+                int64_t above = to + (place - 1) * p.inner;
+                double w = number_get(y, above, p.type);
+                if (!(p.smallest ? v < w : v > w)) break;
+                if (place == p.k) continue; // falls out
+                number_set(y, above + p.inner, p.type, w);
+                indices[above + p.inner] = indices[above];
+            }
+            if (place == p.k) continue;
+            number_set(y, to + place * p.inner, p.type, v);
+            indices[to + place * p.inner] = j;
+        }
+    }
+}
+
+KERNEL(cum_sum, bel_cuda_lanes)
+{
+    bool whole = number_is_whole(p.type);
+    for (int64_t lane = THREAD; lane < p.lanes; lane += THREADS) {
+        double sum = 0;
+        uint64_t whole_sum = 0;
+        for (int64_t j = 0; j < p.count; j++) {
+            int64_t step = p.reverse ? p.count - 1 - j : j;
+            int64_t i = lane_start(&p, lane, p.count) + step * p.inner;
+            if (whole) {
+                uint64_t before = whole_sum;
+                whole_sum += (uint64_t)whole_get(at.in[0], i, p.type);
+                whole_set(at.out[0], i, p.type, (int64_t)(p.exclusive ? before : whole_sum));
+            } else {
+                double before = sum;
+                sum += number_get(at.in[0], i, p.type);
+                number_set(at.out[0], i, p.type, p.exclusive ? before : sum);
+            }
+        }
+    }
+}

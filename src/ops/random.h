@@ -1,0 +1,18 @@
+// Operations that draw random numbers, as their prepare functions have read them.
+#ifndef BELFRY_OPS_RANDOM_H
+#define BELFRY_OPS_RANDOM_H
+
+#include <stdbool.h>
+
+// RandomUniform, RandomNormal: the first number and what the random one is multiplied by.
+typedef struct bel_random_params {
+    double first, factor;
+} bel_random_params;
+
+// Dropout and its gradient.
+typedef struct bel_dropout_params {
+    double ratio;
+    bool fast; // in f32, not in double
+} bel_dropout_params;
+
+#endif
