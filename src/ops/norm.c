@@ -531,7 +531,7 @@ static bool is_fast(const bel_prepare *prepare, bel_kernel_call *call, const nor
     call->run = run_reference;
     call->tile_count = 1;
     call->params = bel_arena_copy(prepare->arena, p, sizeof *p);
-    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32 || p->n == 0) return false;
+    if (bel_prepares_plain(prepare, call) || p->n == 0) return false;
     call->workspace_bytes = (size_t)(p->parts * 2 * p->channels) * sizeof(double);
     return true;
 }

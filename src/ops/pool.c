@@ -438,7 +438,7 @@ void bel_prepare_pool(const bel_prepare *prepare, bel_kernel_call *call)
     bel_status_ignore(make_window(prepare->attrs, shape, &p.window)); // inferred
     call->run = run_reference;
     call->tile_count = 1;
-    if (!prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32) {
+    if (!bel_prepares_plain(prepare, call)) {
         p.images_per_tile = bel_tile_rows(p.x_steps.image);
         p.run = call->op == BEL_OP_MAX_POOL            ? run_max
                 : call->op == BEL_OP_MAX_POOL_GRAD     ? run_max_grad
