@@ -1,6 +1,6 @@
-// Convolutions (ops/conv.c). Output and input gradient are one kernel, as on the CPU. Winograd's way
-// (ops/kernels/winograd.h), which fast_math allows there, is not taken: the direct sum has bits that
-// do not depend on it.
+// Convolutions (ops/conv.c). Output and input gradient are one kernel, as on the CPU. Winograd's
+// way (ops/kernels/winograd.h), which fast_math allows there, is not taken: the direct sum has bits
+// that do not depend on it.
 #include "cuda/kernels/conv.h"
 #include "cuda/device.h"
 #include "cuda/images.h"

@@ -34,6 +34,7 @@ bel_status *bel_cuda_windows_of(const bel_window *window, bel_cuda_window out_wi
                                     .stride = (int32_t)window->stride[d],
                                     .dilation = (int32_t)window->dilation[d],
                                     .pad = (int32_t)window->pad[d],
+                                    .pad_end = (int32_t)window->pad_end[d],
                                     .period = (int32_t)(window->stride[d] / divisor),
                                     .advance = (int32_t)(window->dilation[d] / divisor)};
     }

@@ -1,4 +1,5 @@
-// Images and windows as kernels take them: what the families of this room that work on images share.
+// Images and windows as kernels take them: what the families of this room that work on images
+// share.
 #ifndef BELFRY_CUDA_IMAGES_H
 #define BELFRY_CUDA_IMAGES_H
 

@@ -9,7 +9,7 @@ typedef struct bel_cuda_image_steps { // bel_image_steps
 } bel_cuda_image_steps;
 
 typedef struct bel_cuda_window { // of one dimension
-    int32_t in, out, kernel, stride, dilation, pad;
+    int32_t in, out, kernel, stride, dilation, pad, pad_end;
     // Of a gradient: from a tap that reads a place to the next one that does, and how far that is.
     int32_t period, advance;
 } bel_cuda_window;

@@ -54,9 +54,9 @@ int64_t bel_conv_padded_floats(const bel_conv_padded *padded);
 const float *bel_conv_pad(const bel_conv_padded *padded, const float *image, int64_t channel,
                           float *room);
 
-// What bel_conv_prepare_output and bel_conv_prepare_input leave in call->params, if it is not made by
-// Winograd's way. A sum begins with the bias or 0 and takes taps by rising place in the source, row
-// by row, those outside of its rows left out, and of each tap one channel after another.
+// What bel_conv_prepare_output and bel_conv_prepare_input leave in call->params, if it is not made
+// by Winograd's way. A sum begins with the bias or 0 and takes taps by rising place in the source,
+// row by row, those outside of its rows left out, and of each tap one channel after another.
 typedef struct bel_conv_phase bel_conv_phase;
 typedef struct bel_conv_walk {
     bel_conv_padded padded;
