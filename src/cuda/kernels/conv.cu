@@ -1,10 +1,11 @@
 // Output and input gradient of convolutions, f32: the sums of ops/kernels/conv.c, each one chain of
 // fused multiply-adds. Rows of the window that lie outside of the source are left out of a sum, as
-// there; columns outside count as zeros, which are multiplied (what is not finite, or -0, shows it).
+// there; columns outside count as zeros, which are multiplied (what is not finite, or -0, shows
+// it).
 //
-// conv_tiles is a product of matrices whose left side, places of the source by taps and channels, is
-// staged a piece at a time in shared memory and never made as a whole. conv_each is for results of
-// few channels, where most of a tile would be empty.
+// conv_tiles is a product of matrices whose left side, places of the source by taps and channels,
+// is staged a piece at a time in shared memory and never made as a whole. conv_each is for results
+// of few channels, where most of a tile would be empty.
 #include "cuda/kernels/conv.h"
 #include "cuda/kernels/kernel.h"
 
@@ -14,7 +15,8 @@
 #define MINE (SIDE / LANES) // a thread's rows and columns of it
 
 // The taps of one dimension that positions of one phase read, by rising place in the source: tap
-// `tap + i · tap_step` reads `place + i · place_step`, position m of the phase that many further on.
+// `tap + i · tap_step` reads `place + i · place_step`, position m of the phase that many further
+// on.
 typedef struct tap_list {
     int32_t count, tap, tap_step, place, place_step;
     int32_t positions, first, step, source_step;

@@ -29,7 +29,8 @@ static inline int64_t images_of(const bel_cuda_conv_weights *p, int64_t part)
     return left < p->images_per_part ? left : p->images_per_part;
 }
 
-// Where product k of a chain finds its numbers: in x without tap and channel, in dy without channel.
+// Where product k of a chain finds its numbers: in x without tap and channel, in dy without
+// channel.
 typedef struct product_place {
     int64_t x, dy;
     int32_t column; // in x, of tap 0

@@ -45,8 +45,8 @@ static inline double bel_channel_scaled(double sum, double products, double mean
     return inverse * (products - mean * sum);
 }
 
-// u = dy, v = x: dx = scale / deviation · (dy - sum / m - x' scaled / m), without the last two where
-// the statistics were not the batch's own, count 0 (Ioffe & Szegedy 2015, section 3).
+// u = dy, v = x: dx = scale / deviation · (dy - sum / m - x' scaled / m), without the last two
+// where the statistics were not the batch's own, count 0 (Ioffe & Szegedy 2015, section 3).
 static inline bel_channel_map bel_channel_backward(double scale, double mean, double inverse,
                                                    double sum, double scaled, double count)
 {
@@ -60,7 +60,8 @@ static inline bel_channel_map bel_channel_backward(double scale, double mean, do
 }
 
 // Mean and variance by moments, which are sums where `by_sums`. Sums of squares are taken as what
-// they are, floats that replicas have added: their difference may have no digit left, or be below 0.
+// they are, floats that replicas have added: their difference may have no digit left, or be below
+// 0.
 static inline void bel_channel_whole(int by_sums, double count, double mean, double squares,
                                      double *out_mean, double *out_variance)
 {
