@@ -139,7 +139,8 @@ static void finish(network *net, bool fast_math)
 
 // --- Networks ------------------------------------------------------------------------------------
 
-// Convolution, batch normalisation, ReLU, largest of windows, convolution, mean of windows; and back.
+// Convolution, batch normalisation, ReLU, largest of windows, convolution, mean of windows; and
+// back.
 typedef struct net_case {
     int64_t n, in, height, width, middle, out;
     int64_t kernel;
