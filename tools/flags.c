@@ -306,8 +306,15 @@ static const bel_option table[] = {
     {"against", STRING, BEL_VERB_BENCH, "", NULL, "MODEL", RUN,
      "Another model: rounds alternate, and the ratio is its median time over that of the first.", NULL},
     {"num_gpus", INT, RUNNING, "0", "[0, 256]", "towers", RUN,
-     "Towers of each worker; where there is no GPU they share the processor's cores. 0: one "
-     "tower.", NULL},
+     "Towers of each worker, each on a GPU; where there is none they share the processor's cores. 0: one "
+     "tower, on the processor.", NULL},
+    {"device", STRING, RUNNING, "auto", "auto|cpu|cuda", NULL, RUN,
+     "What towers run on: with num_gpus GPUs where there are any, the processor's cores, or GPUs in any case. The "
+     "results are the same.", NULL},
+    {"gpus", STRING, RUNNING, "", NULL, "LIST", RUN,
+     "Which GPUs, such as 0,2, in the order of the PCI bus; empty: all that are seen.", NULL},
+    {"virtual_devices", BOOL, RUNNING, "false", NULL, NULL, RUN,
+     "Let several towers share a GPU where there are fewer; else that is an error.", NULL},
     {"num_workers", INT, RUNNING, "1", "[1, 1024]", "workers", RUN, "Workers in this process.", NULL},
     {"towers_of_workers", INTS, TRAINING, "", "[1, 256]", "towers", RUN,
      "Towers of each worker where they differ; as many numbers as there are workers.", NULL},
@@ -526,7 +533,6 @@ static const bel_option_word words[] = {
     {"max_steps", "train_steps"},
     {"n_epochs", "num_epochs"},
     {"n_jobs", "num_threads"},
-    {"gpus", "num_gpus"},
     {"n_gpus", "num_gpus"},
     {"num_classes", "class_count"},
     {"num_iterations", "train_steps"},

@@ -178,12 +178,6 @@ static bel_status *set_towers(const bel_options *options, bel_run_config *config
     bel_options_list(options, "towers_of_workers", &count);
     int64_t gpus = bel_options_int(options, "num_gpus");
     *out_list = NULL;
-    if (gpus > 0) {
-        bel_log_write(
-            BEL_LOG_INFO,
-            "no GPU is used: with --num_gpus %d each worker has %d towers on the processor",
-            (int)gpus, (int)gpus);
-    }
     if (count == 0) return NULL;
     if (gpus > 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,

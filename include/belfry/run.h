@@ -76,6 +76,14 @@ typedef enum bel_aggregation {
     BEL_AGGREGATE_BOUNDED,
 } bel_aggregation;
 
+/// What towers run on. Which it is does not enter the bits: docs/determinism.md.
+typedef enum bel_device_choice {
+    /// With gpu_count: cards, where the machine has any; else shares of the cores.
+    BEL_DEVICE_AUTO,
+    BEL_DEVICE_CPU,  ///< Shares of the cores.
+    BEL_DEVICE_CUDA, ///< Cards; an error where there are none.
+} bel_device_choice;
+
 /// How to run. Set by bel_run_config_init to the defaults in brackets (0, NULL or false where none
 /// is given), then changed. bel_estimator_create copies it with its texts and lists, and says which
 /// setting is out of range.
@@ -87,6 +95,10 @@ typedef struct bel_run_config {
     int worker_count;        ///< workers in this process [1]
     int tower_count;         ///< towers of a worker; a CPU tower is a share of the cores [1]
     const int *towers_of;    ///< towers of each worker, if they differ; NULL: tower_count each
+    int gpu_count;           ///< > 0: so many towers of a worker, on cards (`device`) [0]
+    bel_device_choice device; ///< [AUTO]
+    const char *gpus;        ///< "0,2": these cards, by the PCI bus; NULL: all that are seen
+    bool virtual_devices;    ///< several towers may share a card [false]
     int shard_count;         ///< parameter-server shards in this process; 0: as many as workers [1]
     int thread_count;        ///< threads of a tower; 0: cores / towers of this machine [0]
     bel_executor executor;   ///< [SYNC]

@@ -74,6 +74,7 @@ static void pin(bel_device *device, const void *memory, size_t bytes)
         const void *read;
         void *write;
     } address = {.read = memory};
+    if (memory == NULL) return;
     d->api->context_set(d->context);
     if (d->api->host_register(address.write, bytes, BEL_CUDA_HOST_PORTABLE) != 0)
         d->api->host_register(address.write, bytes,
@@ -87,6 +88,7 @@ static void unpin(bel_device *device, const void *memory)
         const void *read;
         void *write;
     } address = {.read = memory};
+    if (memory == NULL) return;
     d->api->context_set(d->context);
     d->api->host_unregister(
         address.write); // what was not registered is an error that changes nothing

@@ -60,7 +60,8 @@ bel_status *bel_cuda_add_text(bel_cuda_build *build, const char *name, const cha
 bel_status *bel_cuda_prepare(bel_device *device, const bel_prepare *prepare, bel_kernel_call *call)
 {
     bel_cuda_prepare_fn *family = families[call->op];
-    if (family == NULL) return BEL_ERR(BEL_UNIMPLEMENTED, "cards have no kernel for it yet");
+    if (family == NULL)
+        return BEL_ERR(BEL_UNIMPLEMENTED, "GPUs have no kernel for it yet; hint: --device cpu");
     bel_op_get(call->op)->prepare(prepare, call);
     bel_cuda_call *made = bel_arena_alloc(prepare->arena, sizeof *made);
     call->before = call->after = NULL;

@@ -1,7 +1,7 @@
 // Matrix products: see kernels/product.cu. How large a block's tile is follows from the shape and
 // the card's number of multiprocessors; it does not enter the bits.
-#include "cuda/device.h"
 #include "cuda/kernels/product.h"
+#include "cuda/device.h"
 #include "cuda/walk.h"
 #include "ops/matmul.h"
 
@@ -43,8 +43,7 @@ static bel_status *add_chains(bel_cuda_build *build, bel_cuda_product *p)
     static const struct {
         int side;
         const char *kernel;
-    } sizes[] = {
-        {128, "product_128"}, {64, "product_64"}, {32, "product_32"}, {16, "product_16"}};
+    } sizes[] = {{128, "product_128"}, {64, "product_64"}, {32, "product_32"}, {16, "product_16"}};
     for (int i = 0;; i++) {
         int side = sizes[i].side;
         p->tiles_m = (p->m + side - 1) / side;

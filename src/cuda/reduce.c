@@ -1,6 +1,6 @@
 // Reductions: see kernels/reduce.cu.
-#include "cuda/device.h"
 #include "cuda/kernels/reduce.h"
+#include "cuda/device.h"
 #include "cuda/kernels/rows.h"
 #include "ops/reduce.h"
 

@@ -32,8 +32,8 @@ bel_status *bel_cuda_prepare_softmax(bel_cuda_build *build)
     if (call->inputs[0].dtype == BEL_DTYPE_F64)
         return add(build, gradient ? "softmax_grad_f64" : "softmax_f64", bel_cuda_blocks(p.rows),
                    &p);
-    const char *kernel = gradient ? (log ? "log_softmax_grad" : "softmax_grad")
-                                  : (log ? "log_softmax" : "softmax");
+    const char *kernel =
+        gradient ? (log ? "log_softmax_grad" : "softmax_grad") : (log ? "log_softmax" : "softmax");
     return add(build, kernel, row_blocks(&p), &p);
 }
 

@@ -13,6 +13,7 @@ typedef struct block_tower {
     const bel_evaluation_config *config;
     int64_t block; // to run, or -1
     bel_forward *forward;
+    bel_forward_config program; // of it, on the tower's device
     bel_batch *batch;
     bel_instance *instance; // with the outputs; NULL: the batch had no example
     bel_status *status;
@@ -21,7 +22,8 @@ typedef struct block_tower {
 struct bel_blocks {
     const bel_evaluation_config *config;
     block_tower *towers;
-    bel_block_run *runs; // by tower
+    bel_device **devices; // by tower; NULL: the CPU
+    bel_block_run *runs;  // by tower
     bel_team *dispatch;
     bel_program_output *outputs;
     int output_count;
@@ -108,11 +110,15 @@ static bel_status *init(bel_blocks *b)
     if (b->count == INT64_MAX) return never_ends(config);
     list_outputs(b);
     BEL_TRY(bel_team_create(config->tower_count, &b->dispatch));
+    b->devices = bel_xcalloc((size_t)config->tower_count, sizeof(bel_device *));
+    BEL_TRY(bel_cards_choose(&config->cards, config->tower_count, b->devices));
     for (int t = 0; t < config->tower_count; t++) {
         block_tower *tower = &b->towers[t];
         tower->config = config;
         tower->batch = bel_batch_create(config->input);
-        BEL_TRY(bel_forward_create(&config->forward, b->outputs, b->output_count, &tower->forward));
+        tower->program = config->forward;
+        tower->program.program.device = b->devices[t];
+        BEL_TRY(bel_forward_create(&tower->program, b->outputs, b->output_count, &tower->forward));
     }
     return NULL;
 }
@@ -143,6 +149,7 @@ void bel_blocks_destroy(bel_blocks *b)
     }
     bel_team_destroy(b->dispatch);
     bel_free(b->towers);
+    bel_free(b->devices);
     bel_free(b->runs);
     bel_free(b->outputs);
     bel_free(b);

@@ -82,6 +82,8 @@ static bel_status *check_limits(const bel_run_config *c)
         {"tower_count", c->tower_count, 1, MAX_TOWERS},
         {"shard_count", c->shard_count, 0, MAX_SHARDS},
         {"thread_count", c->thread_count, 0, MAX_THREADS},
+        {"gpu_count", c->gpu_count, 0, MAX_TOWERS},
+        {"device", (double)c->device, BEL_DEVICE_AUTO, BEL_DEVICE_CUDA},
         {"executor", (double)c->executor, BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC},
         {"precision", (double)c->precision, BEL_PRECISION_F32, BEL_PRECISION_BF16},
         {"products", (double)c->products, BEL_PRODUCTS_BELFRY, BEL_PRODUCTS_OPENBLAS},
@@ -331,6 +333,24 @@ bel_program_options bel_estimator_program_options(const bel_estimator *estimator
                                  .memory_bytes = (size_t)config->activation_memory};
 }
 
+bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
+{
+    const bel_run_config *config = &estimator->config;
+    bel_card_choice choice = {.wanted =
+                                  config->device == BEL_DEVICE_CUDA ||
+                                  (config->device == BEL_DEVICE_AUTO && config->gpu_count > 0),
+                              .needed = config->device == BEL_DEVICE_CUDA,
+                              .shared = config->virtual_devices || worker < 0,
+                              .list = config->gpus};
+    if (worker >= 0 && estimator->in_job) {
+        int rank = estimator->local_rank > 0 ? estimator->local_rank : 0;
+        choice.before = rank * bel_estimator_towers(estimator, worker);
+    }
+    for (int w = 0; w < worker && !estimator->in_job; w++)
+        choice.before += bel_estimator_towers(estimator, w);
+    return choice;
+}
+
 // The memory of a training step is not that of an evaluation, which keeps nothing for a backward
 // pass.
 int bel_estimator_evaluation_towers(const bel_estimator *estimator)
@@ -365,13 +385,15 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
                                  bel_estimator **out_estimator)
 {
     bel_run_config resolved = *config;
+    if (resolved.gpu_count > 0 && resolved.tower_count == 1)
+        resolved.tower_count = resolved.gpu_count;
     if (resolved.model_dir == NULL) resolved.model_dir = getenv(BEL_MODEL_DIR_VARIABLE);
     BEL_TRY(bel_isa_check());
     BEL_TRY(check_limits(&resolved));
     if (config->products == BEL_PRODUCTS_OPENBLAS) BEL_TRY(bel_openblas_open());
     bel_estimator *estimator = bel_xcalloc(1, sizeof *estimator);
     estimator->model_fn = model_fn;
-    estimator->config = *config;
+    estimator->config = resolved;
     if (config->shard_count == 0) estimator->config.shard_count = config->worker_count;
     estimator->config.model_dir = bel_xstrdup(resolved.model_dir);
     if (config->metrics_address != NULL) {
@@ -379,6 +401,7 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
     }
     if (config->job_file != NULL) estimator->config.job_file = bel_xstrdup(config->job_file);
     if (config->model_file != NULL) estimator->config.model_file = bel_xstrdup(config->model_file);
+    if (config->gpus != NULL) estimator->config.gpus = bel_xstrdup(config->gpus);
     if (config->trace_file != NULL) {
         estimator->config.trace_file = bel_xstrdup(config->trace_file);
     }
@@ -427,6 +450,7 @@ void bel_estimator_destroy(bel_estimator *estimator)
     bel_free(estimator->replicas_of);
     free_text(estimator->config.model_dir);
     free_text(estimator->config.trace_file);
+    free_text(estimator->config.gpus);
     free_text(estimator->config.job_file);
     free_text(estimator->config.model_file);
     free_text(estimator->config.metrics_address);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "belfry/estimator.h"
+#include "cuda/choose.h"
 #include "ps/layout/counting.h"
 #include "runtime/program.h"
 
@@ -65,6 +66,10 @@ static inline int bel_estimator_towers(const bel_estimator *estimator, int worke
 // Towers that evaluate and predict in this process: those of all its workers, which are worker 0's
 // where it is one of several processes.
 int bel_estimator_evaluation_towers(const bel_estimator *estimator);
+
+// The cards of a worker's towers; -1: of those that evaluate, which may share them with whoever
+// trains.
+bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker);
 
 // How a tower's program is compiled, wherever that is done: training, `belfry graph`, a dry run.
 bel_program_options bel_estimator_program_options(const bel_estimator *estimator);

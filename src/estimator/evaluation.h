@@ -5,6 +5,7 @@
 #ifndef BELFRY_ESTIMATOR_EVALUATION_H
 #define BELFRY_ESTIMATOR_EVALUATION_H
 
+#include "cuda/choose.h"
 #include "estimator/details.h"
 #include "estimator/model.h"
 #include "predictor/forward.h"
@@ -35,6 +36,7 @@ typedef struct bel_evaluation_config {
     const bel_input *input;
     int64_t steps; // batches at most; 0: all
     int tower_count;
+    bel_card_choice cards;
     bel_details *details; // all zeroes or of an evaluation before; NULL: not wanted
     int part, parts;      // of a prediction: as of bel_run_config; 0 parts: all
     const bel_evaluation_helpers *helpers; // of an evaluation; NULL: there are none

@@ -16,6 +16,14 @@
 #include "estimator/saved.h"
 #include "predictor/predictor.h"
 
+// What is read in stages runs on the CPU.
+static bel_card_choice cards_of(const bel_saved *u)
+{
+    bel_card_choice cards = bel_estimator_cards(u->estimator, -1);
+    if (u->stage_memory > 0) cards.wanted = false;
+    return cards;
+}
+
 static bel_evaluation_config config_of(bel_saved *u, int64_t steps)
 {
     return (bel_evaluation_config){
@@ -24,6 +32,7 @@ static bel_evaluation_config config_of(bel_saved *u, int64_t steps)
         .input = u->input,
         .steps = steps,
         .tower_count = bel_estimator_evaluation_towers(u->estimator),
+        .cards = cards_of(u),
     };
 }
 

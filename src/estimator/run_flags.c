@@ -23,7 +23,7 @@ typedef enum form {
     SECS,   // double
     SWITCH, // bool
     CHOICE, // an enumeration: its number among the words
-    TOWERS, // int, 0: 1
+    TOWERS, // the towers of a worker, and that they are to be on cards; 0: one that need not
 } form;
 
 typedef struct row {
@@ -42,6 +42,9 @@ static const row rows[] = {
     ROW("seed", WHOLE, seed, NULL),
     ROW("num_workers", INT, worker_count, NULL),
     ROW("num_gpus", TOWERS, tower_count, NULL),
+    ROW("device", CHOICE, device, "auto|cpu|cuda"),
+    ROW("gpus", TEXT, gpus, NULL),
+    ROW("virtual_devices", SWITCH, virtual_devices, NULL),
     ROW("parameter_server_count", INT, shard_count, NULL),
     ROW("num_threads", INT, thread_count, NULL),
     ROW("executor", CHOICE, executor, "sync|async"),
@@ -101,7 +104,7 @@ static bel_status *malformed(const row *r, const char *expected, const char *tex
     return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s: expected %s, got \"%s\"", r->name, expected, text);
 }
 
-static bel_status *set_whole(const row *r, void *field, const char *text)
+static bel_status *set_whole(const row *r, bel_run_config *config, void *field, const char *text)
 {
     int64_t low = r->form == WHOLE || r->form == MIB ? INT64_MIN : INT_MIN;
     int64_t high = r->form == WHOLE ? INT64_MAX : r->form == MIB ? INT64_MAX >> 20 : INT_MAX;
@@ -113,7 +116,10 @@ static bel_status *set_whole(const row *r, void *field, const char *text)
     if (r->form == WHOLE) *(int64_t *)field = value;
     if (r->form == MIB) *(int64_t *)field = value < 0 ? value : value << 20;
     if (r->form == INT) *(int *)field = (int)value;
-    if (r->form == TOWERS) *(int *)field = value == 0 ? 1 : (int)value;
+    if (r->form == TOWERS) {
+        *(int *)field = value == 0 ? 1 : (int)value;
+        config->gpu_count = (int)value;
+    }
     return NULL;
 }
 
@@ -147,7 +153,7 @@ static bel_status *set(bel_run_config *config, const row *r, const char *text)
     case SECS: return set_seconds(r, field, text);
     case SWITCH:
     case CHOICE: return set_word(r, field, text);
-    default: return set_whole(r, field, text);
+    default: return set_whole(r, config, field, text);
     }
 }
 

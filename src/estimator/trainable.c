@@ -403,6 +403,7 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
                                .input = t->input,
                                .tower_count = bel_estimator_towers(t->estimator, worker),
                                .program = bel_estimator_program_options(t->estimator),
+                               .cards = bel_estimator_cards(t->estimator, worker),
                                .seed = config->seed,
                                .counts_replicas = config->average != BEL_AVERAGE_EXAMPLES,
                                .whole_steps = config->drop_remainder,

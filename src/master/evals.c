@@ -186,6 +186,7 @@ static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step
         .input = eval->input,
         .steps = eval->spec->steps,
         .tower_count = bel_estimator_evaluation_towers(estimator),
+        .cards = bel_estimator_cards(estimator, -1),
         .details = details,
         .between = attend,
         .context = job};

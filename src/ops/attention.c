@@ -205,8 +205,8 @@ static bel_attention_shape read_shape(const bel_attr_list *attrs, const bel_tens
 static bool is_fast(const bel_prepare *prepare, const bel_kernel_call *call,
                     const bel_attention_shape *shape)
 {
-    return !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32 &&
-           shape->d <= BEL_ATTENTION_MOST_WIDTH && shape->e <= BEL_ATTENTION_MOST_WIDTH;
+    return !bel_prepares_plain(prepare, call) && shape->d <= BEL_ATTENTION_MOST_WIDTH &&
+           shape->e <= BEL_ATTENTION_MOST_WIDTH;
 }
 
 void bel_prepare_attention(const bel_prepare *prepare, bel_kernel_call *call)

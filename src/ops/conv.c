@@ -239,7 +239,7 @@ typedef void prepare_fast_fn(const bel_prepare *prepare, bel_kernel_call *call,
 static void prepare_shape(const bel_prepare *prepare, bel_kernel_call *call,
                           const bel_conv_shape *shape, prepare_fast_fn *fast)
 {
-    if (!prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32) {
+    if (!bel_prepares_plain(prepare, call)) {
         fast(prepare, call, shape);
         return;
     }

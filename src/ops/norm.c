@@ -10,9 +10,10 @@
 #include <string.h>
 
 #include "ops/families.h"
+#include "ops/kernels/channel_norm.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
-#include "ops/window.h"
+#include "ops/norm.h"
 #include "tensor/moments.h"
 
 enum { PARTS = 8 };
@@ -146,15 +147,6 @@ bel_status *bel_infer_moments_norm_grad(const bel_attr_list *attrs, const bel_sp
 
 // --- Sums ----------------------------------------------------------------------------------------
 
-typedef struct norm_params {
-    int64_t n, channels, rows, columns;
-    int64_t parts, images_per_part, images_per_tile;
-    bel_image_steps u, v, y;
-    bool training;
-    bool by_sums; // moments are the number of elements, their sum, and that of their squares
-    double epsilon, momentum;
-} norm_params;
-
 // True where dy comes first and x second.
 static bool is_gradient(bel_op op)
 {
@@ -163,13 +155,13 @@ static bool is_gradient(bel_op op)
 }
 
 // True where the channels of a pixel, and the pixels of an image, are neighbours.
-static bool is_dense(const norm_params *p, const bel_image_steps *steps)
+static bool is_dense(const bel_channel_norm *p, const bel_image_steps *steps)
 {
     return steps->channel == 1 && steps->column == p->channels;
 }
 
 // Adds u and u · v (v may be NULL) of one image to sums[0 … channels) and the `channels` behind.
-static void add_image(const norm_params *p, const float *u, const float *v, double *sums)
+static void add_image(const bel_channel_norm *p, const float *u, const float *v, double *sums)
 {
     double *products = sums + p->channels;
     if (is_dense(p, &p->u) && (v == NULL || is_dense(p, &p->v))) {
@@ -193,7 +185,7 @@ static void add_image(const norm_params *p, const float *u, const float *v, doub
 // Sums of u = input 0 and u · v; v is input 1 of a gradient, else u itself.
 static void run_parts(const bel_kernel_call *call, int64_t tile)
 {
-    const norm_params *p = call->params;
+    const bel_channel_norm *p = call->params;
     double *sums = (double *)call->workspace + tile * 2 * p->channels;
     memset(sums, 0, 2 * (size_t)p->channels * sizeof *sums);
     int64_t first = tile * p->images_per_part, end = first + p->images_per_part;
@@ -209,7 +201,7 @@ static void run_parts(const bel_kernel_call *call, int64_t tile)
 // Sum number `which` (0: u, 1: u · v) of channel c over all parts; 0 where nobody made parts.
 static double total(const bel_kernel_call *call, int which, int64_t c)
 {
-    const norm_params *p = call->params;
+    const bel_channel_norm *p = call->params;
     if (call->workspace == NULL) return 0;
     const double *sums = (const double *)call->workspace + which * p->channels + c;
     double sum = 0;
@@ -218,14 +210,14 @@ static double total(const bel_kernel_call *call, int which, int64_t c)
     return sum;
 }
 
-static double count_of(const norm_params *p)
+static double count_of(const bel_channel_norm *p)
 {
     return (double)(p->n * p->rows * p->columns);
 }
 
 static void set_moments(const bel_kernel_call *call, int64_t c, double sum, double squares)
 {
-    const norm_params *p = call->params;
+    const bel_channel_norm *p = call->params;
     const bel_tensor *to = &call->outputs[0];
     double count = count_of(p), mean = count > 0 ? sum / count : 0;
     bool by_sums = p->by_sums;
@@ -236,21 +228,19 @@ static void set_moments(const bel_kernel_call *call, int64_t c, double sum, doub
 }
 
 // Element c of a row of a matrix [rows, channels].
-static double row_get(const norm_params *p, const bel_tensor *matrix, int64_t row, int64_t c)
+static double row_get(const bel_channel_norm *p, const bel_tensor *matrix, int64_t row, int64_t c)
 {
     return bel_element_get(matrix, row * p->channels + c);
 }
 
-// Rows of the statistics that MomentsNorm gives to its gradient.
-enum { WHOLE_COUNT, WHOLE_MEAN, WHOLE_INVERSE };
-
 // Σ dy and Σ dy x', x' = (x - mean) / deviation, for the exchange; and as dscale and dbias.
 static void set_gradient_sums(const bel_kernel_call *call, int64_t c, double sum, double products)
 {
-    const norm_params *p = call->params;
+    const bel_channel_norm *p = call->params;
     const bel_tensor *whole = &call->inputs[2];
-    double mean = row_get(p, whole, WHOLE_MEAN, c), inverse = row_get(p, whole, WHOLE_INVERSE, c);
-    double scaled = inverse * (products - mean * sum);
+    double mean = row_get(p, whole, BEL_WHOLE_MEAN, c),
+           inverse = row_get(p, whole, BEL_WHOLE_INVERSE, c);
+    double scaled = bel_channel_scaled(sum, products, mean, inverse);
     bel_element_set(&call->outputs[0], c, sum);
     bel_element_set(&call->outputs[0], p->channels + c, scaled);
     bel_element_set(&call->outputs[1], c, scaled);
@@ -272,7 +262,7 @@ static void set_channel(const bel_kernel_call *call, int64_t c, double sum, doub
 static void run_channels(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
-    const norm_params *p = call->params;
+    const bel_channel_norm *p = call->params;
     for (int64_t c = 0; c < p->channels; c++)
         set_channel(call, c, total(call, 0, c),
                     call->op == BEL_OP_CHANNEL_SUM ? 0 : total(call, 1, c));
@@ -280,129 +270,102 @@ static void run_channels(const bel_kernel_call *call, int64_t tile)
 
 // --- Channels ------------------------------------------------------------------------------------
 
-// What happens to the elements of a channel: y = factor · u + second · v + offset.
-typedef struct channel_map {
-    double factor, second, offset;
-} channel_map;
-
 // u = x; the statistics go to the outputs when `write`.
-static channel_map forward_channel(const bel_kernel_call *call, int64_t c, double sum,
-                                   double squares, bool write)
+static bel_channel_map forward_channel(const bel_kernel_call *call, int64_t c, double sum,
+                                       double squares, bool write)
 {
-    const norm_params *p = call->params;
+    const bel_channel_norm *p = call->params;
     double mean = bel_element_get(&call->inputs[3], c);
     double variance = bel_element_get(&call->inputs[4], c), new_mean = mean;
     double new_variance = variance, count = count_of(p);
     if (p->training && count > 0) {
-        double batch_mean = sum / count;
-        double batch_variance = bel_larger_of(squares / count - batch_mean * batch_mean, 0);
-        new_mean = mean * p->momentum + batch_mean * (1 - p->momentum);
-        new_variance = variance * p->momentum + batch_variance * (1 - p->momentum);
-        mean = batch_mean;
-        variance = batch_variance;
+        bel_channel_statistics(sum, squares, count, &mean, &variance);
+        new_mean = bel_channel_moved(new_mean, mean, p->momentum);
+        new_variance = bel_channel_moved(new_variance, variance, p->momentum);
     }
-    double inverse = 1 / sqrt(variance + p->epsilon);
+    double inverse = bel_channel_inverse(variance, p->epsilon);
     if (write) {
         bel_element_set(&call->outputs[1], c, new_mean);
         bel_element_set(&call->outputs[2], c, new_variance);
         bel_element_set(&call->outputs[3], c, mean);
         bel_element_set(&call->outputs[4], c, inverse);
     }
-    double factor = bel_element_get(&call->inputs[1], c) * inverse;
-    return (channel_map){.factor = factor,
-                         .offset = bel_element_get(&call->inputs[2], c) - mean * factor};
+    return bel_channel_forward(bel_element_get(&call->inputs[1], c),
+                               bel_element_get(&call->inputs[2], c), mean, inverse);
 }
 
-// u = dy, v = x. With x' = (x - mean) / deviation: dscale = Σ dy x', dbias = Σ dy, and
-// dx = scale / deviation · (dy - dbias / m - x' dscale / m), without the last two where the
-// statistics were not the batch's own (Ioffe & Szegedy 2015, section 3).
-static channel_map backward_channel(const bel_kernel_call *call, int64_t c, double sum,
-                                    double products, bool write)
+// u = dy, v = x; the gradients of vectors go to the outputs when `write`.
+static bel_channel_map backward_channel(const bel_kernel_call *call, int64_t c, double sum,
+                                        double products, bool write)
 {
-    const norm_params *p = call->params;
+    const bel_channel_norm *p = call->params;
     double mean = bel_element_get(&call->inputs[3], c);
     double inverse = bel_element_get(&call->inputs[4], c), count = count_of(p);
-    double dscale = inverse * (products - mean * sum);
+    double dscale = bel_channel_scaled(sum, products, mean, inverse);
     if (write) {
         bel_element_set(&call->outputs[1], c, dscale);
         bel_element_set(&call->outputs[2], c, sum);
     }
-    channel_map a = {.factor = bel_element_get(&call->inputs[2], c) * inverse};
-    if (!p->training || count == 0) return a;
-    a.second = -a.factor * inverse * dscale / count;
-    a.offset = -a.factor * sum / count - a.second * mean;
-    return a;
+    return bel_channel_backward(bel_element_get(&call->inputs[2], c), mean, inverse, sum, dscale,
+                                p->training ? count : 0);
 }
 
-// Mean and variance by moments [3, c]. Sums of squares are taken as what they are, floats that
-// replicas have added: their difference may have no digit left, or be below 0.
-static void whole_of(const norm_params *p, const bel_tensor *moments, int64_t c, double *out_mean,
-                     double *out_variance)
+// Mean and variance by moments [3, c].
+static void whole_of(const bel_channel_norm *p, const bel_tensor *moments, int64_t c,
+                     double *out_mean, double *out_variance)
 {
-    double count = row_get(p, moments, BEL_MOMENTS_COUNT, c);
-    double mean = row_get(p, moments, BEL_MOMENTS_MEAN, c);
-    double squares = row_get(p, moments, BEL_MOMENTS_SQUARES, c);
-    if (p->by_sums) {
-        float m = (float)mean / (float)count;
-        *out_mean = (double)m;
-        *out_variance = bel_larger_of((double)((float)squares / (float)count - m * m), 0);
-    } else {
-        *out_mean = mean;
-        *out_variance = squares / count;
-    }
+    bel_channel_whole(p->by_sums, row_get(p, moments, BEL_MOMENTS_COUNT, c),
+                      row_get(p, moments, BEL_MOMENTS_MEAN, c),
+                      row_get(p, moments, BEL_MOMENTS_SQUARES, c), out_mean, out_variance);
 }
 
 // Forward, by moments of elements that are not all here.
-static channel_map whole_channel(const bel_kernel_call *call, int64_t c, bool write)
+static bel_channel_map whole_channel(const bel_kernel_call *call, int64_t c, bool write)
 {
-    const norm_params *p = call->params;
+    const bel_channel_norm *p = call->params;
     const bel_tensor *moments = &call->inputs[3], *whole = &call->outputs[1];
     double count = row_get(p, moments, BEL_MOMENTS_COUNT, c), mean = 0, variance = 0;
     if (count > 0) whole_of(p, moments, c, &mean, &variance);
-    double inverse = 1 / sqrt(variance + p->epsilon);
+    double inverse = bel_channel_inverse(variance, p->epsilon);
     if (write) {
-        bel_element_set(whole, WHOLE_COUNT * p->channels + c, count);
-        bel_element_set(whole, WHOLE_MEAN * p->channels + c, mean);
-        bel_element_set(whole, WHOLE_INVERSE * p->channels + c, inverse);
+        bel_element_set(whole, BEL_WHOLE_COUNT * p->channels + c, count);
+        bel_element_set(whole, BEL_WHOLE_MEAN * p->channels + c, mean);
+        bel_element_set(whole, BEL_WHOLE_INVERSE * p->channels + c, inverse);
     }
-    double factor = bel_element_get(&call->inputs[1], c) * inverse;
-    return (channel_map){.factor = factor,
-                         .offset = bel_element_get(&call->inputs[2], c) - mean * factor};
+    return bel_channel_forward(bel_element_get(&call->inputs[1], c),
+                               bel_element_get(&call->inputs[2], c), mean, inverse);
 }
 
 // The moving mean and variance, moved.
 static void run_move(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
-    const norm_params *p = call->params;
+    const bel_channel_norm *p = call->params;
     const bel_tensor *moments = &call->inputs[2];
     for (int64_t c = 0; c < p->channels; c++) {
         double old_mean = bel_element_get(&call->inputs[0], c), mean = old_mean;
         double old_variance = bel_element_get(&call->inputs[1], c), variance = old_variance;
-        double rest = 1 - p->momentum;
         if (row_get(p, moments, BEL_MOMENTS_COUNT, c) > 0)
             whole_of(p, moments, c, &mean, &variance);
-        bel_element_set(&call->outputs[0], c, old_mean * p->momentum + mean * rest);
-        bel_element_set(&call->outputs[1], c, old_variance * p->momentum + variance * rest);
+        bel_element_set(&call->outputs[0], c, bel_channel_moved(old_mean, mean, p->momentum));
+        bel_element_set(&call->outputs[1], c,
+                        bel_channel_moved(old_variance, variance, p->momentum));
     }
 }
 
 // dx as of backward_channel, with sums over all the elements that the moments stand for.
-static channel_map whole_backward_channel(const bel_kernel_call *call, int64_t c)
+static bel_channel_map whole_backward_channel(const bel_kernel_call *call, int64_t c)
 {
-    const norm_params *p = call->params;
+    const bel_channel_norm *p = call->params;
     const bel_tensor *whole = &call->inputs[2], *sums = &call->inputs[4];
-    double count = row_get(p, whole, WHOLE_COUNT, c), mean = row_get(p, whole, WHOLE_MEAN, c);
-    double inverse = row_get(p, whole, WHOLE_INVERSE, c);
-    channel_map a = {.factor = bel_element_get(&call->inputs[3], c) * inverse};
-    if (count == 0) return a;
-    a.second = -a.factor * inverse * row_get(p, sums, 1, c) / count;
-    a.offset = -a.factor * row_get(p, sums, 0, c) / count - a.second * mean;
-    return a;
+    return bel_channel_backward(bel_element_get(&call->inputs[3], c),
+                                row_get(p, whole, BEL_WHOLE_MEAN, c),
+                                row_get(p, whole, BEL_WHOLE_INVERSE, c), row_get(p, sums, 0, c),
+                                row_get(p, sums, 1, c), row_get(p, whole, BEL_WHOLE_COUNT, c));
 }
 
-static channel_map channel_of(const bel_kernel_call *call, int64_t c, double sum, double products,
-                              bool write)
+static bel_channel_map channel_of(const bel_kernel_call *call, int64_t c, double sum,
+                                  double products, bool write)
 {
     switch (call->op) {
     case BEL_OP_MOMENTS_NORM: return whole_channel(call, c, write);
@@ -418,7 +381,7 @@ enum { RUN = 64 }; // channels at a time
 
 // y = factor · u + second · v + offset by channel, for one image; in one go where all three lie
 // channels-last.
-static void apply(const norm_params *p, const float *u, const float *v, float (*affines)[RUN],
+static void apply(const bel_channel_norm *p, const float *u, const float *v, float (*affines)[RUN],
                   int64_t count, float *y)
 {
     if (is_dense(p, &p->u) && is_dense(p, &p->v) && is_dense(p, &p->y)) {
@@ -442,7 +405,7 @@ static void apply(const norm_params *p, const float *u, const float *v, float (*
 // 0 alone writes statistics and gradients of vectors.
 static void run_apply(const bel_kernel_call *call, int64_t tile)
 {
-    const norm_params *p = call->params;
+    const bel_channel_norm *p = call->params;
     int64_t begin = tile * p->images_per_tile, end = begin + p->images_per_tile;
     if (end > p->n) end = p->n;
     const float *u = call->inputs[0].data, *v = is_gradient(call->op) ? call->inputs[1].data : u;
@@ -451,8 +414,8 @@ static void run_apply(const bel_kernel_call *call, int64_t tile)
         float affines[3][RUN];
         int64_t count = p->channels - first < RUN ? p->channels - first : RUN;
         for (int64_t c = 0; c < count; c++) {
-            channel_map a = channel_of(call, first + c, total(call, 0, first + c),
-                                       total(call, 1, first + c), tile == 0);
+            bel_channel_map a = channel_of(call, first + c, total(call, 0, first + c),
+                                           total(call, 1, first + c), tile == 0);
             affines[0][c] = (float)a.factor;
             affines[1][c] = (float)a.second;
             affines[2][c] = (float)a.offset;
@@ -474,7 +437,7 @@ static bool gives_images(bel_op op)
 static void run_reference(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
-    const norm_params *p = call->params;
+    const bel_channel_norm *p = call->params;
     int64_t plane = p->rows * p->columns;
     int v = is_gradient(call->op) ? 1 : 0;
     for (int64_t c = 0; c < p->channels; c++) {
@@ -491,7 +454,7 @@ static void run_reference(const bel_kernel_call *call, int64_t tile)
             set_channel(call, c, sum, products);
             continue;
         }
-        channel_map a = channel_of(call, c, sum, products, true);
+        bel_channel_map a = channel_of(call, c, sum, products, true);
         for (int64_t i = 0; i < p->n * plane; i++) {
             int64_t at = (i / plane * p->channels + c) * plane + i % plane;
             double y = a.factor * bel_element_get(&call->inputs[0], at) + a.offset +
@@ -501,16 +464,16 @@ static void run_reference(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-static norm_params make_params(const bel_prepare *prepare, const bel_kernel_call *call)
+static bel_channel_norm make_params(const bel_prepare *prepare, const bel_kernel_call *call)
 {
     const bel_shape *x = &call->inputs[0].shape;
-    norm_params p = {.n = x->dims[0],
-                     .channels = x->dims[1],
-                     .rows = 1,
-                     .training = bel_attr_number(prepare->attrs, "training_mode", 0) != 0,
-                     .by_sums = bel_attr_flag(prepare->attrs, "by_sums"),
-                     .epsilon = bel_attr_number(prepare->attrs, "epsilon", 1e-5),
-                     .momentum = bel_attr_number(prepare->attrs, "momentum", 0.9)};
+    bel_channel_norm p = {.n = x->dims[0],
+                          .channels = x->dims[1],
+                          .rows = 1,
+                          .training = bel_attr_number(prepare->attrs, "training_mode", 0) != 0,
+                          .by_sums = bel_attr_flag(prepare->attrs, "by_sums"),
+                          .epsilon = bel_attr_number(prepare->attrs, "epsilon", 1e-5),
+                          .momentum = bel_attr_number(prepare->attrs, "momentum", 0.9)};
     bel_shape flat = BEL_SHAPE(p.n, p.channels, 1); // spatial dimensions as one
     for (int32_t i = 2; i < x->rank; i++)
         flat.dims[2] *= x->dims[i];
@@ -526,19 +489,19 @@ static norm_params make_params(const bel_prepare *prepare, const bel_kernel_call
 }
 
 // Else the plain kernel, in one tile. The workspace has two sums of each channel for each part.
-static bool is_fast(const bel_prepare *prepare, bel_kernel_call *call, const norm_params *p)
+static bool is_fast(const bel_prepare *prepare, bel_kernel_call *call, const bel_channel_norm *p)
 {
     call->run = run_reference;
     call->tile_count = 1;
     call->params = bel_arena_copy(prepare->arena, p, sizeof *p);
-    if (prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32 || p->n == 0) return false;
+    if (bel_prepares_plain(prepare, call) || p->n == 0) return false;
     call->workspace_bytes = (size_t)(p->parts * 2 * p->channels) * sizeof(double);
     return true;
 }
 
 void bel_prepare_channel_sum(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    norm_params p = make_params(prepare, call);
+    bel_channel_norm p = make_params(prepare, call);
     if (!is_fast(prepare, call, &p)) return;
     call->run = run_parts;
     call->tile_count = p.parts;
@@ -548,7 +511,7 @@ void bel_prepare_channel_sum(const bel_prepare *prepare, bel_kernel_call *call)
 
 void bel_prepare_batch_norm(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    norm_params p = make_params(prepare, call);
+    bel_channel_norm p = make_params(prepare, call);
     if (!is_fast(prepare, call, &p)) return;
     call->before = run_parts;
     call->before_tiles = p.parts;
@@ -569,7 +532,7 @@ void bel_prepare_batch_moments(const bel_prepare *prepare, bel_kernel_call *call
 // The last stage reads statistics as well, so it is no `after`.
 void bel_prepare_moments_norm_sums(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    norm_params p = make_params(prepare, call);
+    bel_channel_norm p = make_params(prepare, call);
     if (!is_fast(prepare, call, &p)) return;
     call->before = run_parts;
     call->before_tiles = p.parts;
@@ -579,7 +542,7 @@ void bel_prepare_moments_norm_sums(const bel_prepare *prepare, bel_kernel_call *
 
 void bel_prepare_moments_norm(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    norm_params p = make_params(prepare, call);
+    bel_channel_norm p = make_params(prepare, call);
     if (!is_fast(prepare, call, &p)) return;
     call->workspace_bytes = 0;
     call->run = run_apply;
@@ -588,9 +551,9 @@ void bel_prepare_moments_norm(const bel_prepare *prepare, bel_kernel_call *call)
 
 void bel_prepare_moments_move(const bel_prepare *prepare, bel_kernel_call *call)
 {
-    const norm_params p = {.channels = call->inputs[0].shape.dims[0],
-                           .by_sums = bel_attr_flag(prepare->attrs, "by_sums"),
-                           .momentum = bel_attr_number(prepare->attrs, "momentum", 0.9)};
+    const bel_channel_norm p = {.channels = call->inputs[0].shape.dims[0],
+                                .by_sums = bel_attr_flag(prepare->attrs, "by_sums"),
+                                .momentum = bel_attr_number(prepare->attrs, "momentum", 0.9)};
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
     call->run = run_move;
     call->tile_count = 1;

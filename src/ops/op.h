@@ -130,6 +130,12 @@ typedef struct bel_prepare {
 } bel_prepare;
 typedef void bel_prepare_fn(const bel_prepare *prepare, bel_kernel_call *call);
 
+// Whether the plain kernel runs: it was asked for, or these elements have no other.
+static inline bool bel_prepares_plain(const bel_prepare *prepare, const bel_kernel_call *call)
+{
+    return prepare->reference || call->inputs[0].dtype != BEL_DTYPE_F32;
+}
+
 // Reports from inside a kernel an element that is not in [0, limit) or not in [low, limit); the
 // first one wins.
 void bel_kernel_report(const bel_kernel_call *call, int64_t bad_value, int64_t limit);

@@ -7,7 +7,7 @@
 
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
-#include "ops/window.h"
+#include "ops/pool.h"
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
@@ -88,17 +88,6 @@ bel_status *bel_infer_pool_grad(const bel_attr_list *attrs, const bel_spec *inpu
 
 // --- One window ----------------------------------------------------------------------------------
 
-typedef struct channel_run channel_run;
-
-typedef struct pool_params {
-    bel_window window;
-    bool gradient, count_include_pad;
-    int64_t n, channels, images_per_tile;
-    bel_image_steps x_steps, dx_steps;
-    bel_image_steps y_steps, top_steps; // of y or dy; of y as an input of MaxPoolGrad
-    void (*run)(const channel_run *run);
-} pool_params;
-
 static int64_t steps_place(const bel_image_steps *steps, int64_t image, int64_t channel,
                            int64_t row, int64_t column)
 {
@@ -114,7 +103,7 @@ typedef struct window_box {
 } window_box;
 
 // Elements of dimension d that count: without padding, or up to its end.
-static int64_t counted(const pool_params *p, int d, int64_t at, int64_t inside)
+static int64_t counted(const bel_pool *p, int d, int64_t at, int64_t inside)
 {
     const bel_window *w = &p->window;
     if (!p->count_include_pad) return inside;
@@ -125,7 +114,7 @@ static int64_t counted(const pool_params *p, int d, int64_t at, int64_t inside)
 
 // The taps [first, end) of a dimension are those inside the image; the box begins where the first
 // of them is.
-static window_box make_box(const pool_params *p, int64_t row, int64_t column)
+static window_box make_box(const bel_pool *p, int64_t row, int64_t column)
 {
     const bel_window *w = &p->window;
     int64_t first[2], end[2];
@@ -149,7 +138,7 @@ typedef struct plain_window { // of one channel of one image
 
 static int64_t box_element(const plain_window *t, int64_t i)
 {
-    const pool_params *p = t->call->params;
+    const bel_pool *p = t->call->params;
     return t->x + i / t->box.columns * p->window.dilation[0] * p->x_steps.row +
            i % t->box.columns * p->window.dilation[1];
 }
@@ -160,7 +149,7 @@ static void run_window(const plain_window *t)
     const bel_kernel_call *call = t->call;
     int64_t count = t->box.rows * t->box.columns;
     bool max = call->op == BEL_OP_MAX_POOL;
-    if (((const pool_params *)call->params)->gradient) {
+    if (((const bel_pool *)call->params)->gradient) {
         double dy = bel_element_get(&call->inputs[0], t->y);
         for (int64_t i = 0; i < count; i++) {
             int64_t at = box_element(t, i);
@@ -187,7 +176,7 @@ static void run_window(const plain_window *t)
 static void run_reference(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
-    const pool_params *p = call->params;
+    const bel_pool *p = call->params;
     if (p->gradient) memset(call->outputs[0].data, 0, bel_tensor_bytes(&call->outputs[0]));
     int64_t y = 0;
     for (int64_t plane = 0; plane < p->n * p->channels; plane++) {
@@ -207,8 +196,8 @@ enum { RUN = 64 }; // channels at a time
 
 // A run of channels at the window of one output position: pointers to its first channel, at the
 // box's first position or at the output position.
-struct channel_run {
-    const pool_params *p;
+struct bel_pool_run {
+    const bel_pool *p;
     const window_box *box;
     int64_t count;
     const float *x, *top, *dy; // x, y and dy of a gradient
@@ -216,7 +205,7 @@ struct channel_run {
 };
 
 // From the box's first position to its position i.
-static int64_t box_place(const channel_run *run, const bel_image_steps *steps, int64_t i)
+static int64_t box_place(const bel_pool_run *run, const bel_image_steps *steps, int64_t i)
 {
     const int64_t *dilation = run->p->window.dilation;
     return i / run->box->columns * dilation[0] * steps->row +
@@ -236,9 +225,9 @@ static void write_channels(const float *from, int64_t count, float *to, int64_t 
 }
 
 // Channels [count] at a time, which lie `channel` apart.
-static void run_max(const channel_run *run)
+static void run_max(const bel_pool_run *run)
 {
-    const pool_params *p = run->p;
+    const bel_pool *p = run->p;
     float best[RUN], x[RUN];
     read_channels(run->x, p->x_steps.channel, run->count, best);
     for (int64_t i = 1; i < run->box->rows * run->box->columns; i++) {
@@ -249,9 +238,9 @@ static void run_max(const channel_run *run)
     write_channels(best, run->count, run->y, p->y_steps.channel);
 }
 
-static void run_average(const channel_run *run)
+static void run_average(const bel_pool_run *run)
 {
-    const pool_params *p = run->p;
+    const bel_pool *p = run->p;
     float sums[RUN] = {0}, x[RUN], weight = (float)run->box->weight;
     for (int64_t i = 0; i < run->box->rows * run->box->columns; i++) {
         read_channels(run->x + box_place(run, &p->x_steps, i), p->x_steps.channel, run->count, x);
@@ -264,9 +253,9 @@ static void run_average(const channel_run *run)
 }
 
 // The first element that equals the largest takes dy; then nothing is left to give.
-static void run_max_grad(const channel_run *run)
+static void run_max_grad(const bel_pool_run *run)
 {
-    const pool_params *p = run->p;
+    const bel_pool *p = run->p;
     float best[RUN], left[RUN], x[RUN];
     read_channels(run->top, p->top_steps.channel, run->count, best);
     read_channels(run->dy, p->y_steps.channel, run->count, left);
@@ -281,9 +270,9 @@ static void run_max_grad(const channel_run *run)
     }
 }
 
-static void run_average_grad(const channel_run *run)
+static void run_average_grad(const bel_pool_run *run)
 {
-    const pool_params *p = run->p;
+    const bel_pool *p = run->p;
     float share[RUN], weight = (float)run->box->weight;
     read_channels(run->dy, p->y_steps.channel, run->count, share);
     for (int64_t i = 0; i < run->box->rows * run->box->columns; i++) {
@@ -296,11 +285,11 @@ static void run_average_grad(const channel_run *run)
 // All channels of one output position of one image.
 static void run_position(const bel_kernel_call *call, int64_t image, int64_t row, int64_t column)
 {
-    const pool_params *p = call->params;
+    const bel_pool *p = call->params;
     window_box box = make_box(p, row, column);
     for (int64_t first = 0; first < p->channels; first += RUN) {
         int64_t left = p->channels - first;
-        channel_run run = {.p = p, .box = &box, .count = left < RUN ? left : RUN};
+        bel_pool_run run = {.p = p, .box = &box, .count = left < RUN ? left : RUN};
         int64_t x = steps_place(&p->x_steps, image, first, box.row, box.column);
         int64_t y = steps_place(&p->y_steps, image, first, row, column);
         if (p->gradient) {
@@ -323,7 +312,7 @@ static void run_position(const bel_kernel_call *call, int64_t image, int64_t row
 // A tile is a run of images, so no two tiles write to one dx.
 static void run_images(const bel_kernel_call *call, int64_t tile)
 {
-    const pool_params *p = call->params;
+    const bel_pool *p = call->params;
     int64_t first = tile * p->images_per_tile, end = first + p->images_per_tile;
     if (end > p->n) end = p->n;
     if (p->gradient) {
@@ -374,7 +363,7 @@ static void find_inside(const bel_window *w, int64_t *out_first, int64_t *out_en
 
 // A row of y, of all channels where they lie side by side, else of one. Taps come in the order of
 // run_max, so that of zeros of both signs the same one stays.
-static void run_max_row(const pool_params *p, const float *x, int64_t row, float *y)
+static void run_max_row(const bel_pool *p, const float *x, int64_t row, float *y)
 {
     const bel_window *w = &p->window;
     int64_t first, end, run = p->x_steps.column, step = w->stride[1] * run;
@@ -391,11 +380,11 @@ static void run_max_row(const pool_params *p, const float *x, int64_t row, float
         if (column == w->out[1]) break;
         const window_box box = make_box(p, row, column);
         for (int64_t c = 0; c < run; c += RUN) {
-            const channel_run at_edge = {.p = p,
-                                         .box = &box,
-                                         .count = run - c < RUN ? run - c : RUN,
-                                         .x = x + box.row * p->x_steps.row + box.column * run + c,
-                                         .y = y + column * run + c};
+            const bel_pool_run at_edge = {.p = p,
+                                          .box = &box,
+                                          .count = run - c < RUN ? run - c : RUN,
+                                          .x = x + box.row * p->x_steps.row + box.column * run + c,
+                                          .y = y + column * run + c};
             run_max(&at_edge);
         }
     }
@@ -404,7 +393,7 @@ static void run_max_row(const pool_params *p, const float *x, int64_t row, float
 // MaxPool of images and results in the same order: planes one by one, or rows of all channels.
 static void run_max_rows(const bel_kernel_call *call, int64_t tile)
 {
-    const pool_params *p = call->params;
+    const bel_pool *p = call->params;
     int64_t first = tile * p->images_per_tile, end = first + p->images_per_tile;
     int64_t planes = p->channels / p->x_steps.column;
     if (end > p->n) end = p->n;
@@ -426,19 +415,18 @@ void bel_prepare_pool(const bel_prepare *prepare, bel_kernel_call *call)
     const bel_shape *shape = &call->inputs[x].shape;
     const bel_shape *y = gradient ? &call->inputs[0].shape : &call->outputs[0].shape;
     bool y_last = gradient ? call->inputs_last[0] : call->outputs_last[0];
-    pool_params p = {.gradient = gradient,
-                     .n = shape->dims[0],
-                     .channels = shape->dims[1],
-                     .count_include_pad =
-                         bel_attr_number(prepare->attrs, "count_include_pad", 0) != 0,
-                     .x_steps = bel_image_steps_of(shape, call->inputs_last[x]),
-                     .y_steps = bel_image_steps_of(y, y_last),
-                     .dx_steps = bel_image_steps_of(shape, call->outputs_last[0]),
-                     .top_steps = bel_image_steps_of(y, call->inputs_last[2])};
+    bel_pool p = {.gradient = gradient,
+                  .n = shape->dims[0],
+                  .channels = shape->dims[1],
+                  .count_include_pad = bel_attr_number(prepare->attrs, "count_include_pad", 0) != 0,
+                  .x_steps = bel_image_steps_of(shape, call->inputs_last[x]),
+                  .y_steps = bel_image_steps_of(y, y_last),
+                  .dx_steps = bel_image_steps_of(shape, call->outputs_last[0]),
+                  .top_steps = bel_image_steps_of(y, call->inputs_last[2])};
     bel_status_ignore(make_window(prepare->attrs, shape, &p.window)); // inferred
     call->run = run_reference;
     call->tile_count = 1;
-    if (!prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32) {
+    if (!bel_prepares_plain(prepare, call)) {
         p.images_per_tile = bel_tile_rows(p.x_steps.image);
         p.run = call->op == BEL_OP_MAX_POOL            ? run_max
                 : call->op == BEL_OP_MAX_POOL_GRAD     ? run_max_grad

@@ -220,16 +220,11 @@ static void run_gradient(const bel_kernel_call *call, int64_t tile)
 
 // --- Choice --------------------------------------------------------------------------------------
 
-static bool is_fast(const bel_prepare *prepare, const bel_kernel_call *call)
-{
-    return !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;
-}
-
 void bel_prepare_row_norm(const bel_prepare *prepare, bel_kernel_call *call)
 {
     bool layer = call->op == BEL_OP_LAYER_NORM;
     bel_row_norm n = rows_of(prepare->attrs, layer, &call->inputs[0].shape);
-    if (is_fast(prepare, call)) {
+    if (!bel_prepares_plain(prepare, call)) {
         bel_row_norm_prepare(prepare, call, &n);
         return;
     }
@@ -242,7 +237,7 @@ void bel_prepare_row_norm_grad(const bel_prepare *prepare, bel_kernel_call *call
 {
     bool layer = call->op == BEL_OP_LAYER_NORM_GRAD;
     bel_row_norm n = rows_of(prepare->attrs, layer, &call->inputs[0].shape);
-    if (is_fast(prepare, call)) {
+    if (!bel_prepares_plain(prepare, call)) {
         bel_row_norm_prepare_gradient(prepare, call, &n);
         return;
     }

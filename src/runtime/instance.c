@@ -141,6 +141,15 @@ bel_tensor bel_instance_output(const bel_instance *instance, int output)
     return tensor;
 }
 
+void bel_device_pin(bel_device *device, const void *memory, size_t bytes, bool pins)
+{
+    if (pins) {
+        device->ops->pin(device, memory, bytes);
+    } else {
+        device->ops->unpin(device, memory);
+    }
+}
+
 // --- Publication ---------------------------------------------------------------------------------
 
 static int by_call(const void *a, const void *b)

@@ -79,6 +79,12 @@ int bel_program_prologue_count(const bel_program *program);
 // The most that is alive at any moment: no plan needs less than this.
 size_t bel_program_live_bytes(const bel_program *program);
 
+// "conv/y f32[32,64,56,56] 24.5 MiB, …": the values that take most of the arena, for people. `text`
+// is returned.
+enum { BEL_PROGRAM_LARGEST_TEXT = 400 };
+const char *bel_program_largest_text(const bel_program *program,
+                                     char text[BEL_PROGRAM_LARGEST_TEXT]);
+
 // Sets out_read of each variable that the instructions of a group read; the others are left alone.
 void bel_program_mark_variables(const bel_program *program, int group, bool *out_read);
 void bel_program_mark_shown(const bel_program *program, bool *out_shown); // that outputs are
@@ -111,6 +117,10 @@ void bel_instance_destroy(bel_instance *instance);
 void bel_instance_bind_input(bel_instance *instance, int input, const void *data);
 void bel_instance_bind_variable(bel_instance *instance, int variable, const void *data);
 void bel_instance_bind_output(bel_instance *instance, int output, void *data);
+
+// Memory that will be bound, or not any more (before it is unmapped): copies from and to it become
+// faster, if the device can.
+void bel_device_pin(bel_device *device, const void *memory, size_t bytes, bool pins);
 
 // Output `output`, in memory that the caller may read; valid until the next run.
 bel_tensor bel_instance_output(const bel_instance *instance, int output);

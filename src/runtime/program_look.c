@@ -2,7 +2,12 @@
 // expect (runtime/cost.h), not what was measured. The bytes alive at once are counted by group,
 // since calls of a group run together; that is the lower bound that a plan is compared with.
 // Nothing here changes a program.
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/alloc.h"
+#include "base/number.h"
+#include "base/str.h"
 #include "runtime/cost.h"
 #include "runtime/program_inner.h"
 
@@ -99,4 +104,54 @@ bel_program_line bel_program_line_at(const bel_program *program, int instruction
                               .shape = call->call.outputs[0].shape,
                               .tiles = call->call.tile_count,
                               .cost_ns = bel_cost_ns(&call->call)};
+}
+
+// A buffer, and the call that is the first to have it as its result, or else as an operand.
+typedef struct large_buffer {
+    size_t bytes;
+    const char *name;
+    const bel_tensor *tensor;
+} large_buffer;
+
+static int by_size(const void *a, const void *b)
+{
+    const large_buffer *p = a, *q = b;
+    return p->bytes == q->bytes ? 0 : p->bytes < q->bytes ? 1 : -1;
+}
+
+static void name_buffers(const bel_program *program, large_buffer *buffers)
+{
+    for (int c = 0; c < program->call_count; c++) {
+        const bel_program_call *call = &program->calls[c];
+        for (int i = 0; i < call->call.input_count + call->call.output_count; i++) {
+            int k = i - call->call.input_count;
+            int b = k < 0 ? call->input_buffers[i] : call->output_buffers[k];
+            if (buffers[b].name != NULL) continue;
+            buffers[b].name = call->name;
+            buffers[b].tensor = k < 0 ? &call->call.inputs[i] : &call->call.outputs[k];
+        }
+    }
+}
+
+const char *bel_program_largest_text(const bel_program *program,
+                                     char text[BEL_PROGRAM_LARGEST_TEXT])
+{
+    enum { SHOWN = 4 };
+    size_t count = (size_t)program->buffer_count, length = 0;
+    large_buffer *buffers = bel_xcalloc(count + 1, sizeof *buffers);
+    name_buffers(program, buffers);
+    for (size_t b = 0; b < count; b++)
+        if (buffers[b].name != NULL) buffers[b].bytes = program->buffers[b].size_bytes;
+    qsort(buffers, count, sizeof *buffers, by_size);
+    text[0] = '\0';
+    for (size_t b = 0; b < count && b < SHOWN && buffers[b].bytes > 0; b++) {
+        char shape[BEL_SHAPE_TEXT], bytes[32];
+        bel_snprintf(text + length, BEL_PROGRAM_LARGEST_TEXT - length, "%s%.40s %s%s %s",
+                     b > 0 ? ", " : "", buffers[b].name, bel_dtype_name(buffers[b].tensor->dtype),
+                     bel_shape_text(&buffers[b].tensor->shape, shape),
+                     bel_bytes_text(buffers[b].bytes, bytes));
+        length += strlen(text + length);
+    }
+    bel_free(buffers);
+    return text;
 }

@@ -111,8 +111,9 @@ static entry *make_room(bel_runner *runner)
 // All programs of a slot share one arena, of the size of the largest. Instances hold addresses in
 // it, so they are made anew when it moves. On a device both would seldom fit at once, so the old
 // one goes first; nothing in it is needed.
-static bel_status *grow_arena(bel_runner *runner, int s, size_t bytes)
+static bel_status *grow_arena(bel_runner *runner, int s, const bel_program *program)
 {
+    size_t bytes = bel_program_arena_bytes(program);
     place *its = &runner->slots[s];
     if (bytes <= its->arena.bytes) return NULL;
     for (int i = 0; i < runner->entry_count; i++) {
@@ -120,7 +121,12 @@ static bel_status *grow_arena(bel_runner *runner, int s, size_t bytes)
         runner->entries[i].instances[s] = NULL;
     }
     runner->device->ops->release(runner->device, &its->arena);
-    return runner->device->ops->allocate(runner->device, bytes, "activations", &its->arena);
+    bel_status *status =
+        runner->device->ops->allocate(runner->device, bytes, "activations", &its->arena);
+    if (status == NULL) return NULL;
+    char text[BEL_PROGRAM_LARGEST_TEXT];
+    return bel_status_wrap(status, __FILE__, __LINE__, "the largest values are %s",
+                           bel_program_largest_text(program, text));
 }
 
 // Compiles for these shapes, in place of the entry that was not used for the longest time.
@@ -154,7 +160,7 @@ bel_status *bel_runner_get(bel_runner *runner, int slot, const bel_shape *input_
     } else {
         runner->counters.hits++;
     }
-    BEL_TRY(grow_arena(runner, slot, bel_program_arena_bytes(found->program)));
+    BEL_TRY(grow_arena(runner, slot, found->program));
     if (found->instances[slot] == NULL) {
         BEL_TRY(bel_instance_create_on(found->program, &runner->slots[slot].arena,
                                        &found->instances[slot]));

@@ -73,12 +73,14 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
     for (int r = 0; r < runs; r++)
         tower->runs[r].input_shapes =
             bel_xcalloc(config->models->graph->input_count, sizeof(bel_shape));
+    tower->program = config->program;
+    tower->program.device = worker->devices[index];
     BEL_TRY(bel_team_create(config->program.threads, &tower->team));
     tower->runners = bel_xcalloc((size_t)config->model_count, sizeof(bel_runner *));
     for (int f = 0; f < config->model_count; f++) {
         const bel_worker_function *function = &worker->functions[f];
         tower->runners[f] = bel_runner_create(config->models->graph, function->outputs,
-                                              function->output_count, &config->program, runs);
+                                              function->output_count, &tower->program, runs);
     }
     if (rounds_of(tower) == 0) return NULL;
     return bel_prefetch_start(config->input, next_block, tower, runs, &tower->prefetch);
@@ -291,7 +293,7 @@ static bel_status *observe(bel_tower *tower)
         for (int i = 0; i < observation->count; i++)
             tower->observed[i].value = observation->values[i];
         tower->observer = bel_runner_create(config->models->graph, tower->observed,
-                                            observation->count, &config->program, 1);
+                                            observation->count, &tower->program, 1);
     }
     BEL_TRY(bel_runner_get(tower->observer, 0, tower->run->input_shapes, &instance));
     bind(tower, instance, tower->run->batch);

@@ -140,6 +140,25 @@ static bel_status *open_audit(bel_worker *worker)
     return status;
 }
 
+// Cards copy parameters from the space, and gradients into ranges. In one process several workers
+// pin the one space, which is theirs as long as each of them lives.
+static void pin_memory(const bel_worker *worker, bool pins)
+{
+    const bel_worker_config *config = &worker->config;
+    size_t bytes = bel_space_bytes(config->layout);
+    for (int t = 0; t < config->tower_count; t++) {
+        bel_device *device = worker->devices[t];
+        bool known = device == NULL;
+        for (int before = 0; before < t; before++)
+            known = known || worker->devices[before] == device;
+        if (known) continue;
+        for (int r = 0; r < worker->replica_count; r++)
+            bel_device_pin(device, config->ranges[r], bytes, pins);
+        for (int b = 0; b < 2; b++)
+            bel_device_pin(device, config->space->buffers[b], bytes, pins);
+    }
+}
+
 bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_worker)
 {
     bel_worker *worker = bel_xcalloc(1, sizeof *worker);
@@ -166,6 +185,10 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->own_stats = bel_xcalloc((size_t)worker->stats_size, sizeof(double));
     if (status == NULL) status = bel_team_create(config->tower_count, &worker->dispatch);
     if (status == NULL) status = bel_worker_create_rows(worker);
+    worker->devices = bel_xcalloc((size_t)config->tower_count, sizeof(bel_device *));
+    if (status == NULL)
+        status = bel_cards_choose(&config->cards, config->tower_count, worker->devices);
+    if (status == NULL) pin_memory(worker, true);
     if (status == NULL && config->audit_dir != NULL) status = open_audit(worker);
     for (int t = 0; t < config->tower_count && status == NULL; t++)
         status = bel_tower_init(&worker->towers[t], worker, t);
@@ -191,6 +214,8 @@ void bel_worker_destroy(bel_worker *worker)
         bel_free(worker->towers[t].runs);
     bel_exchange_deinit(&worker->exchange);
     bel_free(worker->towers);
+    if (worker->devices != NULL) pin_memory(worker, false);
+    bel_free(worker->devices);
     bel_free(worker->stats_list);
     bel_free(worker->own_stats);
     bel_free(worker->weights);

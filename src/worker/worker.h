@@ -12,6 +12,7 @@
 
 #include "base/input_segment.h"
 #include "belfry/model.h"
+#include "cuda/choose.h"
 #include "graph/graph.h"
 #include "input/input.h"
 #include "ps/client/client.h"
@@ -80,6 +81,7 @@ typedef struct bel_worker_config {
     float *const *ranges; // by replica of the worker: its gradients, laid out as the space; zeroed
     int tower_count;
     bel_program_options program; // of each tower, which has program.threads threads
+    bel_card_choice cards;       // that towers run on
     uint64_t seed;
     bool counts_replicas; // each replica counts once; false: by its examples
     bool whole_steps;     // blocks that do not fill a step of all replicas are left out

@@ -77,6 +77,7 @@ typedef struct bel_tower {
     bel_worker *worker;
     int index;
     bel_team *team;               // the threads that run its tiles
+    bel_program_options program;  // for its device
     bel_runner **runners;         // by step function
     bel_program_output *observed; // values of the observation; made with the first
     bel_runner *observer;
@@ -93,6 +94,7 @@ typedef struct bel_tower {
 
 struct bel_worker {
     bel_worker_config config;
+    bel_device **devices; // by tower; NULL: the CPU
     int first_replica, replica_count;
     // Without tables and exchanges each tower runs its replicas by itself. Else they run in rounds
     // [round, round + round_size): one of each tower, or with exchanges all of them.

@@ -63,25 +63,12 @@ typedef struct conv_band {
     int64_t segment_count;
 } conv_band;
 
-typedef struct conv_phase {
+struct bel_conv_phase {
     tap_list lists[2];
     conv_band *bands;
     int64_t band_count, k;
     int64_t weights; // where its packed weights begin in a block
-} conv_phase;
-
-typedef struct conv_walk {
-    bel_conv_padded padded;
-    bel_image_steps result;
-    int64_t n, images_per_tile, groups, width, blocks;   // width: result channels of a group
-    int64_t block_width;                                 // most of them in a block
-    int64_t slot_floats, block_floats;                   // packed weights and then as many biases
-    int64_t weights_group, weights_depth, weights_width; // steps in w
-    bool has_bias, packs_once, relu;
-    int64_t window_columns; // of w
-    int phase_count;
-    conv_phase *phases;
-} conv_walk;
+};
 
 // Forward, position i of dimension d reads places i · stride + tap · dilation - pad of x, for each
 // tap: one phase. For the input gradient the roles are turned: element j of x was read by the
@@ -131,7 +118,7 @@ static bool are_neighbours(const tap_list *list)
 }
 
 // The rows of the result from `first` on whose taps inside the source are the same, and these.
-static conv_band make_band(const conv_walk *walk, const conv_phase *phase, int64_t first,
+static conv_band make_band(const bel_conv_walk *walk, const bel_conv_phase *phase, int64_t first,
                            const bel_product_segment *segments, int64_t per_row)
 {
     const tap_list *rows = &phase->lists[0];
@@ -154,7 +141,8 @@ static conv_band make_band(const conv_walk *walk, const conv_phase *phase, int64
 }
 
 // Segments of the padded source; neighbours along a row are one segment.
-static void make_segments(const bel_prepare *prepare, const conv_walk *walk, conv_phase *phase)
+static void make_segments(const bel_prepare *prepare, const bel_conv_walk *walk,
+                          bel_conv_phase *phase)
 {
     const tap_list *rows = &phase->lists[0], *columns = &phase->lists[1];
     const bel_conv_padded *p = &walk->padded;
@@ -178,7 +166,7 @@ static void make_segments(const bel_prepare *prepare, const conv_walk *walk, con
 // Lists first, as the padded source must be wide enough for all phases; then segments, which are
 // places in it. A phase whose list is empty in one dimension reads nothing and writes zeros (or the
 // bias).
-static void make_phases(const bel_prepare *prepare, conv_walk *walk, const bel_window *w,
+static void make_phases(const bel_prepare *prepare, bel_conv_walk *walk, const bel_window *w,
                         bool input_gradient)
 {
     int64_t phases[2] = {1, 1};
@@ -190,7 +178,7 @@ static void make_phases(const bel_prepare *prepare, conv_walk *walk, const bel_w
     bel_conv_padded *padded = &walk->padded;
     padded->columns = padded->source[1];
     for (int i = 0; i < walk->phase_count; i++) {
-        conv_phase *phase = &walk->phases[i];
+        bel_conv_phase *phase = &walk->phases[i];
         for (int d = 0; d < 2; d++) {
             int64_t index = d == 0 ? i / phases[1] : i % phases[1];
             phase->lists[d] = make_list(prepare, w, d, input_gradient, index);
@@ -209,7 +197,7 @@ static void make_phases(const bel_prepare *prepare, conv_walk *walk, const bel_w
 // --- Calls ---------------------------------------------------------------------------------------
 
 // Result channels of a block.
-static int64_t lanes_of(const conv_walk *walk, int64_t block)
+static int64_t lanes_of(const bel_conv_walk *walk, int64_t block)
 {
     int64_t left = walk->width - block * walk->block_width;
     return left < walk->block_width ? left : walk->block_width;
@@ -218,7 +206,7 @@ static int64_t lanes_of(const conv_walk *walk, int64_t block)
 // Packs one block of one group.
 static void run_pack(const bel_kernel_call *call, int64_t tile)
 {
-    const conv_walk *walk = call->params;
+    const bel_conv_walk *walk = call->params;
     int64_t group = tile / walk->blocks, first = tile % walk->blocks * walk->block_width;
     int64_t lanes = lanes_of(walk, tile % walk->blocks);
     const float *weights = call->inputs[1].data;
@@ -268,7 +256,7 @@ static int64_t rows_of_block(int64_t row_length, int64_t column, int64_t left, i
 
 // A band of one phase for a block's result channels. Levels whose registers do not hold a whole
 // block take it in pieces.
-static void walk_band(const conv_walk *walk, const conv_phase *phase, const conv_band *band,
+static void walk_band(const bel_conv_walk *walk, const bel_conv_phase *phase, const conv_band *band,
                       const walk_block *at)
 {
     const tap_list *rows = &phase->lists[0], *columns = &phase->lists[1];
@@ -330,7 +318,7 @@ static void walk_band(const conv_walk *walk, const conv_phase *phase, const conv
     }
 }
 
-static void walk_phase(const conv_walk *walk, const conv_phase *phase, const walk_block *at)
+static void walk_phase(const bel_conv_walk *walk, const bel_conv_phase *phase, const walk_block *at)
 {
     for (int64_t b = 0; b < phase->band_count; b++)
         walk_band(walk, phase, &phase->bands[b], at);
@@ -341,7 +329,7 @@ static void walk_phase(const conv_walk *walk, const conv_phase *phase, const wal
 // memset, since bel_conv_pad writes the inside alone.
 static void run_walk(const bel_kernel_call *call, int64_t tile)
 {
-    const conv_walk *walk = call->params;
+    const bel_conv_walk *walk = call->params;
     const float *packed = call->workspace;
     float *slot = call->workspace;
     if (walk->packs_once) {
@@ -390,7 +378,7 @@ static int64_t block_width(int64_t channels)
 // Tiles by the number of images alone. The workspace: packed weights [group, block, block_floats],
 // unless they are packed once, then a slot for each tile.
 static void choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_conv_shape *shape,
-                   conv_walk *walk)
+                   bel_conv_walk *walk)
 {
     int64_t tiles = walk->n < MAX_TILES ? walk->n : MAX_TILES;
     walk->groups = shape->groups;
@@ -426,18 +414,19 @@ void bel_conv_prepare_output(const bel_prepare *prepare, bel_kernel_call *call,
     }
     const bel_window *w = &shape->window;
     int64_t taps = w->kernel[0] * w->kernel[1];
-    conv_walk walk = {.padded = {.source = {w->in[0], w->in[1]},
-                                 .depth = shape->in,
-                                 .steps = bel_image_steps_of(&shape->x, call->inputs_last[0])},
-                      .result = bel_image_steps_of(&shape->y, call->outputs_last[0]),
-                      .n = shape->n,
-                      .width = shape->out,
-                      .block_width = block_width(shape->out),
-                      .weights_group = shape->out * shape->in * taps,
-                      .weights_depth = taps,
-                      .weights_width = shape->in * taps,
-                      .has_bias = call->input_count > 2,
-                      .relu = bel_attr_flag(prepare->attrs, BEL_ATTR_RELU)};
+    bel_conv_walk walk = {.padded = {.source = {w->in[0], w->in[1]},
+                                     .depth = shape->in,
+                                     .steps = bel_image_steps_of(&shape->x, call->inputs_last[0])},
+                          .result = bel_image_steps_of(&shape->y, call->outputs_last[0]),
+                          .n = shape->n,
+                          .width = shape->out,
+                          .block_width = block_width(shape->out),
+                          .weights_group = shape->out * shape->in * taps,
+                          .weights_depth = taps,
+                          .weights_width = shape->in * taps,
+                          .has_bias = call->input_count > 2,
+                          .relu = bel_attr_flag(prepare->attrs, BEL_ATTR_RELU),
+                          .window = *w};
     make_phases(prepare, &walk, w, false);
     choose(prepare, call, shape, &walk);
 }
@@ -447,17 +436,19 @@ void bel_conv_prepare_input(const bel_prepare *prepare, bel_kernel_call *call,
 {
     const bel_window *w = &shape->window;
     int64_t taps = w->kernel[0] * w->kernel[1];
-    conv_walk walk = {.padded = {.source = {w->out[0], w->out[1]},
-                                 .depth = shape->out,
-                                 .steps = bel_image_steps_of(&shape->y, call->inputs_last[0])},
-                      .result = bel_image_steps_of(&shape->x, call->outputs_last[0]),
-                      .n = shape->n,
-                      .width = shape->in,
-                      .block_width = block_width(shape->in),
-                      .weights_group = shape->out * shape->in * taps,
-                      .weights_depth = shape->in * taps,
-                      .weights_width = taps,
-                      .has_bias = call->op == BEL_OP_CONV_TRANSPOSE && call->input_count > 2};
+    bel_conv_walk walk = {.padded = {.source = {w->out[0], w->out[1]},
+                                     .depth = shape->out,
+                                     .steps = bel_image_steps_of(&shape->y, call->inputs_last[0])},
+                          .result = bel_image_steps_of(&shape->x, call->outputs_last[0]),
+                          .n = shape->n,
+                          .width = shape->in,
+                          .block_width = block_width(shape->in),
+                          .weights_group = shape->out * shape->in * taps,
+                          .weights_depth = shape->in * taps,
+                          .weights_width = taps,
+                          .has_bias = call->op == BEL_OP_CONV_TRANSPOSE && call->input_count > 2,
+                          .window = *w,
+                          .input_gradient = true};
     make_phases(prepare, &walk, w, true);
     choose(prepare, call, shape, &walk);
 }

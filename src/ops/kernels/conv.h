@@ -54,6 +54,38 @@ int64_t bel_conv_padded_floats(const bel_conv_padded *padded);
 const float *bel_conv_pad(const bel_conv_padded *padded, const float *image, int64_t channel,
                           float *room);
 
+// What bel_conv_prepare_output and bel_conv_prepare_input leave in call->params, if it is not made
+// by Winograd's way. A sum begins with the bias or 0 and takes taps by rising place in the source,
+// row by row, those outside of its rows left out, and of each tap one channel after another.
+typedef struct bel_conv_phase bel_conv_phase;
+typedef struct bel_conv_walk {
+    bel_conv_padded padded;
+    bel_image_steps result;
+    int64_t n, images_per_tile, groups, width, blocks;   // width: result channels of a group
+    int64_t block_width;                                 // most of them in a block
+    int64_t slot_floats, block_floats;                   // packed weights and then as many biases
+    int64_t weights_group, weights_depth, weights_width; // steps in w
+    bool has_bias, packs_once, relu;
+    int64_t window_columns; // of w
+    int phase_count;
+    bel_conv_phase *phases;
+    bel_window window;
+    bool input_gradient;
+} bel_conv_walk;
+
+// What bel_conv_prepare_weights leaves there. A part's sum goes through images, rows and columns of
+// dy, those whose tap lies above or below the image left out; then parts are added in order.
+typedef struct bel_conv_weights_walk {
+    bel_conv_padded padded;
+    bel_window window;
+    bel_image_steps dy;
+    int64_t n, groups, out, blocks; // out: output channels of a group
+    int64_t images_per_part, parts;
+    int64_t row_run;                               // output rows that are summed at a time
+    int64_t sums_floats, padded_floats, dy_floats; // of a part; dy_floats 0: dy is read where it is
+    int64_t row_floats;                            // of a part's sums: one tap and channel
+} bel_conv_weights_walk;
+
 // The tile's next image, which would be waited for when its turn comes: a few of its lines are
 // asked for with each block of sums of this one.
 typedef struct bel_conv_next {

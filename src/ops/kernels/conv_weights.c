@@ -9,19 +9,8 @@
 
 enum { LANES = BEL_PRODUCT_LANES, PARTS = 8, MOST_ROWS = 16 }; // rows: of dy, at a time
 
-typedef struct weights_walk {
-    bel_conv_padded padded;
-    bel_window window;
-    bel_image_steps dy;
-    int64_t n, groups, out, blocks; // out: output channels of a group
-    int64_t images_per_part, parts;
-    int64_t row_run;                               // output rows that are summed at a time
-    int64_t sums_floats, padded_floats, dy_floats; // of a part; dy_floats 0: dy is read where it is
-    int64_t row_floats;                            // of a part's sums: one tap and channel
-} weights_walk;
-
 // dy of one group of an image as [position, blocks · LANES].
-static void pack_dy(const weights_walk *w, const float *dy, float *out)
+static void pack_dy(const bel_conv_weights_walk *w, const float *dy, float *out)
 {
     const bel_window *window = &w->window;
     for (int64_t row = 0; row < window->out[0]; row++) {
@@ -41,8 +30,8 @@ typedef struct weights_image {
 } weights_image;
 
 // Adds output rows [first, end) of one image to the sums of one group.
-static void add_rows(const weights_walk *w, weights_image *image, int64_t first, int64_t end,
-                     float *sums)
+static void add_rows(const bel_conv_weights_walk *w, weights_image *image, int64_t first,
+                     int64_t end, float *sums)
 {
     const bel_product_kernels *kernels = bel_product_kernels_get();
     const bel_window *window = &w->window;
@@ -86,7 +75,7 @@ static void add_rows(const weights_walk *w, weights_image *image, int64_t first,
 // workspace; behind them its padded image and, unless dy is read in place, dy as rows.
 static void run_parts(const bel_kernel_call *call, int64_t tile)
 {
-    const weights_walk *w = call->params;
+    const bel_conv_weights_walk *w = call->params;
     int64_t floats = w->sums_floats + w->padded_floats + w->dy_floats;
     float *sums = (float *)call->workspace + tile * floats;
     float *padded = sums + w->sums_floats, *packed = padded + w->padded_floats;
@@ -121,7 +110,7 @@ static void run_parts(const bel_kernel_call *call, int64_t tile)
 // Adds the parts of LANES output channels of one group, into [out, depth, tap].
 static void run_add_parts(const bel_kernel_call *call, int64_t tile)
 {
-    const weights_walk *w = call->params;
+    const bel_conv_weights_walk *w = call->params;
     int64_t floats = w->sums_floats + w->padded_floats + w->dy_floats;
     int64_t group = tile / w->blocks, channel = tile % w->blocks * LANES;
     int64_t lanes = w->out - channel < LANES ? w->out - channel : LANES;
@@ -145,14 +134,15 @@ void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
 {
     enum { CACHE_FLOATS = 8192 }; // most of a first-level cache
     const bel_window *window = &shape->window;
-    weights_walk w = {.window = *window,
-                      .dy = bel_image_steps_of(&shape->y, call->inputs_last[0]),
-                      .n = shape->n,
-                      .groups = shape->groups,
-                      .out = shape->out,
-                      .blocks = (shape->out + LANES - 1) / LANES,
-                      .padded = {.depth = shape->in,
-                                 .steps = bel_image_steps_of(&shape->x, call->inputs_last[1])}};
+    bel_conv_weights_walk w = {
+        .window = *window,
+        .dy = bel_image_steps_of(&shape->y, call->inputs_last[0]),
+        .n = shape->n,
+        .groups = shape->groups,
+        .out = shape->out,
+        .blocks = (shape->out + LANES - 1) / LANES,
+        .padded = {.depth = shape->in,
+                   .steps = bel_image_steps_of(&shape->x, call->inputs_last[1])}};
     int64_t reach = (window->out[1] - 1) * window->stride[1] +
                     (window->kernel[1] - 1) * window->dilation[1] + 1;
     w.padded.source[0] = window->in[0];

@@ -14,11 +14,6 @@
 
 enum { MAX_PARTS = 16, FEW_ROWS = 64 };
 
-typedef struct row_params {
-    bel_row_norm norm;
-    int64_t rows_per_tile;
-} row_params;
-
 static const bel_row_norm_kernels *kernels_get(void)
 {
     static const bel_row_norm_kernels *const tables[] = {
@@ -26,7 +21,8 @@ static const bel_row_norm_kernels *kernels_get(void)
     return tables[bel_isa_get()];
 }
 
-static void tile_rows(const row_params *p, int64_t tile, int64_t *out_first, int64_t *out_end)
+static void tile_rows(const bel_row_norm_params *p, int64_t tile, int64_t *out_first,
+                      int64_t *out_end)
 {
     *out_first = tile * p->rows_per_tile;
     *out_end = *out_first + p->rows_per_tile;
@@ -59,7 +55,7 @@ static bel_row_norm_map normalise(const float *x, const bel_row_norm *n, float *
 // `scales` runs of equal scale (channels of an image).
 static void run_forward(const bel_kernel_call *call, int64_t tile)
 {
-    const row_params *p = call->params;
+    const bel_row_norm_params *p = call->params;
     const bel_row_norm *n = &p->norm;
     const bel_row_norm_kernels *kernels = kernels_get();
     const float *bias = call->input_count > 2 ? call->inputs[2].data : NULL;
@@ -85,7 +81,7 @@ static void run_forward(const bel_kernel_call *call, int64_t tile)
 
 void bel_row_norm_prepare(const bel_prepare *prepare, bel_kernel_call *call, const bel_row_norm *n)
 {
-    row_params p = {.norm = *n, .rows_per_tile = bel_tile_rows(n->columns)};
+    bel_row_norm_params p = {.norm = *n, .rows_per_tile = bel_tile_rows(n->columns)};
     call->run = run_forward;
     call->tile_count = (n->rows + p.rows_per_tile - 1) / p.rows_per_tile;
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
@@ -149,7 +145,7 @@ static void flush(double *sums, float *few, int64_t count)
 // The workspace has dscale and dbias of each part in double and then sums of few rows of each part.
 static void run_gradient(const bel_kernel_call *call, int64_t tile)
 {
-    const row_params *p = call->params;
+    const bel_row_norm_params *p = call->params;
     const bel_row_norm *n = &p->norm;
     int64_t count = 2 * scale_count(n), first, end;
     if (count == 0) return; // rows without elements, and no workspace
@@ -184,7 +180,7 @@ static void run_gradient(const bel_kernel_call *call, int64_t tile)
 static void run_add_parts(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
-    const row_params *p = call->params;
+    const bel_row_norm_params *p = call->params;
     int64_t count = scale_count(&p->norm);
     int64_t parts = (p->norm.rows + p->rows_per_tile - 1) / p->rows_per_tile;
     for (int64_t i = 0; i < 2 * count; i++) {
@@ -198,7 +194,7 @@ static void run_add_parts(const bel_kernel_call *call, int64_t tile)
 void bel_row_norm_prepare_gradient(const bel_prepare *prepare, bel_kernel_call *call,
                                    const bel_row_norm *n)
 {
-    row_params p = {.norm = *n, .rows_per_tile = (n->rows + MAX_PARTS - 1) / MAX_PARTS};
+    bel_row_norm_params p = {.norm = *n, .rows_per_tile = (n->rows + MAX_PARTS - 1) / MAX_PARTS};
     int64_t least = bel_tile_rows(n->columns);
     if (p.rows_per_tile < least) p.rows_per_tile = least;
     call->run = run_gradient;

@@ -18,6 +18,12 @@ typedef struct bel_row_norm {
     double epsilon;
 } bel_row_norm;
 
+// What these leave in call->params; the plain kernels leave its first member alone.
+typedef struct bel_row_norm_params {
+    bel_row_norm norm;
+    int64_t rows_per_tile; // backward, a tile is a part of the sums over rows
+} bel_row_norm_params;
+
 // Choose calls for f32: inputs x, scale, bias (or not), or dy, x, scale, mean, 1 / deviation.
 void bel_row_norm_prepare(const bel_prepare *prepare, bel_kernel_call *call, const bel_row_norm *n);
 void bel_row_norm_prepare_gradient(const bel_prepare *prepare, bel_kernel_call *call,

@@ -319,6 +319,36 @@ static void forget_results(program *p)
     p->log = p->cubin = (bytes){NULL, 0};
 }
 
+// CUDA_DOUBLE_NVRTC, or NULL.
+static const char *real_path(void)
+{
+    const char *path = getenv("CUDA_DOUBLE_NVRTC");
+    return path != NULL && path[0] != '\0' ? path : NULL;
+}
+
+// NVIDIA's NVRTC takes the source as well, where there is one: real_nvrtc.c. Its messages go to the
+// log.
+static bool passes_real(const program *p, const char *folder, int option_count,
+                        const char *const *options)
+{
+    if (real_path() == NULL) return true;
+    size_t room = 1;
+    for (int i = 0; i < p->header_count; i++)
+        room += strlen(p->header_names[i]) + 1;
+    char *names = need(calloc(room, 1)), *end = names;
+    for (int i = 0; i < p->header_count; i++)
+        end += sprintf(end, "%s\n", p->header_names[i]);
+    bool written = write_file(folder, "/names", names, strlen(names));
+    free(names);
+    command c = {.count = 0};
+    add_word(&c, copy_text(CUDA_DOUBLE_REAL_NVRTC));
+    add_word(&c, copy_text(real_path()));
+    add_word(&c, copy_text(folder));
+    for (int i = 0; i < option_count; i++)
+        add_word(&c, copy_text(options[i]));
+    return run_command(&c, folder) && written;
+}
+
 static int compile_in(program *p, const char *folder, int option_count, const char *const *options)
 {
     bool checked = checks_are_on();
@@ -340,6 +370,7 @@ static int compile_in(program *p, const char *folder, int option_count, const ch
     }
     ok = run_command(&c, folder) && ok;
     ok = ok && link_module(folder, checked);
+    ok = ok && passes_real(p, folder, option_count, options);
     read_file(folder, "/log", &p->log);
     if (!ok) return COMPILATION;
     // NVRTC has no cubin for an architecture that is none of a card's (compute_NUMBER, or nothing).
@@ -349,11 +380,12 @@ static int compile_in(program *p, const char *folder, int option_count, const ch
 
 // --- The API -------------------------------------------------------------------------------------
 
-// Compiled kernels are kept by the version that made them: with checks and without are two.
+// Compiled kernels are kept by the version that made them: with checks and without are two, and
+// with NVIDIA's NVRTC beside it two more.
 API(nvrtcVersion, (int *out_major, int *out_minor))
 {
     *out_major = 12;
-    *out_minor = checks_are_on() ? 999 : 998;
+    *out_minor = (checks_are_on() ? 999 : 998) - (real_path() != NULL ? 2 : 0);
     return 0;
 }
 

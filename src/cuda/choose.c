@@ -1,0 +1,98 @@
+// See choose.h. Towers take cards one after another; with shared cards they begin again from the
+// first.
+#include "cuda/choose.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/number.h"
+#include "cuda/cuda.h"
+
+enum { MOST_CARDS = 64 };
+
+// Cards of the machine that may be used, in the order in which they are.
+typedef struct card_list {
+    int cards[MOST_CARDS];
+    int count;
+} card_list;
+
+static bel_status *malformed(const char *list)
+{
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "cards are a list such as 0,2; got \"%s\"", list);
+}
+
+static bel_status *read_list(const char *list, int present, card_list *out)
+{
+    const char *at = list;
+    out->count = 0;
+    for (;;) {
+        char *end;
+        long card = strtol(at, &end, 10);
+        bool number = end != at && *at >= '0' && *at <= '9';
+        if (!number || (*end != ',' && *end != '\0') || out->count == MOST_CARDS)
+            return malformed(list);
+        if (card >= present)
+            return BEL_ERR(BEL_OUT_OF_RANGE, "card %ld of the list %s is not there: there are %d",
+                           card, list, present);
+        for (int i = 0; i < out->count; i++)
+            if (out->cards[i] == (int)card) return malformed(list);
+        out->cards[out->count++] = (int)card;
+        if (*end == '\0') return NULL;
+        at = end + 1;
+    }
+}
+
+static bel_status *list_cards(const char *list, card_list *out)
+{
+    int present;
+    BEL_TRY(bel_cuda_count(&present));
+    if (list != NULL && list[0] != '\0') return read_list(list, present, out);
+    out->count = present < MOST_CARDS ? present : MOST_CARDS;
+    for (int i = 0; i < out->count; i++)
+        out->cards[i] = i;
+    return NULL;
+}
+
+static bool gives_own_cards(void)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    return visible != NULL && visible[0] != '\0';
+}
+
+static bel_status *too_few(int towers, int before, int cards)
+{
+    char others[64] = "";
+    if (before > 0)
+        bel_snprintf(others, sizeof others, " behind %d of others on this host", before);
+    return BEL_ERR(BEL_OUT_OF_RANGE,
+                   "%d towers%s are to have a card each, but there are %d cards; hint: a smaller "
+                   "num_gpus, virtual_devices, with which towers share cards, or device cpu",
+                   towers, others, cards);
+}
+
+static atomic_bool said; // once for all towers of a process
+
+bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_device **out_devices)
+{
+    card_list list;
+    memset(out_devices, 0, (size_t)towers * sizeof *out_devices);
+    if (!choice->wanted || towers == 0) return NULL;
+    bel_status *status = list_cards(choice->list, &list);
+    if (status != NULL && bel_status_code(status) == BEL_NOT_FOUND && !choice->needed) {
+        if (!atomic_exchange(&said, true)) {
+            bel_log_write(BEL_LOG_INFO, "no GPU is used, as %s: towers share the processor",
+                          bel_status_message(status));
+        }
+        bel_status_ignore(status);
+        return NULL;
+    }
+    BEL_TRY(status);
+    int first = choice->before;
+    if (first + towers > list.count && towers <= list.count && gives_own_cards()) first = 0;
+    if (first + towers > list.count && !choice->shared) return too_few(towers, first, list.count);
+    for (int t = 0; t < towers; t++)
+        BEL_TRY(bel_cuda_device_get(list.cards[(first + t) % list.count], &out_devices[t]));
+    return NULL;
+}

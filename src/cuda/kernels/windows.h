@@ -1,0 +1,33 @@
+// Which taps of a window lie inside of an image, and which windows reach a place of it.
+#ifndef BELFRY_CUDA_KERNELS_WINDOWS_H
+#define BELFRY_CUDA_KERNELS_WINDOWS_H
+
+#include "cuda/kernels/images.h"
+
+// Taps [first, end) that lie inside, at output `at`: bel_window_inside.
+static inline void taps_inside(const bel_cuda_window *w, int32_t at, int32_t *first, int32_t *end)
+{
+    int32_t start = at * w->stride - w->pad, step = w->dilation;
+    *first = start < 0 ? (step - 1 - start) / step : 0;
+    *end = w->in > start ? (w->in - start + step - 1) / step : 0;
+    if (*end > w->kernel) *end = w->kernel;
+}
+
+// Outputs [first, end) whose windows reach place `at`, whatever the gaps between their taps.
+static inline void outputs_around(const bel_cuda_window *w, int32_t at, int32_t *first,
+                                  int32_t *end)
+{
+    int32_t last = at + w->pad, reach = (w->kernel - 1) * w->dilation;
+    *first = last > reach ? (last - reach + w->stride - 1) / w->stride : 0;
+    *end = last / w->stride + 1;
+    if (*end > w->out) *end = w->out;
+}
+
+// The tap with which output `from` reads place `at`; negative: none.
+static inline int32_t tap_between(const bel_cuda_window *w, int32_t from, int32_t at)
+{
+    int32_t distance = at + w->pad - from * w->stride;
+    return distance % w->dilation == 0 ? distance / w->dilation : -1;
+}
+
+#endif

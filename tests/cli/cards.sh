@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Towers on GPUs, which a stand-in for CUDA plays (tests/support/cuda_double): the bits of the processor,
+# whatever the order in which streams run; and what becomes of memory that is too small, a GPU that is
+# lost, and wishes that cannot be met.
+# usage: cards.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+export BELFRY_CUDA_PATH=$BUILD/tests/cuda_double XDG_CACHE_HOME=$BUILD/tests/cuda_double/cache
+settings=(--train_steps 12 --train_batch_size 16)
+
+run_ok train cpu "${settings[@]}"
+run_ok train one "${settings[@]}" --num_gpus 1
+equal "one GPU, and the processor" "$(digest one)" "$(digest cpu)"
+run_ok train cpus "${settings[@]}" --num_gpus 2 --device cpu
+bits=$(digest cpus)
+for seed in 2 3; do
+    run_ok env CUDA_DOUBLE_SEED=$seed "$BUILD/tools/belfry" train "${digits[@]}" "${settings[@]}" --num_gpus 2 \
+        --model_dir "two-$seed"
+    equal "two GPUs, order $seed" "$(digest "two-$seed")" "$bits"
+done
+run_ok train shared "${settings[@]}" --num_gpus 2 --gpus 1 --virtual_devices
+equal "two towers that share a GPU" "$(digest shared)" "$bits"
+run_ok train mixed "${settings[@]}" --num_workers 2 --device cuda
+equal "two workers of one GPU each" "$(digest mixed)" "$bits"
+run_ok train limited "${settings[@]}" --num_gpus 2 --hidden_units 256,256 --activation_memory 1
+run_ok train unlimited "${settings[@]}" --num_gpus 2 --device cpu --hidden_units 256,256
+equal "with a limit of memory" "$(digest limited)" "$(digest unlimited)"
+
+# Evaluations and predictions: the same numbers, the same lines.
+for device in cpu cuda; do
+    run_ok belfry evaluate "${digits[@]}" --model_dir one --device $device
+    cp out.txt "evaluated-$device"
+    run_ok belfry predict "${digits[@]}" --model_dir one --device $device --predict_batch_size 50
+    cp out.txt "predicted-$device"
+done
+check "evaluations" cmp <(grep -v seconds evaluated-cpu) <(grep -v seconds evaluated-cuda)
+check "predictions" cmp predicted-cpu predicted-cuda
+
+# As processes of a job: each worker has a GPU of its own, and one that is killed comes again.
+run_ok env BELFRY_FAULT=crash:tower_step#5@worker-1 "$BUILD/tools/belfry" local train --distributed \
+    --num_workers 2 --parameter_server_count 1 --job_dir job -- "${digits[@]}" "${settings[@]}" --num_gpus 1
+equal "a job of two workers, one of them killed" "$(digest job)" "$bits"
+check "it was killed" grep -q "killed on purpose" job/logs/worker-1.0.log
+
+# Too few, none, and lists that are none.
+run_fails 1 "3 towers|2 cards|virtual_devices" train refused "${settings[@]}" --num_gpus 3
+run_fails 1 "2 towers|1 cards" train refused "${settings[@]}" --num_gpus 2 --gpus 1
+run_fails 2 "0,2|expected|x" train refused "${settings[@]}" --num_gpus 1 --gpus 0,x || true
+run_fails 1 "card 5|there are 2" train refused "${settings[@]}" --num_gpus 1 --gpus 5
+run_fails 2 "device|auto" train refused "${settings[@]}" --device tpu
+run_fails 1 "cuda:0|synchronous" train refused "${settings[@]}" --num_gpus 1 --executor async
+export CUDA_DOUBLE_DEVICES=0
+run_fails 1 "finds no card" train refused "${settings[@]}" --device cuda
+run_ok train without "${settings[@]}" --num_gpus 2
+check "it says so" grep -q "no GPU is used.*finds no card" err.txt
+equal "without GPUs" "$(digest without)" "$bits"
+unset CUDA_DOUBLE_DEVICES
+
+# Memory that is too small is an error with what takes it; so is a GPU that is lost. Nothing is lost with it.
+export CUDA_DOUBLE_MEMORY=200000
+run_fails 1 "largest values|activations need|free" train small "${settings[@]}" --num_gpus 1 --hidden_units 512
+unset CUDA_DOUBLE_MEMORY
+run_fails 1 "cuda:0|CUDA cannot" env CUDA_DOUBLE_LOSE=0:150 "$BUILD/tools/belfry" train "${digits[@]}" \
+    "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2 --model_dir lost
+check "a checkpoint is there" test -e lost/ckpt-00000002
+run_ok train lost "${settings[@]}" --num_gpus 1
+equal "gone on behind it" "$(digest lost)" "$(digest one)"
+
+# A file of the cache of kernels that is torn is made again.
+export XDG_CACHE_HOME=$PWD/cache
+run_ok train first "${settings[@]}" --num_gpus 1
+for file in cache/belfry/cuda/*; do
+    truncate -s -7 "$file"
+done
+run_ok train again "${settings[@]}" --num_gpus 1
+equal "kernels made again" "$(digest again)" "$(digest one)"
+finish
