@@ -493,7 +493,7 @@ double bel_real_tanh(double x)
     double a = fabs(x);
     if (!(a >= 0x1p-27)) return x; // and NaN
     if (a < 0.25) return quotient(small_sinh(x), small_cosh(x)).hi;
-    if (a > 22) return copysign(1, x);
+    if (a > 22) return copysign(1.0, x);
     pair e = power_pair(2 * a), one = {1, 0};
     return copysign(quotient(pair_sum(e, pair_minus(one)), pair_sum(e, one)).hi, x);
 }
@@ -540,7 +540,7 @@ double bel_real_erf(double x)
     static const double inverse[TERMS + 1] = {0,        1,        1.0 / 2,  1.0 / 3,  1.0 / 4,
                                               1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8,  1.0 / 9,
                                               1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14};
-    if (!(fabs(x) <= 6)) return isnan(x) ? x : copysign(1, x);
+    if (!(fabs(x) <= 6)) return isnan(x) ? x : copysign(1.0, x);
     double n = nearest(fabs(x) * 8), c = n / 8, h = fabs(x) - c;
     double before = 0, u = 1, h_power = h, total = 0; // total: all but the first term
     for (int i = 1; i < TERMS; i++) {

@@ -28,9 +28,10 @@ static double get(const format *f, uint16_t bits)
     if ((bits & infinity(f)) == infinity(f)) {
         value = mantissa == 0 ? (double)INFINITY : (double)NAN;
     } else if (exponent == 0) {
-        value = ldexp(mantissa, f->least - f->mantissa);
+        value = ldexp((double)mantissa, f->least - f->mantissa);
     } else {
-        value = ldexp(mantissa + (1 << f->mantissa), f->least - f->mantissa + exponent - 1);
+        value =
+            ldexp((double)(mantissa + (1 << f->mantissa)), f->least - f->mantissa + exponent - 1);
     }
     return (bits & 0x8000) != 0 ? -value : value;
 }
