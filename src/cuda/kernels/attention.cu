@@ -141,7 +141,7 @@ KERNEL(attention_forward, bel_cuda_attention)
         for (int64_t i = 0; i < count; i++) {
             float weight = scores[row][i];
             const float *value = v + (key + i) * p.e;
-            for (int32_t j = 0; j < MINE; j++)
+            for (int32_t j = 0; j < MINE && j * LANES < p.e; j++)
                 if (lane + j * LANES < p.e)
                     s.sums[j] = fmaf(weight, value[lane + j * LANES], s.sums[j]);
         }
@@ -226,11 +226,12 @@ KERNEL(attention_grad_keys, bel_cuda_attention)
         const float *dy = (const float *)at.in[0] + (matrix * p.t + query) * p.e;
         for (int64_t i = 0; i < rows && first + row < taken; i++) {
             const weights w = of[i][row];
-            for (int32_t j = 0; j < MINE; j++) {
-                int32_t c = lane + j * LANES;
-                if (c < p.e) dv[j] = fmaf(w.weight, dy[i * p.e + c], dv[j]);
-                if (c < p.d) dk[j] = fmaf(w.slope, q[i * p.d + c], dk[j]);
-            }
+            for (int32_t j = 0; j < MINE && j * LANES < p.e; j++)
+                if (lane + j * LANES < p.e)
+                    dv[j] = fmaf(w.weight, dy[i * p.e + lane + j * LANES], dv[j]);
+            for (int32_t j = 0; j < MINE && j * LANES < p.d; j++)
+                if (lane + j * LANES < p.d)
+                    dk[j] = fmaf(w.slope, q[i * p.d + lane + j * LANES], dk[j]);
         }
         __syncthreads();
     }
@@ -267,7 +268,7 @@ KERNEL(attention_grad_queries, bel_cuda_attention)
         __syncthreads();
         const float *k = (const float *)at.in[2] + (matrix * p.s + key) * p.d;
         for (int64_t i = 0; i < LANES && key + i < end; i++)
-            for (int32_t j = 0; j < MINE; j++)
+            for (int32_t j = 0; j < MINE && j * LANES < p.d; j++)
                 if (lane + j * LANES < p.d)
                     dq[j] = fmaf(slopes[row][i], k[i * p.d + lane + j * LANES], dq[j]);
         __syncthreads();
