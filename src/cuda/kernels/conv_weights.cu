@@ -38,7 +38,8 @@ typedef struct tile {
     int64_t image;  // the first one
 } tile;
 
-// Where product k of a chain finds its numbers: in x without tap and channel, in dy without channel.
+// Where product k of a chain finds its numbers: in x without tap and channel, in dy without
+// channel.
 typedef struct product_place {
     int64_t x, dy;
     int32_t column; // in x, of tap 0
@@ -58,8 +59,8 @@ static inline product_place product_of(const bel_cuda_conv_weights *p, const til
     return made;
 }
 
-// Which of a tile's numbers is the i-th of a thread: product *k of row or column *m. Threads side by
-// side read what lies side by side.
+// Which of a tile's numbers is the i-th of a thread: product *k of row or column *m. Threads side
+// by side read what lies side by side.
 static inline void place_in_tile(bool products_first, int32_t i, int32_t *k, int32_t *m)
 {
     int32_t e = (int32_t)threadIdx.x + i * BEL_CUDA_CONV_THREADS;
