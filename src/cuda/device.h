@@ -53,7 +53,8 @@ typedef struct bel_cuda_launch {
     const void *params; // second argument of the kernel
 } bel_cuda_launch;
 
-// What bel_kernel_call.params is on a card: launches, one after another.
+// What bel_kernel_call.params is on a card: launches, one after another. (Collectives, which have
+// none, keep their own.)
 typedef struct bel_cuda_call {
     int count;
     bel_cuda_launch launches[BEL_CUDA_MAX_LAUNCHES];

@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "cuda/device.h"
+#include "ops/collective.h"
 
 enum { TOGETHER_BYTES = 1 << 20 }; // reports that leave together, at least
 
@@ -94,19 +95,25 @@ static void set_operands(executor *x)
     }
 }
 
+// NULL: it has none.
+static const bel_cuda_call *launches_of(const bel_kernel_call *call)
+{
+    return bel_op_is_collective(call->op) ? NULL : call->params;
+}
+
 static void set_launches(executor *x)
 {
     const bel_program *program = x->instance->program;
     int all = 0;
     for (int c = 0; c < program->call_count; c++) {
-        const bel_cuda_call *made = program->calls[c].call.params;
+        const bel_cuda_call *made = launches_of(&program->calls[c].call);
         x->first_launches[c] = all;
         if (made != NULL) all += made->count;
     }
     x->first_launches[program->call_count] = all;
     x->launches = bel_xcalloc((size_t)all + 1, sizeof *x->launches);
     for (int c = 0; c < program->call_count; c++) {
-        const bel_cuda_call *made = program->calls[c].call.params;
+        const bel_cuda_call *made = launches_of(&program->calls[c].call);
         for (int l = 0; made != NULL && l < made->count; l++) {
             const bel_cuda_launch *launch = &made->launches[l];
             x->launches[x->first_launches[c] + l] = (bound_launch){
@@ -270,7 +277,7 @@ static void make_keys(executor *x, uint64_t seed)
     const bel_program *program = x->instance->program;
     if (x->keyed && x->seed == seed) return;
     for (int c = 0; c < program->call_count; c++) {
-        const bel_cuda_call *made = program->calls[c].call.params;
+        const bel_cuda_call *made = launches_of(&program->calls[c].call);
         if (made == NULL || made->random == NULL) continue;
         x->keys[c] = bel_rng_key_make(seed, made->random, program->calls[c].call.random_id);
     }

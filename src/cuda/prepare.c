@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cuda/device.h"
 #include "cuda/texts.h"
+#include "ops/collective.h"
 
 // What an operation without a family is: an error that names it, before anything runs.
 static bel_cuda_prepare_fn *const families[BEL_OP_COUNT] = {
@@ -60,6 +61,10 @@ bel_status *bel_cuda_add_text(bel_cuda_build *build, const char *name, const cha
 bel_status *bel_cuda_prepare(bel_device *device, const bel_prepare *prepare, bel_kernel_call *call)
 {
     bel_cuda_prepare_fn *family = families[call->op];
+    if (bel_op_is_collective(call->op)) { // whoever runs the replicas computes it, by these params
+        bel_op_get(call->op)->prepare(prepare, call);
+        return NULL;
+    }
     if (family == NULL)
         return BEL_ERR(BEL_UNIMPLEMENTED, "GPUs have no kernel for it yet; hint: --device cpu");
     bel_op_get(call->op)->prepare(prepare, call);

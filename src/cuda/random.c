@@ -58,11 +58,3 @@ bel_status *bel_cuda_prepare_count_ratio(bel_cuda_build *build)
         build, "number",
         (bel_cuda_single){.value = kept / all, .type = (int32_t)call->outputs[0].dtype});
 }
-
-// Whoever runs the replicas computes what a collective makes: the executor copies it in and out,
-// and there is nothing to launch.
-bel_status *bel_cuda_prepare_collective(bel_cuda_build *build)
-{
-    (void)build;
-    return NULL;
-}

@@ -4,6 +4,7 @@
 #include "belfry/collective.h"
 #include "cuda/cuda.h"
 #include "op/op_case.h"
+#include "ops/collective.h"
 #include "runtime/device.h"
 #include "support/cards.h"
 
@@ -267,8 +268,8 @@ static void test_row(void **state)
 
 // --- Collectives ---------------------------------------------------------------------------------
 
-// What a card computes before and behind an exchange, which the caller makes: here nobody else takes
-// part, and each is given twice what it gave.
+// What a card computes before and behind an exchange, which the caller makes: here nobody else
+// takes part, and each is given twice what it gave.
 static void test_collective(void **state)
 {
     (void)state;
@@ -277,6 +278,7 @@ static void test_collective(void **state)
     for (int i = 0; i < N; i++)
         numbers[i] = (float)i - 30;
     bel_graph *graph = bel_graph_create();
+    graph->replica_count = 2; // alone, there would be no exchange
     bel_value *x = bel_input_value(graph, "x", BEL_DTYPE_F32, &BEL_SHAPE(N));
     bel_value *sum = bel_all_reduce(graph, bel_neg(graph, x), BEL_REDUCE_SUM);
     bel_program_output output = {.value = bel_relu(graph, sum)};
@@ -294,6 +296,8 @@ static void test_collective(void **state)
         BEL_ASSERT_OK(bel_instance_run_part(instance, 0, NULL, &context, NULL, NULL));
         assert_int_equal(bel_instance_exchange_parts(instance, 0), 1);
         bel_exchange_part part = bel_instance_exchange_part(instance, 0, 0);
+        assert_int_equal(part.what->op, BEL_OP_ALL_REDUCE);
+        assert_int_equal(part.what->replicas, 2);
         for (int i = 0; i < N; i++)
             ((float *)part.output.data)[i] = 2 * ((const float *)part.input.data)[i];
         BEL_ASSERT_OK(bel_instance_run_part(instance, 1, NULL, &context, NULL, NULL));
