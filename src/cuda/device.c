@@ -14,11 +14,6 @@ enum { MAX_CARDS = 64 };
 static pthread_mutex_t devices_mutex = PTHREAD_MUTEX_INITIALIZER;
 static bel_cuda_device *devices[MAX_CARDS];
 
-bel_status *bel_cuda_enter(const bel_cuda_device *device)
-{
-    return bel_cuda_status(device->api->context_set(device->context), "use a card's context");
-}
-
 // --- Memory --------------------------------------------------------------------------------------
 
 static bel_cuda_device *of(bel_device *device)

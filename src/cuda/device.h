@@ -29,7 +29,10 @@ typedef struct bel_cuda_device {
     bel_cuda_module *modules;
 } bel_cuda_device;
 
-bel_status *bel_cuda_enter(const bel_cuda_device *device) BEL_MUST_USE;
+static inline bel_status *bel_cuda_enter(const bel_cuda_device *device)
+{
+    return bel_cuda_status(device->api->context_set(device->context), "use a card's context");
+}
 
 // --- Kernels (compile.c) -------------------------------------------------------------------------
 
@@ -43,7 +46,7 @@ bel_status *bel_cuda_compile(const bel_cuda_api *api, const char *name, const ch
                              int capability, char **out_image,
                              size_t *out_bytes) BEL_MUST_USE; // free with bel_free
 
-// --- Calls (prepare.c) ---------------------------------------------------------------------------
+// --- Calls (prepare.c, launch.c) -----------------------------------------------------------------
 
 enum { BEL_CUDA_MAX_LAUNCHES = 8, BEL_CUDA_BLOCK = 256 };
 

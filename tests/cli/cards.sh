@@ -14,8 +14,8 @@ equal "one GPU, and the processor" "$(digest one)" "$(digest cpu)"
 run_ok train cpus "${settings[@]}" --num_gpus 2 --device cpu
 bits=$(digest cpus)
 for seed in 2 3; do
-    run_ok env CUDA_DOUBLE_SEED=$seed "$BUILD/tools/belfry" train "${digits[@]}" "${settings[@]}" --num_gpus 2 \
-        --model_dir "two-$seed"
+    run_ok env CUDA_DOUBLE_SEED=$seed "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" "${settings[@]}" \
+        --num_gpus 2 --model_dir "two-$seed"
     equal "two GPUs, order $seed" "$(digest "two-$seed")" "$bits"
 done
 run_ok train shared "${settings[@]}" --num_gpus 2 --gpus 1 --virtual_devices
@@ -27,10 +27,11 @@ run_ok train unlimited "${settings[@]}" --num_gpus 2 --device cpu --hidden_units
 equal "with a limit of memory" "$(digest limited)" "$(digest unlimited)"
 
 # Evaluations and predictions: the same numbers, the same lines.
+asked=(--eval_files "$EVAL_CSV" --feature_scale 0.0625 --hidden_units 32 --model_dir one)
 for device in cpu cuda; do
-    run_ok belfry evaluate "${digits[@]}" --model_dir one --device $device
+    run_ok belfry evaluate "${asked[@]}" --device $device
     cp out.txt "evaluated-$device"
-    run_ok belfry predict "${digits[@]}" --model_dir one --device $device --predict_batch_size 50
+    run_ok belfry predict "${asked[@]}" --device $device
     cp out.txt "predicted-$device"
 done
 check "evaluations" cmp <(grep -v seconds evaluated-cpu) <(grep -v seconds evaluated-cuda)
@@ -38,19 +39,19 @@ check "predictions" cmp predicted-cpu predicted-cuda
 
 # As processes of a job: each worker has a GPU of its own, and one that is killed comes again.
 run_ok env BELFRY_FAULT=crash:tower_step#5@worker-1 "$BUILD/tools/belfry" local train --distributed \
-    --num_workers 2 --parameter_server_count 1 --job_dir job -- "${digits[@]}" "${settings[@]}" --num_gpus 1
+    --worker_count 2 --parameter_server_count 1 --job_dir job -- "${digits[@]}" "${settings[@]}" --num_gpus 1
 equal "a job of two workers, one of them killed" "$(digest job)" "$bits"
 check "it was killed" grep -q "killed on purpose" job/logs/worker-1.0.log
 
 # Too few, none, and lists that are none.
 run_fails 1 "3 towers|2 cards|virtual_devices" train refused "${settings[@]}" --num_gpus 3
 run_fails 1 "2 towers|1 cards" train refused "${settings[@]}" --num_gpus 2 --gpus 1
-run_fails 2 "0,2|expected|x" train refused "${settings[@]}" --num_gpus 1 --gpus 0,x || true
+run_fails 2 "0,2|0,x" train refused "${settings[@]}" --num_gpus 1 --gpus 0,x
 run_fails 1 "card 5|there are 2" train refused "${settings[@]}" --num_gpus 1 --gpus 5
 run_fails 2 "device|auto" train refused "${settings[@]}" --device tpu
-run_fails 1 "cuda:0|synchronous" train refused "${settings[@]}" --num_gpus 1 --executor async
+run_fails 2 "cuda:0|synchronous" train refused "${settings[@]}" --num_gpus 1 --executor async
 export CUDA_DOUBLE_DEVICES=0
-run_fails 1 "finds no card" train refused "${settings[@]}" --device cuda
+run_fails 3 "finds no card" train refused "${settings[@]}" --device cuda
 run_ok train without "${settings[@]}" --num_gpus 2
 check "it says so" grep -q "no GPU is used.*finds no card" err.txt
 equal "without GPUs" "$(digest without)" "$bits"
@@ -60,7 +61,7 @@ unset CUDA_DOUBLE_DEVICES
 export CUDA_DOUBLE_MEMORY=200000
 run_fails 1 "largest values|activations need|free" train small "${settings[@]}" --num_gpus 1 --hidden_units 512
 unset CUDA_DOUBLE_MEMORY
-run_fails 1 "cuda:0|CUDA cannot" env CUDA_DOUBLE_LOSE=0:150 "$BUILD/tools/belfry" train "${digits[@]}" \
+run_fails 1 "cuda:0|CUDA cannot" env CUDA_DOUBLE_LOSE=0:150 "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" \
     "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2 --model_dir lost
 check "a checkpoint is there" test -e lost/ckpt-00000002
 run_ok train lost "${settings[@]}" --num_gpus 1

@@ -13,8 +13,8 @@ typedef struct bel_cuda_reduce {
     int32_t op, zero;
     int64_t outer, count, inner, block;
     double scale;
-    // Of slices: the dimensions that stay and those that go, each in order, with the steps of x; and
-    // of those that stay the steps of the results.
+    // Of slices: the dimensions that stay and those that go, each in order, with the steps of x;
+    // and of those that stay the steps of the results.
     int64_t slices, elements, results;
     int32_t kept_rank, gone_rank;
     int64_t kept_dims[8], kept_steps[8], kept_places[8];

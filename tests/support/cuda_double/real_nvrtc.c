@@ -1,10 +1,11 @@
 // A program that compiles a kernel source by NVIDIA's own NVRTC, for nobody to run: real_nvrtc
-// LIBRARY FOLDER OPTION…, where FOLDER has source.cu, headers/ and in `names` what is to be included
-// from there, a name in each line. Prints NVRTC's messages; exit code 1: it does not compile it.
+// LIBRARY FOLDER OPTION…, where FOLDER has source.cu, headers/ and in `names` what is to be
+// included from there, a name in each line. Prints NVRTC's messages; exit code 1: it does not
+// compile it.
 //
-// The stand-in (nvrtc.c) calls it where CUDA_DOUBLE_NVRTC names the library: gcc takes kernels as C,
-// and this finds what is no CUDA C++, or too much for a card, also on a machine without one. It is a
-// process of its own, as that library does not bear everybody's company.
+// The stand-in (nvrtc.c) calls it where CUDA_DOUBLE_NVRTC names the library: gcc takes kernels as
+// C, and this finds what is no CUDA C++, or too much for a card, also on a machine without one. It
+// is a process of its own, as that library does not bear everybody's company.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
