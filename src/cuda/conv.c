@@ -111,6 +111,9 @@ static bel_status *prepare_weights(bel_cuda_build *build)
     BEL_TRY(check_small(walk->groups));
     BEL_TRY(check_small(walk->out));
     BEL_TRY(check_small(walk->padded.depth * w->kernel[1]));
+    // Kernels count the products of a sum in 32 bits.
+    if (walk->images_per_part * w->out[0] * w->out[1] > INT32_MAX - BEL_CUDA_CONV_DEPTH)
+        return BEL_ERR(BEL_UNIMPLEMENTED, "the images are too large for a card");
     bel_cuda_conv_weights p = {.n = walk->n,
                                .images_per_part = walk->images_per_part,
                                .parts = walk->parts,

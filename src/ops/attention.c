@@ -202,18 +202,11 @@ static bel_attention_shape read_shape(const bel_attr_list *attrs, const bel_tens
                                  .lengths = -1};
 }
 
-static bool is_fast(const bel_prepare *prepare, const bel_kernel_call *call,
-                    const bel_attention_shape *shape)
-{
-    return !bel_prepares_plain(prepare, call) && shape->d <= BEL_ATTENTION_MOST_WIDTH &&
-           shape->e <= BEL_ATTENTION_MOST_WIDTH;
-}
-
 void bel_prepare_attention(const bel_prepare *prepare, bel_kernel_call *call)
 {
     bel_attention_shape shape = read_shape(prepare->attrs, call->inputs);
     if (call->input_count > 3) shape.lengths = 3;
-    if (is_fast(prepare, call, &shape)) {
+    if (!bel_prepares_plain(prepare, call) && bel_attention_fits(&shape)) {
         bel_attention_prepare(prepare, call, &shape);
         return;
     }
@@ -226,7 +219,7 @@ void bel_prepare_attention_grad(const bel_prepare *prepare, bel_kernel_call *cal
 {
     bel_attention_shape shape = read_shape(prepare->attrs, call->inputs + 1);
     if (call->input_count > 6) shape.lengths = 6;
-    if (is_fast(prepare, call, &shape)) {
+    if (!bel_prepares_plain(prepare, call) && bel_attention_fits(&shape)) {
         bel_attention_prepare_gradient(prepare, call, &shape);
         return;
     }

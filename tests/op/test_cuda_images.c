@@ -1,4 +1,4 @@
-// Networks for images on a card: layers and their gradients in one program, at sizes that cross the
+// Networks on a card: layers and their gradients in one program, at sizes that cross the
 // tiles of its kernels, with values that lie channels-last between layers. The bits must be those
 // of the CPU. test_cuda.c has each operation for itself.
 // label: native
@@ -27,7 +27,7 @@ static bel_value *add_input(network *net, const char *text)
     assert_int_equal(op_parse_inputs(text, inputs), 1);
     snprintf(name, sizeof name, "x%d", i);
     net->inputs[i] = op_make_input(&inputs[0], i, BEL_DTYPE_F32);
-    return bel_input_value(net->graph, name, BEL_DTYPE_F32, &inputs[0].shape);
+    return bel_input_value(net->graph, name, net->inputs[i].dtype, &inputs[0].shape);
 }
 
 static bel_value *add_shaped(network *net, const bel_shape *shape, const char *range)
@@ -70,7 +70,7 @@ typedef struct runner {
     void *arena;
 } runner;
 
-static void start(runner *r, const network *net, bel_device *device, bool fast_math)
+static bel_status *start(runner *r, const network *net, bel_device *device, bool fast_math)
 {
     bel_shape shapes[MOST_INPUTS];
     for (int i = 0; i < net->input_count; i++)
@@ -92,8 +92,9 @@ static void start(runner *r, const network *net, bel_device *device, bool fast_m
     bel_run_context context = {.seed = 7};
     bel_team *team = NULL;
     if (device == NULL) BEL_ASSERT_OK(bel_team_create(1, &team));
-    BEL_ASSERT_OK(bel_instance_run(r->instance, team, &context, NULL, NULL));
+    bel_status *status = bel_instance_run(r->instance, team, &context, NULL, NULL);
     bel_team_destroy(team);
+    return status;
 }
 
 static void stop(runner *r, bel_device *device)
@@ -120,11 +121,18 @@ static void check_output(const bel_tensor *got, const bel_tensor *expected, int 
     }
 }
 
+static void destroy(network *net)
+{
+    for (int i = 0; i < net->input_count; i++)
+        bel_free(net->inputs[i].data);
+    bel_graph_destroy(net->graph);
+}
+
 static void finish(network *net, bool fast_math)
 {
     runner on_cpu = {.program = NULL}, on_card = {.program = NULL};
-    start(&on_cpu, net, NULL, false);
-    start(&on_card, net, card, fast_math);
+    BEL_ASSERT_OK(start(&on_cpu, net, NULL, false));
+    BEL_ASSERT_OK(start(&on_card, net, card, fast_math));
     for (int o = 0; o < net->output_count; o++) {
         bel_tensor got = bel_instance_output(on_card.instance, o);
         bel_tensor expected = bel_instance_output(on_cpu.instance, o);
@@ -132,9 +140,7 @@ static void finish(network *net, bool fast_math)
     }
     stop(&on_card, card);
     stop(&on_cpu, NULL);
-    for (int i = 0; i < net->input_count; i++)
-        bel_free(net->inputs[i].data);
-    bel_graph_destroy(net->graph);
+    destroy(net);
 }
 
 // --- Networks ------------------------------------------------------------------------------------
@@ -276,13 +282,34 @@ static void test_fast_math(void **state)
     finish(&net, true);
 }
 
+// A length that is none: the error is the CPU's, also where a matrix has many queries.
+static void test_lengths(void **state)
+{
+    (void)state;
+    network net = {.graph = bel_graph_create()};
+    bel_value *q = add_input(&net, "f[3,2,50,4]"), *k = add_input(&net, "f[3,2,9,4]");
+    bel_value *lengths = add_input(&net, "i[3]:10:11");
+    wants(&net, add(&net, BEL_OP_ATTENTION, "", q, k, k, lengths, NULL));
+    runner on_cpu = {.program = NULL}, on_card = {.program = NULL};
+    bel_status *expected = start(&on_cpu, &net, NULL, false);
+    bel_status *got = start(&on_card, &net, card, false);
+    assert_non_null(expected);
+    assert_non_null(got);
+    assert_int_equal(bel_status_code(got), bel_status_code(expected));
+    assert_non_null(strstr(bel_status_message(got), "10"));
+    bel_status_destroy(got);
+    bel_status_destroy(expected);
+    stop(&on_card, card);
+    stop(&on_cpu, NULL);
+    destroy(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_networks),
-        cmocka_unit_test(test_upwards),
-        cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_fast_math),
+        cmocka_unit_test(test_networks), cmocka_unit_test(test_upwards),
+        cmocka_unit_test(test_edges),    cmocka_unit_test(test_fast_math),
+        cmocka_unit_test(test_lengths),
     };
     bel_use_cards();
     if (!bel_cards_open(&card)) return 77;

@@ -102,13 +102,65 @@ static inline position position_of(const bel_cuda_conv *p, const tap_list *rows,
     return made;
 }
 
+// Product k of a row of the window, for all sums of a tile: its places relative to a position's.
+typedef struct product_place {
+    int64_t source;  // of its channel
+    int64_t weights; // of its tap and channel, in the packed ones; -1: the row has fewer products
+    int32_t row, column;
+} product_place;
+
+static inline product_place product_of(const bel_cuda_conv *p, const tap_list *rows,
+                                       const tap_list *columns, int32_t group, int32_t s, int32_t k)
+{
+    int32_t t = k / p->depth, d = k % p->depth;
+    int64_t row_tap = (int64_t)group * p->window[0].kernel + rows->tap + s * rows->tap_step;
+    int64_t tap = row_tap * p->window[1].kernel + columns->tap + t * columns->tap_step;
+    product_place made;
+    made.source = d * p->source.channel;
+    made.weights = k < columns->count * p->depth ? (tap * p->depth + d) * p->width : -1;
+    made.row = rows->place + s * rows->place_step;
+    made.column = columns->place + t * columns->place_step;
+    return made;
+}
+
+// Which of a tile's numbers is the i-th of a thread, so that threads side by side read what lies
+// side by side: of the left side product *k and position *m, of the right side *k and channel *m.
+static inline void place_in_tile(bool products_first, int32_t i, int32_t *k, int32_t *m)
+{
+    int32_t e = (int32_t)threadIdx.x + i * BEL_CUDA_CONV_THREADS;
+    *k = products_first ? e % DEPTH : e / SIDE;
+    *m = products_first ? e / DEPTH : e % SIDE;
+}
+
+// What a thread brings of the next products, while the last ones are added.
+static inline void bring(const bel_cuda_operands *at, const bel_cuda_conv *p,
+                         const position *places, const product_place *products, int32_t first_c,
+                         float *a, float *b)
+{
+    const float *x = (const float *)at->in[0], *packed = (const float *)at->work;
+    for (int32_t i = 0; i < MINE; i++) {
+        int32_t k, m;
+        place_in_tile(p->source_last, i, &k, &m);
+        const product_place *q = &products[k];
+        int32_t row = places[m].row + q->row, column = places[m].column + q->column;
+        bool there = q->weights >= 0 && row >= 0 && row < p->source_size[0] && column >= 0 &&
+                     column < p->source_size[1];
+        a[i] =
+            there
+                ? x[places[m].source + q->source + row * p->source.row + column * p->source.column]
+                : 0.0f;
+        place_in_tile(false, i, &k, &m);
+        there = products[k].weights >= 0 && first_c + m < p->width;
+        b[i] = there ? packed[products[k].weights + first_c + m] : 0.0f;
+    }
+}
+
 // A block has one tile of positions of one phase of one group, and of its result channels.
 KERNEL(conv_tiles, bel_cuda_conv)
 {
     __shared__ float a[DEPTH][SIDE + 1], b[DEPTH][SIDE];
     __shared__ position places[SIDE];
-    const float *x = (const float *)at.in[0], *packed = (const float *)at.work;
-    float *y = (float *)at.out[0];
+    __shared__ product_place products[DEPTH];
     int32_t thread = (int32_t)threadIdx.x;
     int64_t block = blockIdx.x;
     int32_t first_c = (int32_t)(block % p.width_tiles) * SIDE;
@@ -125,12 +177,14 @@ KERNEL(conv_tiles, bel_cuda_conv)
         places[thread] = position_of(&p, &rows, &columns, group, there ? first + thread : 0);
         if (!there) places[thread].row = INT32_MIN / 2; // inside for no tap
     }
+    if (thread < DEPTH && rows.count > 0)
+        products[thread] = product_of(&p, &rows, &columns, group, 0, thread);
     __syncthreads();
 
     // Threads side by side write what lies side by side in the result.
     int32_t row = p.result_last ? thread / LANES : thread % LANES;
     int32_t column = p.result_last ? thread % LANES : thread / LANES;
-    float sums[MINE][MINE];
+    float sums[MINE][MINE], next_a[MINE], next_b[MINE];
     for (int32_t j = 0; j < MINE; j++) {
         int32_t c = first_c + column + j * LANES;
         bool has_bias = p.has_bias && c < p.width;
@@ -139,50 +193,38 @@ KERNEL(conv_tiles, bel_cuda_conv)
             sums[i][j] = start;
     }
 
-    int32_t row_products = columns.count * p.depth; // of a row of the window
-    int64_t taps = (int64_t)p.window[0].kernel * p.window[1].kernel;
-    for (int32_t s = 0; s < rows.count; s++) {
-        int32_t row_place = rows.place + s * rows.place_step;
-        int64_t row_tap = (rows.tap + s * rows.tap_step) * (int64_t)p.window[1].kernel;
+    // A step takes up to DEPTH products, all of one row of the window.
+    int32_t row_products = columns.count * p.depth, s = 0, k = 0;
+    int32_t steps = rows.count * ((row_products + DEPTH - 1) / DEPTH);
+    if (steps > 0) bring(&at, &p, places, products, first_c, next_a, next_b);
+    __syncthreads();
+    for (int32_t step = 0; step < steps; step++) {
         bool inside[MINE];
+        int32_t left = row_products - k, row_place = rows.place + s * rows.place_step;
         for (int32_t i = 0; i < MINE; i++) {
-            int32_t place = places[row + i * LANES].row + row_place;
+            int32_t place = places[row + i * LANES].row + row_place, e_k, e_m;
             inside[i] = place >= 0 && place < p.source_size[0];
+            place_in_tile(p.source_last, i, &e_k, &e_m);
+            a[e_k][e_m] = next_a[i];
+            place_in_tile(false, i, &e_k, &e_m);
+            b[e_k][e_m] = next_b[i];
         }
-        for (int32_t k_0 = 0; k_0 < row_products; k_0 += DEPTH) {
-            for (int32_t e = thread; e < DEPTH * SIDE; e += BEL_CUDA_CONV_THREADS) {
-                int32_t m = p.source_last ? e / DEPTH : e % SIDE;
-                int32_t k = p.source_last ? e % DEPTH : e / SIDE, t = (k_0 + k) / p.depth;
-                const position *q = &places[m];
-                int32_t x_row = q->row + row_place;
-                int32_t x_column = q->column + columns.place + t * columns.place_step;
-                bool there = k_0 + k < row_products && x_row >= 0 && x_row < p.source_size[0] &&
-                             x_column >= 0 && x_column < p.source_size[1];
-                a[k][m] = there ? x[q->source + (k_0 + k - t * p.depth) * p.source.channel +
-                                    x_row * p.source.row + x_column * p.source.column]
-                                : 0.0f;
-            }
-            for (int32_t e = thread; e < DEPTH * SIDE; e += BEL_CUDA_CONV_THREADS) {
-                int32_t c = e % SIDE, k = e / SIDE, t = (k_0 + k) / p.depth;
-                int64_t tap = group * taps + row_tap + columns.tap + t * columns.tap_step;
-                bool there = k_0 + k < row_products && first_c + c < p.width;
-                b[k][c] =
-                    there ? packed[(tap * p.depth + k_0 + k - t * p.depth) * p.width + first_c + c]
-                          : 0.0f;
-            }
-            __syncthreads();
-            int32_t left = row_products - k_0;
-            if (left >= DEPTH) {
-                add_staged(a, b, row, column, DEPTH, inside, sums);
-            } else {
-                add_staged(a, b, row, column, left, inside, sums);
-            }
-            __syncthreads();
+        k = left > DEPTH ? k + DEPTH : 0;
+        s += k == 0;
+        if (thread < DEPTH && step + 1 < steps)
+            products[thread] = product_of(&p, &rows, &columns, group, s, k + thread);
+        __syncthreads();
+        if (step + 1 < steps) bring(&at, &p, places, products, first_c, next_a, next_b);
+        if (left >= DEPTH) {
+            add_staged(a, b, row, column, DEPTH, inside, sums);
+        } else {
+            add_staged(a, b, row, column, left, inside, sums);
         }
+        __syncthreads();
     }
     for (int32_t i = 0; i < MINE; i++) {
         if (first + row + i * LANES >= count) continue;
-        float *to = y + places[row + i * LANES].result;
+        float *to = (float *)at.out[0] + places[row + i * LANES].result;
         for (int32_t j = 0; j < MINE; j++) {
             int32_t c = first_c + column + j * LANES;
             if (c < p.width) to[c * p.result.channel] = finish(&p, sums[i][j]);

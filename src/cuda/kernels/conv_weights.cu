@@ -29,6 +29,15 @@ static inline int64_t images_of(const bel_cuda_conv_weights *p, int64_t part)
     return left < p->images_per_part ? left : p->images_per_part;
 }
 
+// What a block has: sums of some taps and channels of x, by channels of dy, over some products.
+typedef struct tile {
+    const float *x, *dy; // of the group
+    int32_t tap_row, first_row, rows, first_m, first_o;
+    int32_t most_m; // taps and channels of a row of the window
+    int32_t count;  // products of a sum
+    int64_t image;  // the first one
+} tile;
+
 // Where product k of a chain finds its numbers: in x without tap and channel, in dy without
 // channel.
 typedef struct product_place {
@@ -36,18 +45,47 @@ typedef struct product_place {
     int32_t column; // in x, of tap 0
 } product_place;
 
-static inline product_place place_of(const bel_cuda_conv_weights *p, int32_t first_row,
-                                     int32_t rows, int32_t tap_row, int64_t first_image, int64_t k)
+static inline product_place product_of(const bel_cuda_conv_weights *p, const tile *t, int32_t k)
 {
-    int32_t columns = p->window[1].out;
-    int32_t column = (int32_t)(k % columns), row = first_row + (int32_t)(k / columns % rows);
-    int64_t image = first_image + k / columns / rows;
-    int32_t x_row = row * p->window[0].stride + tap_row * p->window[0].dilation - p->window[0].pad;
+    int32_t columns = p->window[1].out, column = k % columns;
+    int32_t row = t->first_row + k / columns % t->rows;
+    int64_t image = t->image + k / columns / t->rows;
+    int32_t x_row =
+        row * p->window[0].stride + t->tap_row * p->window[0].dilation - p->window[0].pad;
     product_place made;
     made.column = column * p->window[1].stride - p->window[1].pad;
     made.x = image * p->x.image + x_row * p->x.row;
     made.dy = image * p->dy.image + row * p->dy.row + column * p->dy.column;
     return made;
+}
+
+// Which of a tile's numbers is the i-th of a thread: product *k of row or column *m. Threads side
+// by side read what lies side by side.
+static inline void place_in_tile(bool products_first, int32_t i, int32_t *k, int32_t *m)
+{
+    int32_t e = (int32_t)threadIdx.x + i * BEL_CUDA_CONV_THREADS;
+    *k = products_first ? e % DEPTH : e / SIDE;
+    *m = products_first ? e / DEPTH : e % SIDE;
+}
+
+// What a thread brings of products `first` and so on, while those before them are added.
+static inline void bring(const bel_cuda_conv_weights *p, const tile *t,
+                         const product_place *products, int32_t first, float *a, float *b)
+{
+    for (int32_t i = 0; i < MINE; i++) {
+        int32_t k, m;
+        place_in_tile(!p->x_last, i, &k, &m);
+        m += t->first_m;
+        bool there = first + k < t->count && m < t->most_m;
+        int32_t column = there ? products[k].column + m / p->depth * p->window[1].dilation : -1;
+        there = column >= 0 && column < p->window[1].in;
+        a[i] =
+            there ? t->x[products[k].x + column * p->x.column + m % p->depth * p->x.channel] : 0.0f;
+        place_in_tile(!p->dy_last, i, &k, &m);
+        m += t->first_o;
+        there = first + k < t->count && m < p->out;
+        b[i] = there ? t->dy[products[k].dy + m * p->dy.channel] : 0.0f;
+    }
 }
 
 static inline void add_staged(float (*a)[SIDE + 1], float (*b)[SIDE + 1], int32_t row,
@@ -65,67 +103,65 @@ static inline void add_staged(float (*a)[SIDE + 1], float (*b)[SIDE + 1], int32_
     }
 }
 
-// A block has one tile of the sums of one part, group and row of the window: by tap and channel of
-// x, and by channel of dy. Inputs dy, x.
+// A block has one tile of the sums of one part, group and row of the window. Inputs dy, x.
 KERNEL(conv_weights_tiles, bel_cuda_conv_weights)
 {
     __shared__ float a[DEPTH][SIDE + 1], b[DEPTH][SIDE + 1];
-    __shared__ product_place places[DEPTH];
-    int32_t thread = (int32_t)threadIdx.x;
+    __shared__ product_place products[DEPTH];
+    int32_t thread = (int32_t)threadIdx.x, row = thread / LANES, column = thread % LANES, end_row;
+    tile t;
     int64_t block = blockIdx.x;
-    int32_t first_o = (int32_t)(block % p.column_tiles) * SIDE;
+    t.first_o = (int32_t)(block % p.column_tiles) * SIDE;
     block /= p.column_tiles;
-    int32_t first_m = (int32_t)(block % p.row_tiles) * SIDE;
+    t.first_m = (int32_t)(block % p.row_tiles) * SIDE;
     block /= p.row_tiles;
-    int32_t tap_row = (int32_t)(block % p.window[0].kernel);
+    t.tap_row = (int32_t)(block % p.window[0].kernel);
     block /= p.window[0].kernel;
-    int32_t group = (int32_t)(block % p.groups);
-    int64_t part = block / p.groups, first_image = part * p.images_per_part;
-    const float *dy = (const float *)at.in[0] + (int64_t)group * p.out * p.dy.channel;
-    const float *x = (const float *)at.in[1] + (int64_t)group * p.depth * p.x.channel;
-    int32_t first_row, end_row, most = p.window[1].kernel * p.depth;
-    rows_inside(&p.window[0], tap_row, &first_row, &end_row);
-    int32_t rows = end_row - first_row, row = thread / LANES, column = thread % LANES;
-    int64_t count = images_of(&p, part) * rows * p.window[1].out;
-    float sums[MINE][MINE];
+    int64_t group = block % p.groups, part = block / p.groups;
+    t.dy = (const float *)at.in[0] + group * p.out * p.dy.channel;
+    t.x = (const float *)at.in[1] + group * p.depth * p.x.channel;
+    rows_inside(&p.window[0], t.tap_row, &t.first_row, &end_row);
+    t.rows = end_row - t.first_row;
+    t.most_m = p.window[1].kernel * p.depth;
+    t.count = (int32_t)images_of(&p, part) * t.rows * p.window[1].out;
+    t.image = part * p.images_per_part;
+    float sums[MINE][MINE], next_a[MINE], next_b[MINE];
     for (int32_t i = 0; i < MINE; i++)
         for (int32_t j = 0; j < MINE; j++)
             sums[i][j] = 0.0f;
-    if (thread < DEPTH && thread < count)
-        places[thread] = place_of(&p, first_row, rows, tap_row, first_image, thread);
+    if (thread < DEPTH && thread < t.count) products[thread] = product_of(&p, &t, thread);
     __syncthreads();
-    for (int64_t k_0 = 0; k_0 < count; k_0 += DEPTH) {
-        for (int32_t e = thread; e < DEPTH * SIDE; e += BEL_CUDA_CONV_THREADS) {
-            int32_t m = p.x_last ? e % SIDE : e / DEPTH, k = p.x_last ? e / SIDE : e % DEPTH;
-            int32_t t = (first_m + m) / p.depth, d = (first_m + m) % p.depth;
-            bool there = k_0 + k < count && first_m + m < most;
-            int32_t x_column = there ? places[k].column + t * p.window[1].dilation : -1;
-            there = x_column >= 0 && x_column < p.window[1].in;
-            a[k][m] = there ? x[places[k].x + x_column * p.x.column + d * p.x.channel] : 0.0f;
+    bring(&p, &t, products, 0, next_a, next_b);
+    __syncthreads();
+    for (int32_t k = 0; k < t.count; k += DEPTH) {
+        int32_t left = t.count - k, next = k + DEPTH;
+        for (int32_t i = 0; i < MINE; i++) {
+            int32_t e_k, e_m;
+            place_in_tile(!p.x_last, i, &e_k, &e_m);
+            a[e_k][e_m] = next_a[i];
+            place_in_tile(!p.dy_last, i, &e_k, &e_m);
+            b[e_k][e_m] = next_b[i];
         }
-        for (int32_t e = thread; e < DEPTH * SIDE; e += BEL_CUDA_CONV_THREADS) {
-            int32_t o = p.dy_last ? e % SIDE : e / DEPTH, k = p.dy_last ? e / SIDE : e % DEPTH;
-            bool there = k_0 + k < count && first_o + o < p.out;
-            b[k][o] = there ? dy[places[k].dy + (first_o + o) * p.dy.channel] : 0.0f;
-        }
+        if (thread < DEPTH && next + thread < t.count)
+            products[thread] = product_of(&p, &t, next + thread);
         __syncthreads();
-        int64_t left = count - k_0, next = k_0 + DEPTH + thread;
-        if (thread < DEPTH && next < count)
-            places[thread] = place_of(&p, first_row, rows, tap_row, first_image, next);
+        bring(&p, &t, products, next, next_a, next_b);
         if (left >= DEPTH) {
             add_staged(a, b, row, column, DEPTH, sums);
         } else {
-            add_staged(a, b, row, column, (int32_t)left, sums);
+            add_staged(a, b, row, column, left, sums);
         }
         __syncthreads();
     }
-    int64_t first = ((part * p.groups + group) * p.window[0].kernel + tap_row) * most;
+    int64_t first = ((part * p.groups + group) * p.window[0].kernel + t.tap_row) * t.most_m;
     for (int32_t i = 0; i < MINE; i++) {
-        int32_t m = first_m + row + i * LANES;
-        if (m >= most) continue;
+        int32_t m = t.first_m + row + i * LANES;
+        if (m >= t.most_m) continue;
         float *to = (float *)at.work + (first + m) * p.out;
-        for (int32_t j = 0; j < MINE; j++)
-            if (first_o + column + j * LANES < p.out) to[first_o + column + j * LANES] = sums[i][j];
+        for (int32_t j = 0; j < MINE; j++) {
+            int32_t o = t.first_o + column + j * LANES;
+            if (o < p.out) to[o] = sums[i][j];
+        }
     }
 }
 

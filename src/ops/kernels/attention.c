@@ -17,7 +17,7 @@
 // Sizes by measurement on Zen 3, with 32 KB and 512 KB of cache.
 enum {
     LANES = BEL_PRODUCT_LANES,
-    QUERIES = 48,          // at a time
+    QUERIES = BEL_ATTENTION_QUERIES,
     MOST_QUERIES = 576,    // of a tile
     MOST_KEYS = 128,       // of a block
     STEP = MOST_KEYS + 16, // between rows of scores: no power of two, columns share no cache lines
@@ -27,14 +27,6 @@ enum {
     TILES = 16,           // at least, where there are queries enough
     PARTS = 8,            // of the gradient, the same
 };
-
-typedef struct attention_walk {
-    bel_attention_shape shape;
-    int64_t matrices;
-    int64_t keys;             // of a block
-    int64_t queries, tiles;   // of a tile, and tiles of a matrix
-    int64_t parts, part_keys; // of a matrix, in the gradient
-} attention_walk;
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -48,13 +40,13 @@ static int64_t whole_panels(int64_t width)
 
 static int64_t length_of(const bel_kernel_call *call, int64_t matrix)
 {
-    const bel_attention_shape *shape = &((const attention_walk *)call->params)->shape;
+    const bel_attention_shape *shape = &((const bel_attention_walk *)call->params)->shape;
     if (shape->lengths < 0) return shape->s;
     return bel_length_of(call, &call->inputs[shape->lengths], matrix / shape->heads, shape->s);
 }
 
 // How many of `keys` keys from `key` on a query sees.
-static int64_t seen_of(const attention_walk *w, int64_t length, int64_t query, int64_t key,
+static int64_t seen_of(const bel_attention_walk *w, int64_t length, int64_t query, int64_t key,
                        int64_t keys)
 {
     int64_t seen = bel_attention_seen(&w->shape, length, query) - key;
@@ -145,7 +137,7 @@ typedef struct forward_room {
 } forward_room;
 
 typedef struct forward {
-    const attention_walk *walk;
+    const bel_attention_walk *walk;
     int64_t length, first, count; // queries of the tile
     const float *q, *k, *v;       // q: of the first one
     forward_room *room;
@@ -158,7 +150,7 @@ typedef struct forward {
 // -infinity less itself would be no number.
 static void weigh(const forward *f, int64_t at, int64_t count, int64_t key, int64_t keys)
 {
-    const attention_walk *w = f->walk;
+    const bel_attention_walk *w = f->walk;
     const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
     float *most = f->room->most + at, *totals = f->room->totals + at;
     int64_t e = w->shape.e;
@@ -190,7 +182,7 @@ static void weigh(const forward *f, int64_t at, int64_t count, int64_t key, int6
 // `keys` keys from `key` on, with the queries that see some of them.
 static void run_keys(const forward *f, int64_t key, int64_t keys)
 {
-    const attention_walk *w = f->walk;
+    const bel_attention_walk *w = f->walk;
     int64_t d = w->shape.d, e = w->shape.e, begin = 0;
     pack_transposed(f->k + key * d, keys, d, f->room->keys);
     pack(f->v + key * e, keys, e, f->room->values);
@@ -238,7 +230,7 @@ static void finish(const forward *f, float *y, float *log_totals)
 // matrix begin at matrix · s. Only keys that its last query sees are visited.
 static void run_forward(const bel_kernel_call *call, int64_t tile)
 {
-    const attention_walk *w = call->params;
+    const bel_attention_walk *w = call->params;
     const bel_attention_shape *shape = &w->shape;
     _Alignas(64) forward_room room;
     int64_t matrix = tile / w->tiles, first = tile % w->tiles * w->queries;
@@ -271,7 +263,7 @@ typedef struct backward_room {
 } backward_room;
 
 typedef struct backward { // one matrix
-    const attention_walk *walk;
+    const bel_attention_walk *walk;
     int64_t length;
     const float *dy, *q, *k, *v, *log_totals, *inner; // inner: dy · y of each query
     float *dq, *dk, *dv;
@@ -281,7 +273,7 @@ typedef struct backward { // one matrix
 // Weights of `count` queries and the gradients of their scores.
 static void slope(const backward *b, int64_t query, int64_t count, int64_t key, int64_t keys)
 {
-    const attention_walk *w = b->walk;
+    const bel_attention_walk *w = b->walk;
     const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
     for (int64_t i = 0; i < count; i++) {
         float *scores = b->room->scores + i * STEP, *slopes = b->room->slopes + i * STEP;
@@ -316,7 +308,7 @@ static void add_queries(const backward *b, const float *weights, const float *x,
 // dsᵀ q, dq += ds k, all over the keys that the last of these queries sees.
 static void run_queries(const backward *b, int64_t query, int64_t count, int64_t key, int64_t keys)
 {
-    const attention_walk *w = b->walk;
+    const bel_attention_walk *w = b->walk;
     backward_room *room = b->room;
     int64_t d = w->shape.d, e = w->shape.e;
     int64_t seen = seen_of(w, b->length, query + count - 1, key, keys);
@@ -342,7 +334,7 @@ static void run_queries(const backward *b, int64_t query, int64_t count, int64_t
 // is cut down to a multiple of QUERIES, which keeps the cuts of queries the same for all keys.
 static void run_keys_backward(const backward *b, int64_t key, int64_t keys)
 {
-    const attention_walk *w = b->walk;
+    const bel_attention_walk *w = b->walk;
     backward_room *room = b->room;
     int64_t d = w->shape.d, e = w->shape.e;
     int64_t begin = w->shape.causal ? key / QUERIES * QUERIES : 0;
@@ -356,7 +348,7 @@ static void run_keys_backward(const backward *b, int64_t key, int64_t keys)
 // A part of the keys of a matrix. With several parts each has queries' gradients of its own.
 static void run_backward(const bel_kernel_call *call, int64_t tile)
 {
-    const attention_walk *w = call->params;
+    const bel_attention_walk *w = call->params;
     const bel_attention_shape *shape = &w->shape;
     _Alignas(64) backward_room room;
     int64_t part = tile / w->matrices, matrix = tile % w->matrices;
@@ -391,7 +383,7 @@ static void run_backward(const bel_kernel_call *call, int64_t tile)
 // Adds the parts of the queries' gradients, in order.
 static void run_add_parts(const bel_kernel_call *call, int64_t tile)
 {
-    const attention_walk *w = call->params;
+    const bel_attention_walk *w = call->params;
     int64_t elements = w->matrices * w->shape.t * w->shape.d, begin = bel_tile_begin(tile);
     int64_t count = bel_tile_end(tile, elements) - begin;
     const float *parts = (const float *)call->workspace + w->parts * w->matrices * w->shape.t;
@@ -402,17 +394,17 @@ static void run_add_parts(const bel_kernel_call *call, int64_t tile)
 // --- Choice --------------------------------------------------------------------------------------
 
 // Blocks of keys: as many as their room holds, in whole panels of the wider of keys and values.
-static attention_walk make_walk(const bel_attention_shape *shape)
+static bel_attention_walk make_walk(const bel_attention_shape *shape)
 {
     int64_t widest = whole_panels(shape->d > shape->e ? shape->d : shape->e);
-    attention_walk w = {.shape = *shape,
-                        .matrices = shape->n * shape->heads,
-                        .keys = smaller(MOST_KEYS, KEY_FLOATS / widest / LANES * LANES)};
+    bel_attention_walk w = {.shape = *shape,
+                            .matrices = shape->n * shape->heads,
+                            .keys = smaller(MOST_KEYS, KEY_FLOATS / widest / LANES * LANES)};
     return w;
 }
 
 // Vector operations of `products` sums of products over all pairs of queries and keys.
-static int64_t work_of(const attention_walk *w, int64_t products)
+static int64_t work_of(const bel_attention_walk *w, int64_t products)
 {
     enum { VECTOR = 8 };
     int64_t pairs = w->matrices * w->shape.t * w->shape.s / (w->shape.causal ? 2 : 1);
@@ -422,7 +414,7 @@ static int64_t work_of(const attention_walk *w, int64_t products)
 void bel_attention_prepare(const bel_prepare *prepare, bel_kernel_call *call,
                            const bel_attention_shape *shape)
 {
-    attention_walk w = make_walk(shape);
+    bel_attention_walk w = make_walk(shape);
     w.queries = SUM_FLOATS / (shape->e > 0 ? shape->e : 1) / QUERIES * QUERIES;
     w.queries = smaller(w.queries, MOST_QUERIES);
     while (w.queries > QUERIES && w.matrices * ((shape->t + w.queries - 1) / w.queries) < TILES)
@@ -437,7 +429,7 @@ void bel_attention_prepare(const bel_prepare *prepare, bel_kernel_call *call,
 void bel_attention_prepare_gradient(const bel_prepare *prepare, bel_kernel_call *call,
                                     const bel_attention_shape *shape)
 {
-    attention_walk w = make_walk(shape);
+    bel_attention_walk w = make_walk(shape);
     int64_t blocks = (shape->s + w.keys - 1) / w.keys, part_blocks = blocks > 0 ? blocks : 1;
     while (part_blocks > 1 && w.matrices * ((blocks + part_blocks - 1) / part_blocks) < PARTS)
         part_blocks = (part_blocks + 1) / 2;

@@ -29,6 +29,25 @@ static inline int64_t bel_attention_seen(const bel_attention_shape *shape, int64
     return shape->causal && query + 1 < length ? query + 1 : length;
 }
 
+// Whether there are such kernels for it.
+static inline bool bel_attention_fits(const bel_attention_shape *shape)
+{
+    return shape->d <= BEL_ATTENTION_MOST_WIDTH && shape->e <= BEL_ATTENTION_MOST_WIDTH;
+}
+
+// So many queries go by together: those of them that see less of a block of keys than the last one
+// take the others with weight 0.
+enum { BEL_ATTENTION_QUERIES = 48 };
+
+// What these kernels leave in call->params; the plain ones leave its first member alone.
+typedef struct bel_attention_walk {
+    bel_attention_shape shape;
+    int64_t matrices;
+    int64_t keys;             // of a block
+    int64_t queries, tiles;   // of a tile, and tiles of a matrix
+    int64_t parts, part_keys; // of a matrix, in the gradient
+} bel_attention_walk;
+
 // Choose calls for f32: inputs q, k, v, or dy, q, k, v, y and the logarithms.
 void bel_attention_prepare(const bel_prepare *prepare, bel_kernel_call *call,
                            const bel_attention_shape *shape);
