@@ -46,6 +46,12 @@ bel_status *bel_cuda_prepare_fold(bel_cuda_build *build)
                        .type = (int32_t)x->dtype,
                        .kept = part(&x->shape, box, false),
                        .reduced = part(&x->shape, box, true)};
-    return bel_cuda_add(build, "fold.cu", gradient ? "prod_grad" : "fold",
-                        bel_cuda_blocks(p.outputs), BEL_CUDA_BLOCK, &p, sizeof p);
+    enum { LONG = 1024, FEW = 1 << 12 };
+    bool by_block = !gradient && p.count >= LONG && p.outputs <= FEW;
+    return bel_cuda_add(build, "fold.cu",
+                        gradient   ? "prod_grad"
+                        : by_block ? "fold_long"
+                                   : "fold",
+                        by_block ? p.outputs : bel_cuda_blocks(p.outputs), BEL_CUDA_BLOCK, &p,
+                        sizeof p);
 }

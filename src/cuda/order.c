@@ -4,7 +4,7 @@
 #include "cuda/device.h"
 #include "cuda/kernels/order.h"
 
-enum { LONG_LANE = 64 }; // elements from which a block is worth it
+enum { LONG_LANE = 128 }; // elements from which a block is worth it
 
 bel_status *bel_cuda_prepare_order(bel_cuda_build *build)
 {
@@ -23,9 +23,9 @@ bel_status *bel_cuda_prepare_order(bel_cuda_build *build)
     const char *kernel = sum ? "cum_sum" : top ? "top_k" : "arg";
     int64_t blocks = bel_cuda_blocks(p.lanes);
     if (sum && p.count == 0) return NULL; // however many lanes have nothing
-    if (!sum && !top && p.inner == 1 && p.count >= LONG_LANE) {
+    if (!sum && p.inner == 1 && p.count >= LONG_LANE) {
         enum { MOST = 1 << 15 };
-        kernel = "arg_rows";
+        kernel = top ? "top_k_rows" : "arg_rows";
         blocks = p.lanes < MOST ? p.lanes : MOST;
     }
     return bel_cuda_add(build, "order.cu", kernel, blocks, BEL_CUDA_BLOCK, &p, sizeof p);

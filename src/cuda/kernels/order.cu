@@ -1,4 +1,5 @@
-// ArgMax, ArgMin, TopK, CumSum: a lane for each thread, or for ArgMax of long rows a block.
+// ArgMax, ArgMin, TopK, CumSum: a lane for each thread, or for ArgMax and TopK of long rows a
+// block.
 #include "cuda/kernels/numbers.h"
 #include "cuda/kernels/order.h"
 
@@ -61,32 +62,78 @@ KERNEL(arg_rows, bel_cuda_lanes)
     }
 }
 
-// --- TopK, CumSum --------------------------------------------------------------------------------
+// --- TopK ----------------------------------------------------------------------------------------
 
-// The best so far stay in order, and each element is inserted: of equal ones the first comes first.
+static inline bool comes_before(const bel_cuda_lanes *p, double v, double w)
+{
+    return p->smallest ? v < w : v > w;
+}
+
+// The best so far stay in order, from `to` on, and element j is inserted: of equal ones the first
+// comes first.
+static inline void insert(const bel_cuda_operands *at, const bel_cuda_lanes *p, int64_t to,
+                          int64_t j, double v)
+{
+    void *y = at->out[0];
+    int64_t *indices = (int64_t *)at->out[1];
+    int64_t place = j < p->k ? j : p->k; // behind those that are kept
+    for (; place > 0; place--) {
+        int64_t above = to + (place - 1) * p->inner;
+        double w = number_get(y, above, p->type);
+        if (!comes_before(p, v, w)) break;
+        if (place == p->k) continue; // falls out
+        number_set(y, above + p->inner, p->type, w);
+        indices[above + p->inner] = indices[above];
+    }
+    if (place == p->k) return;
+    number_set(y, to + place * p->inner, p->type, v);
+    indices[to + place * p->inner] = j;
+}
+
 KERNEL(top_k, bel_cuda_lanes)
 {
-    void *y = at.out[0];
-    int64_t *indices = (int64_t *)at.out[1];
     for (int64_t lane = THREAD; lane < p.lanes; lane += THREADS) {
         int64_t from = lane_start(&p, lane, p.count), to = lane_start(&p, lane, p.k);
-        for (int64_t j = 0; j < p.count; j++) {
-            double v = number_get(at.in[0], from + j * p.inner, p.type);
-            int64_t place = j < p.k ? j : p.k; // behind those that are kept
-            for (; place > 0; place--) {
-                int64_t above = to + (place - 1) * p.inner;
-                double w = number_get(y, above, p.type);
-                if (!(p.smallest ? v < w : v > w)) break;
-                if (place == p.k) continue; // falls out
-                number_set(y, above + p.inner, p.type, w);
-                indices[above + p.inner] = indices[above];
+        for (int64_t j = 0; j < p.count; j++)
+            insert(&at, &p, to, j, number_get(at.in[0], from + j * p.inner, p.type));
+    }
+}
+
+// A block looks at as many elements as it has threads at a time, and its first thread inserts those
+// that come before the last one that is kept: nothing else ever enters, a NaN in the last place
+// included.
+KERNEL(top_k_rows, bel_cuda_lanes)
+{
+    enum { THREADS_HERE = 256, GROUP = 16 };
+    __shared__ double values[THREADS_HERE];
+    __shared__ uint8_t enters[THREADS_HERE], any[THREADS_HERE / GROUP];
+    int me = (int)threadIdx.x;
+    for (int64_t lane = blockIdx.x; lane < p.lanes; lane += gridDim.x) {
+        int64_t to = lane * p.k;
+        for (int64_t first = 0; first < p.count; first += THREADS_HERE) {
+            int64_t j = first + me;
+            double v = j < p.count ? number_get(at.in[0], lane * p.count + j, p.type) : 0;
+            bool enter = j < p.count;
+            if (enter && first >= p.k) // all places are taken
+                enter = comes_before(&p, v, number_get(at.out[0], to + p.k - 1, p.type));
+            values[me] = v;
+            enters[me] = enter;
+            __syncthreads();
+            if (me < THREADS_HERE / GROUP) {
+                any[me] = 0;
+                for (int i = 0; i < GROUP; i++)
+                    any[me] |= enters[me * GROUP + i];
             }
-            if (place == p.k) continue;
-            number_set(y, to + place * p.inner, p.type, v);
-            indices[to + place * p.inner] = j;
+            __syncthreads();
+            for (int g = 0; me == 0 && g < THREADS_HERE / GROUP; g++)
+                for (int i = g * GROUP; any[g] != 0 && i < (g + 1) * GROUP; i++)
+                    if (enters[i] != 0) insert(&at, &p, to, first + i, values[i]);
+            __syncthreads();
         }
     }
 }
+
+// --- CumSum --------------------------------------------------------------------------------------
 
 KERNEL(cum_sum, bel_cuda_lanes)
 {
