@@ -91,14 +91,14 @@ typedef struct bel_run_config {
     /// Checkpoints, events, report; created if missing. NULL: the folder that whoever started the
     /// program has named (`--job_dir`, in BELFRY_MODEL_DIR); it is needed from one of the two.
     const char *model_dir;
-    uint64_t seed;           ///< [1]
-    int worker_count;        ///< workers in this process [1]
-    int tower_count;         ///< towers of a worker; a CPU tower is a share of the cores [1]
-    const int *towers_of;    ///< towers of each worker, if they differ; NULL: tower_count each
-    int gpu_count;           ///< > 0: so many towers of a worker, on cards (`device`) [0]
+    uint64_t seed;            ///< [1]
+    int worker_count;         ///< workers in this process [1]
+    int tower_count;          ///< towers of a worker; a CPU tower is a share of the cores [1]
+    const int *towers_of;     ///< towers of each worker, if they differ; NULL: tower_count each
+    int gpu_count;            ///< > 0: so many towers of a worker, on cards (`device`) [0]
     bel_device_choice device; ///< [AUTO]
-    const char *gpus;        ///< "0,2": these cards, by the PCI bus; NULL: all that are seen
-    bool virtual_devices;    ///< several towers may share a card [false]
+    const char *gpus;         ///< "0,2": these cards, by the PCI bus; NULL: all that are seen
+    bool virtual_devices;     ///< several towers may share a card [false]
     int shard_count;         ///< parameter-server shards in this process; 0: as many as workers [1]
     int thread_count;        ///< threads of a tower; 0: cores / towers of this machine [0]
     bel_executor executor;   ///< [SYNC]

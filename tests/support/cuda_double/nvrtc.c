@@ -337,7 +337,7 @@ static bool passes_real(const program *p, const char *folder, int option_count,
         room += strlen(p->header_names[i]) + 1;
     char *names = need(calloc(room, 1)), *end = names;
     for (int i = 0; i < p->header_count; i++)
-        end += sprintf(end, "%s\n", p->header_names[i]);
+        end += snprintf(end, room - (size_t)(end - names), "%s\n", p->header_names[i]);
     bool written = write_file(folder, "/names", names, strlen(names));
     free(names);
     command c = {.count = 0};

@@ -64,8 +64,9 @@ int main(int count, char **arguments)
     find(library, "nvrtcGetProgramLog", &api.log);
     const char *names[MOST_HEADERS], *texts[MOST_HEADERS];
     int headers = 0;
-    for (char *name = strtok(read_text(arguments[2], "/", "names"), "\n");
-         name != NULL && headers < MOST_HEADERS; name = strtok(NULL, "\n")) {
+    char *name = read_text(arguments[2], "/", "names");
+    for (char *end; (end = strchr(name, '\n')) != NULL && headers < MOST_HEADERS; name = end + 1) {
+        *end = '\0';
         names[headers] = name;
         texts[headers++] = read_text(arguments[2], "/headers/", name);
     }
