@@ -26,6 +26,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "cuda/cuda.h"
 #include "ops/kernels/product.h"
 #include "results.h"
 #include "verbs.h"
@@ -146,6 +147,43 @@ static void check_cores(bel_doctor *d)
                  usable, all, allowed);
     bel_doctor_report(d, BEL_DOCTOR_OK, "cores", text,
                       usable < allowed ? "a cgroup's quota holds back the others" : NULL);
+}
+
+// --- GPUs ---------------------------------------------------------------------------------------
+
+static void check_gpu(bel_doctor *d, int index)
+{
+    bel_cuda_card card;
+    bel_device *device;
+    char text[256], bytes[32], versions[BEL_CUDA_TEXT];
+    bel_status *status = bel_cuda_card_at(index, &card);
+    if (status == NULL) status = bel_cuda_device_get(index, &device);
+    if (status != NULL) {
+        bel_doctor_report(d, BEL_DOCTOR_WARN, "gpu", bel_status_message(status),
+                          "train on others: --gpus; or on the processor: --device cpu");
+        bel_status_destroy(status);
+        return;
+    }
+    bel_snprintf(text, sizeof text, "%d: %s, %s, compute capability %d.%d, at %s; %s", index,
+                 card.name, bel_bytes_text(card.memory_bytes, bytes), card.major, card.minor,
+                 card.pci, bel_cuda_version_text(versions));
+    bel_doctor_report(d, BEL_DOCTOR_OK, "gpu", text, NULL);
+}
+
+// None is as well: then towers are shares of the cores. One that is there and cannot be used is not.
+static void check_gpus(bel_doctor *d)
+{
+    int count;
+    bel_status *status = bel_cuda_count(&count);
+    if (status != NULL) {
+        bool none = bel_status_code(status) == BEL_NOT_FOUND;
+        char text[BEL_CUDA_TEXT];
+        bel_snprintf(text, sizeof text, "none: %s", bel_status_message(status));
+        bel_doctor_report(d, none ? BEL_DOCTOR_OK : BEL_DOCTOR_WARN, "gpu", text, NULL);
+        bel_status_destroy(status);
+    }
+    for (int i = 0; i < count; i++)
+        check_gpu(d, i);
 }
 
 // --- Memory and limits --------------------------------------------------------------------------
@@ -270,8 +308,8 @@ static void check_disk_sync(bel_doctor *d)
 bel_status *bel_verb_doctor(const bel_options *options, int *out_exit_code)
 {
     static void (*const checks[])(bel_doctor *) = {
-        check_processor,  check_products,  check_cores,     check_memory,
-        check_open_files, check_disk_free, check_disk_sync,
+        check_processor, check_products,   check_cores,     check_gpus,
+        check_memory,    check_open_files, check_disk_free, check_disk_sync,
     };
     const char *model_dir = bel_options_string(options, "model_dir");
     const char *cluster = bel_options_string(options, "cluster");

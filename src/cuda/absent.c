@@ -7,6 +7,11 @@ static bel_status *absent(void)
     return BEL_ERR(BEL_NOT_FOUND, "this Belfry was built without CUDA (BELFRY_CUDA=OFF)");
 }
 
+bool bel_cuda_is_built(void)
+{
+    return false;
+}
+
 bel_status *bel_cuda_count(int *out_count)
 {
     *out_count = 0;

@@ -11,6 +11,9 @@ typedef struct bel_cuda_card {
     int major, minor; // compute capability
 } bel_cuda_card;
 
+// False: built with BELFRY_CUDA=OFF.
+bool bel_cuda_is_built(void);
+
 // How many cards there are. 0, and a status that says why, where there are none or they cannot be
 // used; errors as of bel_cuda_open_api.
 bel_status *bel_cuda_count(int *out_count) BEL_MUST_USE;

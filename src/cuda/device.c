@@ -102,6 +102,11 @@ static const bel_device_ops ops = {.allocate = allocate,
 
 // --- Finding cards -------------------------------------------------------------------------------
 
+bool bel_cuda_is_built(void)
+{
+    return true;
+}
+
 bel_status *bel_cuda_count(int *out_count)
 {
     const bel_cuda_api *api;

@@ -43,6 +43,36 @@ run_ok env BELFRY_FAULT=crash:tower_step#5@worker-1 "$BUILD/tools/belfry" local 
 equal "a job of two workers, one of them killed" "$(digest job)" "$bits"
 check "it was killed" grep -q "killed on purpose" job/logs/worker-1.0.log
 
+# What the machine has.
+run_ok belfry doctor
+check "both GPUs are there" test "$(grep -c '^ok *gpu .*CUDA double [01], 256.0 MiB, compute capability 9.0' out.txt)" -eq 2
+run_ok env CUDA_DOUBLE_DEVICES=0 "$BUILD/tools/belfry" doctor
+check "none is no fault" grep -q '^ok *gpu .*none: the CUDA driver finds no card' out.txt
+run_ok belfry version
+check "what it was built with" grep -q '^GPUs by CUDA' out.txt
+
+# Other models: convolutions and moving statistics, exchanges of all replicas, recurrent layers, chance, halves.
+export CUDA_DOUBLE_CHECKS=0
+few=(--train_steps 4 --train_batch_size 16 --num_gpus 2)
+models=("cnn --filters 20,16 --window 3 --dense_units 24 --dropout 0.3" "resnet --blocks 1 --width 8 --batch_norm sync"
+    "gru --recurrent_units 12 --sequence_width 8" "lstm --recurrent_units 12 --sequence_width 8 --precision bf16")
+for model in "${models[@]}"; do
+    read -r -a words <<<"$model"
+    for device in cpu cuda; do
+        digits=("${any_digits[@]}" --model "${words[@]}")
+        run_ok train "$device-${words[0]}" "${few[@]}" --device $device
+    done
+    equal "$model" "$(digest "cuda-${words[0]}")" "$(digest "cpu-${words[0]}")"
+done
+digits_for dnn
+unset CUDA_DOUBLE_CHECKS
+make_clicks
+for device in cpu cuda; do
+    run_ok belfry train_and_evaluate "${clicks[@]}" --train_batch_size 32 "${few[@]:0:2}" --num_gpus 2 --device $device \
+        --model_dir "clicks-$device"
+done
+equal "tables" "$(digest clicks-cuda)" "$(digest clicks-cpu)"
+
 # Too few, none, and lists that are none.
 run_fails 1 "3 towers|2 cards|virtual_devices" train refused "${settings[@]}" --num_gpus 3
 run_fails 1 "2 towers|1 cards" train refused "${settings[@]}" --num_gpus 2 --gpus 1
