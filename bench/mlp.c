@@ -48,6 +48,13 @@ bel_status *bench_input(void *user, const bel_estimator *estimator, bel_mode mod
     return NULL;
 }
 
+static bel_device_choice device = BEL_DEVICE_CPU;
+
+void bench_use(bel_device_choice choice)
+{
+    device = choice;
+}
+
 bel_status *bench_run(const char *model, const bel_param *params, int param_count, int threads,
                       const bel_train_spec *train, const bel_eval_spec *evaluate,
                       bel_result *out_result)
@@ -59,6 +66,7 @@ bel_status *bench_run(const char *model, const bel_param *params, int param_coun
     config.model_dir = folder;
     config.thread_count = threads;
     config.report = false;
+    config.device = device;
     bel_estimator *estimator;
     BEL_TRY(bel_estimator_create(bel_model_find(model)->model_fn, &config, params, param_count,
                                  &estimator));

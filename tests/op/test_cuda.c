@@ -93,9 +93,26 @@ static void test_row_f64(void **state)
     if (!check_row(row, BEL_DTYPE_F64)) skip();
 }
 
+// What has kernels for the CPU has some for cards. (Replicas compute collectives, not towers.)
+static void test_every_op_runs(void **state)
+{
+    (void)state;
+    static const bool families[BEL_OP_COUNT] = {
+#define FAMILY(id, family) [BEL_OP_##id] = true,
+#include "cuda/families.def"
+#undef FAMILY
+    };
+    for (int op = 0; op < BEL_OP_COUNT; op++) {
+        const bel_op_def *def = bel_op_get((bel_op)op);
+        bool none = (def->flags & (BEL_OP_LEAF | BEL_OP_ALIAS | BEL_OP_COLLECTIVE)) != 0;
+        if (families[op] == none)
+            fail_msg("%s: a row of families.def is missing, or one too many", def->name);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    static struct CMUnitTest tests[2 * CASE_COUNT];
+    static struct CMUnitTest tests[2 * CASE_COUNT + 1];
     int count = 0;
     bel_use_cards();
     if (!bel_cards_open(&card)) return 77;
@@ -107,5 +124,6 @@ int main(int argc, char **argv)
         tests[count++] = (struct CMUnitTest){
             .name = cases[i].name, .test_func = test_row_f64, .initial_state = &cases[i]};
     }
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(test_every_op_runs);
     return _cmocka_run_group_tests("rows on a card", tests, (size_t)count, NULL, NULL) != 0;
 }
