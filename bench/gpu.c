@@ -1,6 +1,6 @@
-// Training on a GPU, the whole way (batches in memory, programs, aggregation, update), beside the same
-// on the processor's cores; and large matrix products alone. A line for each, in JSON; rows have the
-// names of gpu_torch.py's. usage: bench_gpu [ROUNDS]; exit code 3: there is no GPU.
+// Training on a GPU, the whole way (batches in memory, programs, aggregation, update), beside the
+// same on the processor's cores; and large matrix products alone. A line for each, in JSON; rows
+// have the names of gpu_torch.py's. usage: bench_gpu [ROUNDS]; exit code 3: there is no GPU.
 // tools/gpu-check runs both and prints the ratios.
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +33,8 @@ static bel_status *train(const char *model, int64_t batch, int64_t steps, int ro
     double card, cores;
     BEL_TRY(median_rate(model, batch, steps, rounds, BEL_DEVICE_CUDA, &card));
     BEL_TRY(median_rate(model, batch, steps / 10, 3, BEL_DEVICE_CPU, &cores));
-    printf("{\"row\":\"%s %lld\",\"unit\":\"examples/s\",\"value\":%.0f,\"over_cores\":%.2f}\n", model,
-           (long long)batch, card, card / cores);
+    printf("{\"row\":\"%s %lld\",\"unit\":\"examples/s\",\"value\":%.0f,\"over_cores\":%.2f}\n",
+           model, (long long)batch, card, card / cores);
     return NULL;
 }
 

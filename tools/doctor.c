@@ -170,7 +170,8 @@ static void check_gpu(bel_doctor *d, int index)
     bel_doctor_report(d, BEL_DOCTOR_OK, "gpu", text, NULL);
 }
 
-// None is as well: then towers are shares of the cores. One that is there and cannot be used is not.
+// None is as well: then towers are shares of the cores. One that is there and cannot be used is
+// not.
 static void check_gpus(bel_doctor *d)
 {
     int count;

@@ -307,7 +307,7 @@ static const bel_option table[] = {
      "Another model: rounds alternate, and the ratio is its median time over that of the first.", NULL},
     {"num_gpus", INT, RUNNING, "0", "[0, 256]", "towers", RUN,
      "Towers of each worker, each on a GPU; where there is none they share the processor's cores. 0: one "
-     "tower, on the processor.", NULL},
+     "tower, with device auto on the processor.", NULL},
     {"device", STRING, RUNNING, "auto", "auto|cpu|cuda", NULL, RUN,
      "What towers run on: with num_gpus GPUs where there are any, the processor's cores, or GPUs in any case. The "
      "results are the same.", NULL},

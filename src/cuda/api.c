@@ -24,13 +24,12 @@ static char problem[320];
 
 static void *open_library(library which)
 {
-    const char *folder = getenv(BEL_CUDA_PATH_VARIABLE);
-    const char *const folders[] = {"", "/usr/local/cuda/lib64/"};
-    bool named = folder != NULL && folder[0] != '\0';
-    for (int f = 0; f < (named ? 1 : 2); f++)
+    const char *named = getenv(BEL_CUDA_PATH_VARIABLE);
+    const char *const folders[] = {named != NULL ? named : "", "", "/usr/local/cuda/lib64"};
+    for (int f = named != NULL && named[0] != '\0' ? 0 : 1; f < 3; f++)
         for (int n = 0; n < 4 && names[which][n] != NULL; n++) {
             char path[1024];
-            bel_snprintf(path, sizeof path, "%s%s%s", named ? folder : folders[f], named ? "/" : "",
+            bel_snprintf(path, sizeof path, "%s%s%s", folders[f], folders[f][0] != '\0' ? "/" : "",
                          names[which][n]);
             void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
             if (opened != NULL) return opened;
@@ -84,10 +83,14 @@ static void open_all(void)
     if (problem[0] != '\0') return;
     int error = api.init(0), count = 0;
     if (error == 0) error = api.device_count(&count);
-    if (error != 0 || count == 0) {
-        const char *name = "";
-        if (error != 0 && error != BEL_CUDA_NO_DEVICE) api.error_name(error, &name);
-        fail(BEL_NOT_FOUND, "the CUDA driver finds no card ", name == NULL ? "" : name);
+    if (error == BEL_CUDA_NO_DEVICE || (error == 0 && count == 0)) {
+        fail(BEL_NOT_FOUND, "the CUDA driver finds no card", "");
+        return;
+    }
+    if (error != 0) { // one that does not fit the kernel's part after an update, say
+        const char *name = NULL;
+        api.error_name(error, &name);
+        fail(BEL_FAILED_PRECONDITION, "the CUDA driver does not work: ", name != NULL ? name : "?");
         return;
     }
     void *nvrtc = open_library(NVRTC);

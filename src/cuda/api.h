@@ -2,8 +2,8 @@
 // installed and run without them. api.def lists the functions, with their types as published;
 // handles of the driver are void *, addresses on a card uint64_t.
 //
-// The libraries are looked for in the folder that BELFRY_CUDA_PATH names, if it is set, and there
-// alone; else where the loader looks, and in /usr/local/cuda.
+// The libraries are looked for in the folder that BELFRY_CUDA_PATH names, if it is set, then where
+// the loader looks, and in /usr/local/cuda.
 #ifndef BELFRY_CUDA_API_H
 #define BELFRY_CUDA_API_H
 
@@ -26,7 +26,6 @@ enum {
     BEL_CUDA_STREAM_NON_BLOCKING = 1,
     BEL_CUDA_EVENT_NO_TIMING = 2,
     BEL_CUDA_HOST_PORTABLE = 1,
-    BEL_CUDA_HOST_READ_ONLY = 8,
     BEL_CUDA_CAPTURE_THREAD_LOCAL = 1,
 };
 

@@ -26,9 +26,9 @@ enum { STANDARD_COUNT = sizeof standard / sizeof standard[0] };
 static bel_status *compile_error(const bel_cuda_api *api, void *program, const char *name)
 {
     size_t size = 0;
-    api->nvrtc_log_size(program, &size);
+    if (api->nvrtc_log_size(program, &size) != 0) size = 0;
     char *log = bel_xcalloc(size + 1, 1);
-    api->nvrtc_log(program, log);
+    if (size > 0 && api->nvrtc_log(program, log) != 0) log[0] = '\0';
     bel_status *status = BEL_ERR(BEL_INTERNAL, "NVRTC cannot compile %s: %.1500s", name, log);
     bel_free(log);
     return status;
@@ -48,7 +48,10 @@ static bel_status *run_nvrtc(const bel_cuda_api *api, void *program, const char 
     if (api->nvrtc_cubin_size(program, &bytes) != 0 || bytes == 0)
         return BEL_ERR(BEL_INTERNAL, "NVRTC makes no code of %s", name);
     char *image = bel_xmalloc(bytes);
-    api->nvrtc_cubin(program, image);
+    if (api->nvrtc_cubin(program, image) != 0) {
+        bel_free(image);
+        return BEL_ERR(BEL_INTERNAL, "NVRTC does not give the code of %s", name);
+    }
     *out_image = image;
     *out_bytes = bytes;
     return NULL;
@@ -156,25 +159,35 @@ static void write_image(const char *path, const char *image, size_t bytes)
 
 // --- Modules -------------------------------------------------------------------------------------
 
-static bel_status *load(bel_cuda_device *device, const char *name, const char *source,
-                        bel_hash128 hash, void **out_handle)
+// One source at a time in a process: several cards of a kind then compile it once.
+static pthread_mutex_t compile_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static bel_status *compile_and_load(bel_cuda_device *device, const char *name, const char *source,
+                                    const char *path, void **out_handle)
 {
-    char *path = path_of(hash), *kept = path != NULL ? read_image(path) : NULL;
-    if (kept != NULL && device->api->module_load(out_handle, kept + sizeof(file_head)) == 0) {
-        bel_free(kept);
-        bel_free(path);
-        return NULL;
-    }
+    char *kept = path != NULL ? read_image(path) : NULL;
+    bool loaded =
+        kept != NULL && device->api->module_load(out_handle, kept + sizeof(file_head)) == 0;
     bel_free(kept);
+    if (loaded) return NULL;
     char *image;
     size_t bytes;
     int capability = device->card.major * 10 + device->card.minor;
-    bel_status *status = bel_cuda_compile(device->api, name, source, capability, &image, &bytes);
-    if (status == NULL) {
-        status = bel_cuda_status(device->api->module_load(out_handle, image), "load kernels");
-        if (status == NULL && path != NULL) write_image(path, image, bytes);
-        bel_free(image);
-    }
+    BEL_TRY(bel_cuda_compile(device->api, name, source, capability, &image, &bytes));
+    bel_status *status =
+        bel_cuda_status(device->api->module_load(out_handle, image), "load kernels");
+    if (status == NULL && path != NULL) write_image(path, image, bytes);
+    bel_free(image);
+    return status;
+}
+
+static bel_status *load(bel_cuda_device *device, const char *name, const char *source,
+                        bel_hash128 hash, void **out_handle)
+{
+    char *path = path_of(hash);
+    pthread_mutex_lock(&compile_mutex);
+    bel_status *status = compile_and_load(device, name, source, path, out_handle);
+    pthread_mutex_unlock(&compile_mutex);
     bel_free(path);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/str.h"
 
@@ -60,8 +61,7 @@ static void release(bel_device *device, bel_device_memory *memory)
     *memory = (bel_device_memory){.address = NULL};
 }
 
-// Memory of another process is mapped for reading alone, which the driver must be told; not all
-// systems can register such memory, and what is not registered is copied through the driver's own.
+// Memory that cannot be registered, or is so already, is copied through the driver's own.
 static void pin(bel_device *device, const void *memory, size_t bytes)
 {
     const bel_cuda_device *d = of(device);
@@ -72,8 +72,7 @@ static void pin(bel_device *device, const void *memory, size_t bytes)
     if (memory == NULL) return;
     d->api->context_set(d->context);
     if (d->api->host_register(address.write, bytes, BEL_CUDA_HOST_PORTABLE) != 0)
-        d->api->host_register(address.write, bytes,
-                              BEL_CUDA_HOST_PORTABLE | BEL_CUDA_HOST_READ_ONLY);
+        bel_log_write(BEL_LOG_DEBUG, "%s: %zu bytes are not pinned", device->name, bytes);
 }
 
 static void unpin(bel_device *device, const void *memory)

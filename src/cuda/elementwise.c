@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "cuda/device.h"
@@ -15,6 +16,8 @@
 #include "ops/fused.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/vector.h"
+
+_Static_assert((int)BEL_CUDA_STEPS == (int)BEL_FUSED_STEPS, "the steps of a chain");
 
 static const char *id_of(bel_op op)
 {
@@ -111,7 +114,8 @@ static void begin(writer *w)
         } else if (operand == BEL_OPERAND_ROW) {
             w->params.rows[i] = bel_shape_elements(&call->inputs[i].shape);
             bel_snprintf(element, sizeof element, "x%d[i %% (%s)p.rows[%d]]", i, index, i);
-        } else {
+        } else { // bel_fused_can has none of these
+            BEL_CHECK(call->op != BEL_OP_FUSED && i < BEL_WALK_TENSORS);
             bel_snprintf(element, sizeof element, "x%d[walk_place(&p.walk, %d, i)]", i, i);
         }
         bel_str_printf(&w->text, "        %s v%d = (%s)", w->value, i, w->value);

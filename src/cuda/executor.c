@@ -22,6 +22,11 @@
 #include "cuda/device.h"
 #include "ops/collective.h"
 
+_Static_assert((int)BEL_CUDA_MAX_INPUTS >= (int)BEL_OP_MAX_INPUTS + 1 &&
+                   (int)BEL_CUDA_MAX_OUTPUTS >= (int)BEL_OP_MAX_OUTPUTS,
+               "the operands of a call");
+_Static_assert(sizeof(bel_rng_key) == 2 * sizeof(uint32_t), "keys as kernels read them");
+
 enum { TOGETHER_BYTES = 1 << 20 }; // reports that leave together, at least
 
 // A launch with all its arguments.
@@ -503,6 +508,25 @@ static void take_error(const executor *x)
     atomic_store(&context->error, state.error);
 }
 
+// Outputs that are inputs, variables or constants themselves lie with the process already. They come
+// first among the publications.
+static int hand_over_leaves(executor *x, const bel_instance_run_args *args)
+{
+    const bel_instance *instance = x->instance;
+    const bel_program *program = instance->program;
+    int next = 0, end = publications_before(instance, 0, 0);
+    for (int p = 0; p < end; p++) {
+        int output = instance->publications[p].output, buffer = program->outputs[output].buffer;
+        const bel_program_buffer *its = &program->buffers[buffer];
+        const void *from =
+            its->kind == BEL_LOCATION_CONSTANT ? its->constant : instance->bound[buffer];
+        if (instance->bound_outputs[output] != NULL && from != NULL)
+            memcpy(instance->bound_outputs[output], from, its->size_bytes);
+    }
+    bel_instance_publish(instance, args, 0, &next);
+    return end;
+}
+
 bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, bel_team *team,
                          const bel_instance_run_args *args)
 {
@@ -512,6 +536,7 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
     BEL_TRY(bel_cuda_enter(x->device));
     bel_status *status = NULL;
     if (args->part == 0) {
+        next = hand_over_leaves(x, args);
         bool fresh = instance->memory->user != instance;
         if (fresh) first = 0; // what the prologue has made is gone
         status = send_state(x);

@@ -1,5 +1,6 @@
 // The launches that families add to a call.
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/str.h"
 #include "cuda/device.h"
 #include "cuda/texts.h"
@@ -17,7 +18,9 @@ static bel_status *add(bel_cuda_build *build, const char *name, const char *text
 {
     bel_cuda_call *made = build->made;
     if (blocks == 0) return NULL; // no elements
-    if (made->count == BEL_CUDA_MAX_LAUNCHES || blocks > INT32_MAX)
+    BEL_CHECK(made->count < BEL_CUDA_MAX_LAUNCHES &&
+              params_bytes + sizeof(bel_cuda_operands) <= 4096);
+    if (blocks > INT32_MAX)
         return BEL_ERR(BEL_UNIMPLEMENTED, "the shapes are too large for a card");
     bel_cuda_launch *launch = &made->launches[made->count++];
     launch->blocks = (unsigned)blocks;

@@ -17,6 +17,7 @@ bel_status *bel_cuda_prepare(bel_device *device, const bel_prepare *prepare, bel
     bel_cuda_prepare_fn *family = families[call->op];
     if (bel_op_is_collective(call->op)) { // whoever runs the replicas computes it, by these params
         bel_op_get(call->op)->prepare(prepare, call);
+        call->tile_elements = 0; // a report leaves whole
         return NULL;
     }
     if (family == NULL)

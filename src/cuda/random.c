@@ -18,7 +18,7 @@ bel_status *bel_cuda_prepare_random(bel_cuda_build *build)
     const bel_random_params *random = build->call->params;
     bel_cuda_random p = {.first = random->first, .factor = random->factor};
     bool uniform = build->call->op == BEL_OP_RANDOM_UNIFORM;
-    build->made->random = uniform ? "uniform" : "normal"; // as ops/random.c
+    build->made->random = uniform ? BEL_PURPOSE_UNIFORM : BEL_PURPOSE_NORMAL;
     return add(build, uniform ? "uniform" : "normal", uniform ? 4 : 2, &p);
 }
 
@@ -27,7 +27,7 @@ bel_status *bel_cuda_prepare_dropout(bel_cuda_build *build)
     const bel_dropout_params *dropout = build->call->params;
     bel_cuda_random p = {.ratio = dropout->ratio, .fast = dropout->fast};
     bool gradient = build->call->op == BEL_OP_DROPOUT_GRAD;
-    if (!gradient) build->made->random = "dropout"; // as ops/dropout.c
+    if (!gradient) build->made->random = BEL_PURPOSE_DROPOUT;
     return add(build, gradient ? "dropout_grad" : "dropout", gradient ? 1 : 4, &p);
 }
 

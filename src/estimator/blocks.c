@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "estimator/metrics.h"
 
@@ -14,6 +15,8 @@ typedef struct block_tower {
     int64_t block; // to run, or -1
     bel_forward *forward;
     bel_forward_config program; // of it, on the tower's device
+    const bel_program_output *outputs;
+    int output_count;
     bel_batch *batch;
     bel_instance *instance; // with the outputs; NULL: the batch had no example
     bel_status *status;
@@ -48,13 +51,30 @@ static bel_status *check_rows(const bel_estimator_spec *spec, const bel_instance
     return NULL;
 }
 
+// On a card whose memory training has, a batch may find no room: then the tower goes on as a share of
+// the CPU, with the same bits.
+static bel_status *bind(block_tower *tower)
+{
+    bel_status *status = bel_forward_bind(tower->forward, tower->batch->fields);
+    bool full = status != NULL && bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
+    if (!full || tower->program.program.device == NULL) return status;
+    bel_log_write(BEL_LOG_WARN, "%s: this evaluates on the processor", bel_status_message(status));
+    bel_status_ignore(status);
+    bel_forward_destroy(tower->forward);
+    tower->forward = NULL;
+    tower->program.program.device = NULL;
+    BEL_TRY(
+        bel_forward_create(&tower->program, tower->outputs, tower->output_count, &tower->forward));
+    return bel_forward_bind(tower->forward, tower->batch->fields);
+}
+
 // One batch on one tower.
 static bel_status *run_block(block_tower *tower)
 {
     const bel_evaluation_config *config = tower->config;
     BEL_TRY(bel_input_read(config->input, tower->block, tower->batch));
     if (tower->batch->example_count == 0) return NULL;
-    BEL_TRY(bel_forward_bind(tower->forward, tower->batch->fields));
+    BEL_TRY(bind(tower));
     BEL_TRY(bel_forward_run(tower->forward, tower->block));
     tower->instance = bel_forward_instance(tower->forward);
     if (config->built->mode != BEL_MODE_PREDICT) return NULL;
@@ -118,6 +138,8 @@ static bel_status *init(bel_blocks *b)
         tower->batch = bel_batch_create(config->input);
         tower->program = config->forward;
         tower->program.program.device = b->devices[t];
+        tower->outputs = b->outputs;
+        tower->output_count = b->output_count;
         BEL_TRY(bel_forward_create(&tower->program, b->outputs, b->output_count, &tower->forward));
     }
     return NULL;

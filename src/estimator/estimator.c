@@ -333,22 +333,29 @@ bel_program_options bel_estimator_program_options(const bel_estimator *estimator
                                  .memory_bytes = (size_t)config->activation_memory};
 }
 
+// Towers of this host that take their cards before those of worker `worker` do. In a job of several
+// hosts, whose workers are not known by host here, they have as many each.
+static int towers_before(const bel_estimator *estimator, int worker)
+{
+    int towers = 0, rank = estimator->local_rank;
+    bool all_here = !estimator->in_job || estimator->local_size == estimator->config.worker_count;
+    if (!all_here) return rank > 0 ? rank * bel_estimator_towers(estimator, worker) : 0;
+    for (int w = 0; w < worker; w++)
+        towers += bel_estimator_towers(estimator, w);
+    return towers;
+}
+
 bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
 {
     const bel_run_config *config = &estimator->config;
-    bel_card_choice choice = {.wanted =
-                                  config->device == BEL_DEVICE_CUDA ||
-                                  (config->device == BEL_DEVICE_AUTO && config->gpu_count > 0),
-                              .needed = config->device == BEL_DEVICE_CUDA,
-                              .shared = config->virtual_devices || worker < 0,
-                              .list = config->gpus};
-    if (worker >= 0 && estimator->in_job) {
-        int rank = estimator->local_rank > 0 ? estimator->local_rank : 0;
-        choice.before = rank * bel_estimator_towers(estimator, worker);
-    }
-    for (int w = 0; w < worker && !estimator->in_job; w++)
-        choice.before += bel_estimator_towers(estimator, w);
-    return choice;
+    bool evaluates = worker < 0, cuda = config->device == BEL_DEVICE_CUDA;
+    if (evaluates && estimator->in_job) worker = estimator->rank;
+    return (bel_card_choice){
+        .wanted = cuda || (config->device == BEL_DEVICE_AUTO && config->gpu_count > 0),
+        .needed = cuda && (!evaluates || !estimator->in_job), // a master's host may have none
+        .shared = config->virtual_devices || evaluates,
+        .list = config->gpus,
+        .before = worker < 0 ? 0 : towers_before(estimator, worker)};
 }
 
 // The memory of a training step is not that of an evaluation, which keeps nothing for a backward
@@ -387,6 +394,11 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
     bel_run_config resolved = *config;
     if (resolved.gpu_count > 0 && resolved.tower_count == 1)
         resolved.tower_count = resolved.gpu_count;
+    if (resolved.gpu_count > 0 && resolved.tower_count != resolved.gpu_count) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "tower_count is %d and gpu_count %d: both are the towers of a worker",
+                       resolved.tower_count, resolved.gpu_count);
+    }
     if (resolved.model_dir == NULL) resolved.model_dir = getenv(BEL_MODEL_DIR_VARIABLE);
     BEL_TRY(bel_isa_check());
     BEL_TRY(check_limits(&resolved));

@@ -52,7 +52,7 @@ static void run_dropout(const bel_kernel_call *call, int64_t tile)
     uint8_t *kept = call->outputs[1].data;
     int64_t begin = bel_tile_begin(tile); // a multiple of 4
     int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
-    bel_rng_key key = bel_rng_key_make(context->seed, "dropout", call->random_id);
+    bel_rng_key key = bel_rng_key_make(context->seed, BEL_PURPOSE_DROPOUT, call->random_id);
     uint64_t place = bel_run_place(context);
     float threshold = (float)p->ratio;
     for (int64_t i = begin; i < end; i += 4) {

@@ -27,7 +27,7 @@ static void run_uniform(const bel_kernel_call *call, int64_t tile)
 {
     const bel_random_params *p = call->params;
     const bel_tensor *y = &call->outputs[0];
-    bel_rng_key key = bel_rng_key_make(call->context->seed, "uniform", call->random_id);
+    bel_rng_key key = bel_rng_key_make(call->context->seed, BEL_PURPOSE_UNIFORM, call->random_id);
     int64_t begin = bel_tile_begin(tile); // a multiple of 4
     int64_t end = bel_tile_end(tile, bel_shape_elements(&y->shape));
     for (int64_t i = begin; i < end; i += 4) {
@@ -42,7 +42,7 @@ static void run_normal(const bel_kernel_call *call, int64_t tile)
 {
     const bel_random_params *p = call->params;
     const bel_tensor *y = &call->outputs[0];
-    bel_rng_key key = bel_rng_key_make(call->context->seed, "normal", call->random_id);
+    bel_rng_key key = bel_rng_key_make(call->context->seed, BEL_PURPOSE_NORMAL, call->random_id);
     int64_t begin = bel_tile_begin(tile);
     int64_t end = bel_tile_end(tile, bel_shape_elements(&y->shape));
     for (int64_t i = begin; i < end; i += 2) {

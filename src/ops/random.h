@@ -4,6 +4,11 @@
 
 #include <stdbool.h>
 
+// What their numbers are drawn for: bel_rng_key_make.
+#define BEL_PURPOSE_UNIFORM "uniform"
+#define BEL_PURPOSE_NORMAL "normal"
+#define BEL_PURPOSE_DROPOUT "dropout"
+
 // RandomUniform, RandomNormal: the first number and what the random one is multiplied by.
 typedef struct bel_random_params {
     double first, factor;

@@ -67,7 +67,8 @@ static bel_status *fit(const bel_graph *graph, const bel_shape *input_shapes,
                        const bel_program_options *options, bel_program **program)
 {
     enum { ROUNDS = 8 };
-    size_t limit = options->memory_bytes, target = limit, least = SIZE_MAX;
+    size_t outside = bel_program_outside_bytes(*program), least = SIZE_MAX;
+    size_t limit = options->memory_bytes + outside, target = options->memory_bytes;
     bool is_least = options->asynchronous;
     for (int round = 0; round <= ROUNDS; round++) {
         size_t bytes = (*program)->arena_bytes;
@@ -82,7 +83,7 @@ static bel_status *fit(const bel_graph *graph, const bel_shape *input_shapes,
     }
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
                    "the values of a step need at least %.1f MiB, but may take only %.1f MiB",
-                   (double)least * 0x1p-20, (double)limit * 0x1p-20);
+                   (double)(least - outside) * 0x1p-20, (double)options->memory_bytes * 0x1p-20);
 }
 
 // The exchanges of the graph as it was built: which collectives go together depends on no shape and

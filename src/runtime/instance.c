@@ -3,6 +3,7 @@
 // has changed. The run is a loop over groups of bound calls, without the prologue when that has run
 // with the same variables.
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
@@ -333,6 +334,21 @@ const bel_program *bel_instance_program(const bel_instance *instance)
     return instance->program;
 }
 
+// What an exchange has written for a card lies where the card will copy it from; outputs of it are
+// the caller's as well.
+static void copy_exchanged(const bel_instance *instance, int next, int end)
+{
+    const bel_program *program = instance->program;
+    for (; next < instance->publication_count && instance->publications[next].call < end; next++) {
+        const bel_instance_publication *its = &instance->publications[next];
+        const bel_tensor *tensor = &program->outputs[its->output].tensor;
+        if (instance->bound_outputs[its->output] == NULL) continue;
+        memcpy(instance->bound_outputs[its->output],
+               program->device->ops->exchanged(instance, its->call, true),
+               bel_tensor_bytes(tensor));
+    }
+}
+
 // What an exchange has written is published as the part behind it begins.
 bel_status *bel_instance_run_part(bel_instance *instance, int part, bel_team *team,
                                   bel_run_context *context, bel_publish_fn *publish,
@@ -351,6 +367,7 @@ bel_status *bel_instance_run_part(bel_instance *instance, int part, bel_team *te
         while (next < instance->publication_count &&
                instance->publications[next].call < before->first_call)
             next++;
+        if (!program->device->in_place) copy_exchanged(instance, next, before->end_call);
         bel_instance_publish(instance, &args, before->end_call, &next);
     }
     if (part < program->exchange_count) end = program->exchanges[part].first_group;
@@ -382,6 +399,7 @@ bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *contex
                                  int64_t *out_ns)
 {
     const bel_program *program = instance->program;
+    BEL_CHECK(program->device->in_place);
     atomic_store_explicit(&context->error, 0, memory_order_relaxed);
     instance->context = context;
     for (int run = 0; run < runs; run++) {

@@ -1,4 +1,4 @@
-// What the two executors share of a bound program; for instance.c and instance_async.c only.
+// What executors share of a bound program; for them, and for devices (runtime/device.h), only.
 #ifndef BELFRY_RUNTIME_INSTANCE_INNER_H
 #define BELFRY_RUNTIME_INSTANCE_INNER_H
 

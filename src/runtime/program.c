@@ -264,6 +264,7 @@ static bel_program_call prepare_call(compiler *c, const bel_node *node, unsigned
                            .fast_math = c->options->fast_math,
                            .threads = c->options->threads > 0 ? c->options->threads : 1};
     bel_device *device = c->program->device;
+    if (c->status != NULL) return made; // nothing comes of it
     bel_status *status = device->ops->prepare(device, &prepare, call);
     if (c->status == NULL && status != NULL) {
         c->status = bel_status_wrap(status, __FILE__, __LINE__, "%s: %s on %s", node->name,

@@ -132,7 +132,7 @@ bel_tensor bel_instance_output(const bel_instance *instance, int output);
 typedef void bel_publish_fn(void *context, int output, int64_t first, int64_t count);
 
 // Runs all instructions `runs` times, one after the other on this thread, and says the shortest
-// time of each, in nanoseconds. Errors as of bel_instance_run.
+// time of each, in nanoseconds. For the CPU. Errors as of bel_instance_run.
 bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *context, int runs,
                                  int64_t *out_ns) BEL_MUST_USE;
 

@@ -1,4 +1,4 @@
-// What compiling hands to running; for program.c and instance.c only.
+// What compiling hands to running; for what compiles and runs programs, and for devices, only.
 #ifndef BELFRY_RUNTIME_PROGRAM_INNER_H
 #define BELFRY_RUNTIME_PROGRAM_INNER_H
 
@@ -88,6 +88,10 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
 // the two.
 void bel_program_plan_memory(bel_program *program, bel_program_buffer *buffers, size_t buffer_count,
                              bool no_reuse);
+
+// What lies in the arena and is no value of a step: on a device that is not in place, room for
+// inputs, variables, constants and external outputs. Else 0.
+size_t bel_program_outside_bytes(const bel_program *program);
 
 // The values of the outputs; free with bel_free.
 bel_value **bel_output_values(const bel_program_output *outputs, int output_count);

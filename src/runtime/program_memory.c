@@ -73,3 +73,16 @@ void bel_program_plan_memory(bel_program *program, bel_program_buffer *buffers, 
         program->resident_bytes += (buffers[b].size_bytes + 63) / 64 * 64;
     }
 }
+
+size_t bel_program_outside_bytes(const bel_program *program)
+{
+    size_t bytes = 0;
+    if (program->device->in_place) return 0;
+    for (int b = 0; b < program->buffer_count; b++)
+        if (program->buffers[b].kind != BEL_LOCATION_ARENA)
+            bytes += (program->buffers[b].size_bytes + 63) / 64 * 64;
+    for (int o = 0; o < program->output_count; o++)
+        if (program->outputs[o].external)
+            bytes += (bel_tensor_bytes(&program->outputs[o].tensor) + 63) / 64 * 64;
+    return bytes;
+}

@@ -140,8 +140,9 @@ static bel_status *open_audit(bel_worker *worker)
     return status;
 }
 
-// Cards copy parameters from the space, and gradients into ranges. In one process several workers
-// pin the one space, which is theirs as long as each of them lives.
+// Cards copy gradients into ranges, and parameters from the space. Where that is mapped anew after
+// this, as in a member, it must not be pinned: a card would go on reading the pages that were
+// there.
 static void pin_memory(const bel_worker *worker, bool pins)
 {
     const bel_worker_config *config = &worker->config;
@@ -154,7 +155,7 @@ static void pin_memory(const bel_worker *worker, bool pins)
         if (known) continue;
         for (int r = 0; r < worker->replica_count; r++)
             bel_device_pin(device, config->ranges[r], bytes, pins);
-        for (int b = 0; b < 2; b++)
+        for (int b = 0; config->space_stays && b < 2; b++)
             bel_device_pin(device, config->space->buffers[b], bytes, pins);
     }
 }

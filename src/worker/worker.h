@@ -73,6 +73,7 @@ typedef struct bel_worker_config {
     const bel_assignment *assignment;
     const bel_layout *layout;
     const bel_space *space;
+    bool space_stays;               // its memory is the same from now on to the end of the worker
     const bel_worker_model *models; // by step function
     int model_count;
     bel_stats_shape stats;

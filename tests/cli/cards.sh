@@ -88,8 +88,10 @@ equal "without GPUs" "$(digest without)" "$bits"
 unset CUDA_DOUBLE_DEVICES
 
 # Memory that is too small is an error with what takes it; so is a GPU that is lost. Nothing is lost with it.
-export CUDA_DOUBLE_MEMORY=200000
+export CUDA_DOUBLE_MEMORY=60000
 run_fails 1 "largest values|activations need|free" train small "${settings[@]}" --num_gpus 1 --hidden_units 512
+CUDA_DOUBLE_MEMORY=200000 run_ok train roomy "${settings[@]}" --num_gpus 1 --hidden_units 512
+check "an evaluation without room is the processor's" grep -q "this evaluates on the processor" err.txt
 unset CUDA_DOUBLE_MEMORY
 run_fails 1 "cuda:0|CUDA cannot" env CUDA_DOUBLE_LOSE=0:150 "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" \
     "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2 --model_dir lost

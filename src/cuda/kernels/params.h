@@ -13,7 +13,8 @@ typedef struct bel_cuda_state {
     uint64_t seed;
     int64_t step, replica, round;
     uint64_t place; // under which random operations draw: bel_run_place
-    // The data error with the smallest call: kernels report with bel_cuda_report.
+    // The data error of the first call that has one; which of its elements is named is chance.
+    // Kernels report with report_bad (kernel.h).
     int32_t error; // 0, or 1 + index of the call
     int32_t zero;
     int64_t bad_value, bad_low, bad_limit;
