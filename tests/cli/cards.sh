@@ -8,6 +8,14 @@ source "$(dirname "$0")/lib.sh" "$1"
 export BELFRY_CUDA_PATH=$BUILD/tests/cuda_double XDG_CACHE_HOME=$BUILD/tests/cuda_double/cache
 settings=(--train_steps 12 --train_batch_size 16)
 
+capture train none "${settings[@]}" --device cuda
+if grep -q "BELFRY_CUDA=OFF" err.txt; then
+    run_fails 3 "built without CUDA" train none "${settings[@]}" --device cuda
+    run_ok train cpu "${settings[@]}" --num_gpus 2
+    check "it says so" grep -q "no GPU is used.*built without CUDA" err.txt
+    finish
+    exit 77
+fi
 run_ok train cpu "${settings[@]}"
 run_ok train one "${settings[@]}" --num_gpus 1
 equal "one GPU, and the processor" "$(digest one)" "$(digest cpu)"
