@@ -85,9 +85,11 @@ static void open_all(void)
     int error = api.init(0), count = 0;
     if (error == 0) error = api.device_count(&count);
     if (error != 0 || count == 0) {
-        const char *name = "";
+        const char *name = NULL;
         if (error != 0 && error != BEL_CUDA_NO_DEVICE) api.error_name(error, &name);
-        fail(BEL_NOT_FOUND, "the CUDA driver finds no card ", name == NULL ? "" : name);
+        fail(BEL_NOT_FOUND,
+             name != NULL ? "the CUDA driver finds no card: " : "the CUDA driver finds no card",
+             name != NULL ? name : "");
         return;
     }
     void *nvrtc = open_library(NVRTC);
