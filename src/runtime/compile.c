@@ -4,6 +4,8 @@
 // constants it views, so the rewritten graph moves on to the smaller program before the larger one
 // is destroyed. Asynchronous programs are not made smaller: recomputation counts on an order of
 // calls.
+#include <math.h>
+
 #include "base/alloc.h"
 #include "runtime/device.h"
 
@@ -81,9 +83,10 @@ static bel_status *fit(const bel_graph *graph, const bel_shape *input_shapes,
         BEL_TRY(compile_smaller(graph, input_shapes, outputs, output_count, options, target,
                                 &is_least, program));
     }
+    double needed = ceil((double)(least - outside) * 0x1p-20 * 10) / 10; // seen to be more than the limit
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
                    "the values of a step need at least %.1f MiB, but may take only %.1f MiB",
-                   (double)(least - outside) * 0x1p-20, (double)options->memory_bytes * 0x1p-20);
+                   needed, (double)options->memory_bytes * 0x1p-20);
 }
 
 // The exchanges of the graph as it was built: which collectives go together depends on no shape and

@@ -8,6 +8,14 @@ source "$(dirname "$0")/lib.sh" "$1"
 export BELFRY_CUDA_PATH=$BUILD/tests/cuda_double XDG_CACHE_HOME=$BUILD/tests/cuda_double/cache
 settings=(--train_steps 12 --train_batch_size 16)
 
+capture train none "${settings[@]}" --device cuda
+if grep -q "BELFRY_CUDA=OFF" err.txt; then
+    run_fails 3 "built without CUDA" train none "${settings[@]}" --device cuda
+    run_ok train cpu "${settings[@]}" --num_gpus 2
+    check "it says so" grep -q "no GPU is used.*built without CUDA" err.txt
+    finish
+    exit 77
+fi
 run_ok train cpu "${settings[@]}"
 run_ok train one "${settings[@]}" --num_gpus 1
 equal "one GPU, and the processor" "$(digest one)" "$(digest cpu)"
@@ -22,6 +30,10 @@ run_ok train shared "${settings[@]}" --num_gpus 2 --gpus 1 --virtual_devices
 equal "two towers that share a GPU" "$(digest shared)" "$bits"
 run_ok train mixed "${settings[@]}" --num_workers 2 --device cuda
 equal "two workers of one GPU each" "$(digest mixed)" "$bits"
+digits_for resnet
+run_fails 1 "at least 1.1 MiB|only 1.0 MiB" train tight --model resnet --blocks 1 --width 8 --batch_norm sync \
+    "${settings[@]}" --num_gpus 2 --precision bf16 --activation_memory 1
+digits_for dnn
 run_ok train limited "${settings[@]}" --num_gpus 2 --hidden_units 256,256 --activation_memory 1
 run_ok train unlimited "${settings[@]}" --num_gpus 2 --device cpu --hidden_units 256,256
 equal "with a limit of memory" "$(digest limited)" "$(digest unlimited)"
@@ -83,7 +95,7 @@ run_fails 2 "cuda:0|synchronous" train refused "${settings[@]}" --num_gpus 1 --e
 export CUDA_DOUBLE_DEVICES=0
 run_fails 3 "finds no card" train refused "${settings[@]}" --device cuda
 run_ok train without "${settings[@]}" --num_gpus 2
-check "it says so" grep -q "no GPU is used.*finds no card" err.txt
+check "it says so" grep -q "no GPU is used, as the CUDA driver finds no card: " err.txt
 equal "without GPUs" "$(digest without)" "$bits"
 unset CUDA_DOUBLE_DEVICES
 

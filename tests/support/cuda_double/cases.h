@@ -201,6 +201,20 @@ static void begin(void)
         OK(stream_create(&streams[i], 1));
 }
 
+static void *new_event(unsigned flags)
+{
+    void *event;
+    OK(event_create(&event, flags));
+    return event;
+}
+
+// The second stream reads what the first one's kernel writes.
+static void use_other_device(void)
+{
+    OK(context_retain(&contexts[1], 1));
+    OK(context_set(contexts[1]));
+}
+
 static uint64_t allocate(size_t bytes)
 {
     uint64_t address;

@@ -243,8 +243,10 @@ void task_finish(task *t)
 
 bool any_pending(work_test *test, const void *context)
 {
-    for (const task *t = pending; t != NULL; t = t->next)
-        if (test(&t->what, context)) return true;
+    for (const task *t = pending; t != NULL; t = t->next) {
+        bool touches = t->what.what != JOIN && !t->what.on->lost; // what is lost does nothing more
+        if (touches && test(&t->what, context)) return true;
+    }
     return false;
 }
 

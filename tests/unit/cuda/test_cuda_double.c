@@ -282,14 +282,6 @@ static void test_barrier_without_all(void **state)
 
 // --- Order ---------------------------------------------------------------------------------------
 
-static void *new_event(unsigned flags)
-{
-    void *event;
-    OK(event_create(&event, flags));
-    return event;
-}
-
-// The second stream reads what the first one's kernel writes.
 static void use_two_streams(bool with_event, bool with_finish)
 {
     begin();
@@ -478,15 +470,9 @@ static void test_host_cannot_touch(void **state)
 
 // --- Contexts, memory, devices -------------------------------------------------------------------
 
-static void use_other_device(void)
-{
-    begin();
-    OK(context_retain(&contexts[1], 1));
-    OK(context_set(contexts[1]));
-}
-
 static void use_others_stream(void)
 {
+    begin();
     use_other_device();
     (void)cuda.stream_finish(streams[0]);
 }
@@ -515,6 +501,7 @@ static void use_others_memory_in_kernel(void)
 
 static void use_others_module(void)
 {
+    begin();
     use_other_device();
     void *kernel;
     (void)cuda.module_function(&kernel, module, "add");
@@ -593,8 +580,7 @@ static void lose(void)
     NEED(cuda.fill(of_x, 2, BYTES, streams[0]) == 719);
     NEED(cuda.allocate(&address, 4) == 719);
     NEED(cuda.release(of_x) == 719);
-    OK(context_retain(&contexts[1], 1)); // the other one lives
-    OK(context_set(contexts[1]));
+    use_other_device(); // which lives
     OK(stream_create(&stream, 0));
     for (int i = 0; i < 5; i++) {
         OK(allocate(&address, 64));
@@ -611,10 +597,27 @@ static void lose(void)
     NEED(cuda.error_name(12345, &name) == 1);
 }
 
+static void release_what_the_lost_would_touch(void)
+{
+    static float pinned[N];
+    begin();
+    uint64_t of_x = filled(BYTES); // one operation
+    OK(host_register(pinned, BYTES, 1));
+    for (int i = 0; i < 20; i++)
+        OK(copy_out(pinned, of_x, BYTES, streams[0]));
+    OK(fill(allocate(4), 1, 4, streams[1]));
+    NEED(cuda.stream_finish(streams[1]) == 719); // before all of the copies had their turn
+    NEED(cuda.host_unregister(pinned) == 719);
+    use_other_device();
+    OK(host_unregister(pinned));
+}
+
 static void test_lost_device(void **state)
 {
     (void)state;
     expect_fine_with(lose, (const char *[]){"CUDA_DOUBLE_LOSE=0:2", NULL});
+    expect_fine_with(release_what_the_lost_would_touch,
+                     (const char *[]){"CUDA_DOUBLE_LOSE=0:1", NULL});
 }
 
 static void look_at_devices(void)
