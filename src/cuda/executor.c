@@ -508,8 +508,8 @@ static void take_error(const executor *x)
     atomic_store(&context->error, state.error);
 }
 
-// Outputs that are inputs, variables or constants themselves lie with the process already. They come
-// first among the publications.
+// Outputs that are inputs, variables or constants themselves lie with the process already. They
+// come first among the publications.
 static int hand_over_leaves(executor *x, const bel_instance_run_args *args)
 {
     const bel_instance *instance = x->instance;

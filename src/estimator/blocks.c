@@ -51,8 +51,8 @@ static bel_status *check_rows(const bel_estimator_spec *spec, const bel_instance
     return NULL;
 }
 
-// On a card whose memory training has, a batch may find no room: then the tower goes on as a share of
-// the CPU, with the same bits.
+// On a card whose memory training has, a batch may find no room: then the tower goes on as a share
+// of the CPU, with the same bits.
 static bel_status *bind(block_tower *tower)
 {
     bel_status *status = bel_forward_bind(tower->forward, tower->batch->fields);

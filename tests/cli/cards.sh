@@ -30,10 +30,8 @@ run_ok train shared "${settings[@]}" --num_gpus 2 --gpus 1 --virtual_devices
 equal "two towers that share a GPU" "$(digest shared)" "$bits"
 run_ok train mixed "${settings[@]}" --num_workers 2 --device cuda
 equal "two workers of one GPU each" "$(digest mixed)" "$bits"
-digits_for resnet
-run_fails 1 "at least 1.1 MiB|only 1.0 MiB" train tight --model resnet --blocks 1 --width 8 --batch_norm sync \
-    "${settings[@]}" --num_gpus 2 --precision bf16 --activation_memory 1
-digits_for dnn
+run_fails 1 "need at least|but may take only 1.0 MiB" train tight "${settings[@]}" --num_gpus 1 --hidden_units 1024 \
+    --train_batch_size 512 --activation_memory 1
 run_ok train limited "${settings[@]}" --num_gpus 2 --hidden_units 256,256 --activation_memory 1
 run_ok train unlimited "${settings[@]}" --num_gpus 2 --device cpu --hidden_units 256,256
 equal "with a limit of memory" "$(digest limited)" "$(digest unlimited)"

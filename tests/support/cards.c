@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "cuda/api.h"
 
@@ -13,9 +12,6 @@ void bel_use_cards(void)
     const char *real = getenv("BELFRY_TEST_CARD");
     if (real != NULL && real[0] == '1') return;
     setenv(BEL_CUDA_PATH_VARIABLE, BEL_CUDA_DOUBLE_DIR, 1);
-    // Where the toolkit is installed, its compiler takes every source as well.
-    static const char nvrtc[] = "/usr/local/cuda/lib64/libnvrtc.so";
-    if (access(nvrtc, R_OK) == 0) setenv("CUDA_DOUBLE_NVRTC", nvrtc, 0);
     setenv("XDG_CACHE_HOME", BEL_CUDA_DOUBLE_DIR "/cache", 1);
 }
 
