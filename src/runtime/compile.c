@@ -83,7 +83,8 @@ static bel_status *fit(const bel_graph *graph, const bel_shape *input_shapes,
         BEL_TRY(compile_smaller(graph, input_shapes, outputs, output_count, options, target,
                                 &is_least, program));
     }
-    double needed = ceil((double)(least - outside) * 0x1p-20 * 10) / 10; // seen to be more than the limit
+    double needed =
+        ceil((double)(least - outside) * 0x1p-20 * 10) / 10; // seen to be more than the limit
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
                    "the values of a step need at least %.1f MiB, but may take only %.1f MiB",
                    needed, (double)options->memory_bytes * 0x1p-20);
