@@ -1,4 +1,6 @@
-// Belfry without cards (BELFRY_CUDA=OFF): there are none.
+// Belfry without cards (BELFRY_CUDA=OFF), in place of all other files of this room: there are none,
+// and whoever needs one is told why. What merely asks for cards where there are any goes on with
+// the CPU, as on a machine without them.
 #include "base/number.h"
 #include "cuda/cuda.h"
 

@@ -85,7 +85,7 @@ bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_devi
             bel_log_write(BEL_LOG_INFO, "no GPU is used, as %s: towers share the processor",
                           bel_status_message(status));
         }
-        bel_status_ignore(status);
+        bel_status_ignore(status); // said
         return NULL;
     }
     BEL_TRY(status);

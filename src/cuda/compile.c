@@ -128,7 +128,7 @@ static char *read_image(const char *path)
     file_head head;
     bel_status *status = bel_file_read(path, &data, &size);
     if (status != NULL) {
-        bel_status_ignore(status);
+        bel_status_ignore(status); // compiled anew
         return NULL;
     }
     bool whole = size >= sizeof head;
@@ -152,7 +152,7 @@ static void write_image(const char *path, const char *image, size_t bytes)
     *strrchr(folder, '/') = '\0';
     bel_status *status = bel_dir_create(folder);
     if (status == NULL) status = bel_file_replace(path, data, sizeof head + bytes);
-    bel_status_ignore(status);
+    bel_status_ignore(status); // compiled again the next time
     bel_free(folder);
     bel_free(data);
 }

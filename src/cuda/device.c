@@ -61,31 +61,33 @@ static void release(bel_device *device, bel_device_memory *memory)
     *memory = (bel_device_memory){.address = NULL};
 }
 
-// Memory that cannot be registered, or is so already, is copied through the driver's own.
-static void pin(bel_device *device, const void *memory, size_t bytes)
+// The driver's functions take what they only register as what they write.
+static void *as_mutable(const void *memory)
 {
-    const bel_cuda_device *d = of(device);
     union {
         const void *read;
         void *write;
     } address = {.read = memory};
+    return address.write;
+}
+
+// Memory that cannot be registered, or is so already, is copied through the driver's own.
+static void pin(bel_device *device, const void *memory, size_t bytes)
+{
+    const bel_cuda_device *d = of(device);
     if (memory == NULL) return;
     d->api->context_set(d->context);
-    if (d->api->host_register(address.write, bytes, BEL_CUDA_HOST_PORTABLE) != 0)
+    if (d->api->host_register(as_mutable(memory), bytes, BEL_CUDA_HOST_PORTABLE) != 0)
         bel_log_write(BEL_LOG_DEBUG, "%s: %zu bytes are not pinned", device->name, bytes);
 }
 
 static void unpin(bel_device *device, const void *memory)
 {
     const bel_cuda_device *d = of(device);
-    union {
-        const void *read;
-        void *write;
-    } address = {.read = memory};
     if (memory == NULL) return;
     d->api->context_set(d->context);
     d->api->host_unregister(
-        address.write); // what was not registered is an error that changes nothing
+        as_mutable(memory)); // what was not registered is an error that changes nothing
 }
 
 static const bel_device_ops ops = {.allocate = allocate,
@@ -198,7 +200,7 @@ const char *bel_cuda_version_text(char text[BEL_CUDA_TEXT])
                      api->driver % 1000 / 10, api->nvrtc / 1000, api->nvrtc % 1000 / 10);
     } else {
         bel_snprintf(text, BEL_CUDA_TEXT, "%s", bel_status_message(status));
-        bel_status_ignore(status);
+        bel_status_ignore(status); // is the text
     }
     return text;
 }

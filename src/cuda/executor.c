@@ -76,11 +76,6 @@ static uint64_t address_of(const void *pointer)
     return (uint64_t)(uintptr_t)pointer;
 }
 
-static int calls_before(const bel_program *program, int group)
-{
-    return group < program->group_count ? program->groups[group].first : program->call_count;
-}
-
 // --- Binding -------------------------------------------------------------------------------------
 
 // What kernels find of each call.
@@ -174,7 +169,7 @@ static void cut_segments(executor *x)
         ends[program->exchanges[e].first_call] = true;
         ends[program->exchanges[e].end_call] = true;
     }
-    ends[calls_before(program, program->prologue_groups)] = true;
+    ends[bel_program_calls_before(program, program->prologue_groups)] = true;
     ends[program->call_count] = true;
     x->segments = bel_xcalloc((size_t)program->call_count + 1, sizeof *x->segments);
     int first = 0;
@@ -361,7 +356,7 @@ static bel_status *capture(executor *x, segment *s)
                             "begin a graph"));
     bel_status *status = launch_all(x, s);
     bel_status *ended = bel_cuda_status(x->api->capture_end(x->work, &graph), "end a graph");
-    if (status != NULL) bel_status_ignore(ended);
+    if (status != NULL) bel_status_ignore(ended); // the first error is the cause
     if (status == NULL) status = ended;
     if (status == NULL) {
         status =
@@ -470,7 +465,7 @@ static int publications_before(const bel_instance *instance, int next, int end)
 static bel_status *queue_all(executor *x, int end, const queued *q, int part)
 {
     const bel_program *program = x->instance->program;
-    int end_call = calls_before(program, end), next = q->next;
+    int end_call = bel_program_calls_before(program, end), next = q->next;
     BEL_TRY(send_exchanged(x, part));
     for (int s = q->first_segment; s < q->end_segment; s++) {
         BEL_TRY(run_segment(x, &x->segments[s]));
@@ -544,7 +539,8 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
         instance->memory->user = status == NULL ? instance : NULL;
     }
     queued q = {.next = next};
-    int first_call = calls_before(program, first), end_call = calls_before(program, end);
+    int first_call = bel_program_calls_before(program, first),
+        end_call = bel_program_calls_before(program, end);
     while (q.first_segment < x->segment_count && x->segments[q.first_segment].first < first_call)
         q.first_segment++;
     q.end_segment = q.first_segment;
@@ -553,10 +549,10 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
     if (status == NULL) status = queue_all(x, end, &q, args->part);
     if (status == NULL) status = publish_all(x, &q, end_call, args);
     bel_status *finished = bel_cuda_status(x->api->stream_finish(x->work), "run a program");
-    if (status != NULL) bel_status_ignore(finished);
+    if (status != NULL) bel_status_ignore(finished); // the first error is the cause
     if (status == NULL) status = finished;
     finished = bel_cuda_status(x->api->stream_finish(x->out), "copy from the card");
-    if (status != NULL) bel_status_ignore(finished);
+    if (status != NULL) bel_status_ignore(finished); // the first error is the cause
     if (status == NULL) status = finished;
     if (status == NULL) {
         take_error(x);

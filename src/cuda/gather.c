@@ -1,4 +1,6 @@
-// Gather, GatherElements and their gradients: see kernels/gather.cu.
+// Gather, GatherElements and their gradients: see kernels/gather.cu. Gradients add what has the same
+// index in the order of positions, so indices are sorted first, and stably; nothing is added
+// atomically.
 #include "cuda/kernels/gather.h"
 
 #include "cuda/device.h"

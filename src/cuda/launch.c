@@ -1,4 +1,6 @@
-// The launches that families add to a call.
+// The launches that families add to a call: a kernel, looked up now so that what cannot be compiled
+// is found before anything runs, how many threads, and a copy of the params that lives as long as
+// the program. A launch without blocks is left out.
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"

@@ -96,17 +96,12 @@ static void run_groups(const bel_instance *instance, int first, int end, int nex
     }
 }
 
-static int first_call(const bel_program *program, int group)
-{
-    return group < program->group_count ? program->groups[group].first : program->call_count;
-}
-
 static bel_status *run_on_cpu(bel_instance *instance, int first, int end, int next, bel_team *team,
                               const bel_instance_run_args *args)
 {
     if (instance->plain && args->publish == NULL) {
-        int last = first_call(instance->program, end);
-        for (int i = first_call(instance->program, first); i < last; i++)
+        int last = bel_program_calls_before(instance->program, end);
+        for (int i = bel_program_calls_before(instance->program, first); i < last; i++)
             instance->calls[i].run(&instance->calls[i], 0);
     } else {
         run_groups(instance, first, end, next, team, args);

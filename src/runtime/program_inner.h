@@ -89,6 +89,12 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
 void bel_program_plan_memory(bel_program *program, bel_program_buffer *buffers, size_t buffer_count,
                              bool no_reuse);
 
+// Calls of the groups before `group`.
+static inline int bel_program_calls_before(const bel_program *program, int group)
+{
+    return group < program->group_count ? program->groups[group].first : program->call_count;
+}
+
 // What lies in the arena and is no value of a step: on a device that is not in place, room for
 // inputs, variables, constants and external outputs. Else 0.
 size_t bel_program_outside_bytes(const bel_program *program);

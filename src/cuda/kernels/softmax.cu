@@ -101,15 +101,24 @@ KERNEL(cross_entropy_grad, bel_cuda_rows)
 
 // --- In double, a row for each thread ------------------------------------------------------------
 
+// A row's largest element, and the sum of the powers of what is left.
+static inline double shift_of(const double *x, int64_t columns, double *out_total)
+{
+    double shift = x[0], total = 0;
+    for (int64_t j = 1; j < columns; j++)
+        shift = bel_larger_of(shift, x[j]);
+    for (int64_t j = 0; j < columns; j++)
+        total += bel_real_exp(x[j] - shift);
+    *out_total = total;
+    return shift;
+}
+
 KERNEL(softmax_f64, bel_cuda_rows) // op 0: Softmax, 1: LogSoftmax
 {
     for (int64_t row = THREAD; row < p.rows; row += THREADS) {
         const double *x = (const double *)at.in[0] + row * p.columns;
-        double *y = (double *)at.out[0] + row * p.columns, shift = x[0], total = 0;
-        for (int64_t j = 1; j < p.columns; j++)
-            shift = bel_larger_of(shift, x[j]);
-        for (int64_t j = 0; j < p.columns; j++)
-            total += bel_real_exp(x[j] - shift);
+        double *y = (double *)at.out[0] + row * p.columns, total;
+        double shift = shift_of(x, p.columns, &total);
         for (int64_t j = 0; j < p.columns; j++) {
             double z = x[j] - shift;
             y[j] = p.op == 0 ? bel_real_exp(z) / total : z - bel_real_log(total);
@@ -135,11 +144,8 @@ KERNEL(cross_entropy_f64, bel_cuda_rows)
     const int64_t *labels = (const int64_t *)at.in[1];
     for (int64_t row = THREAD; row < p.rows; row += THREADS) {
         const double *x = (const double *)at.in[0] + row * p.columns;
-        double *y = (double *)at.out[1] + row * p.columns, shift = x[0], total = 0;
-        for (int64_t j = 1; j < p.columns; j++)
-            shift = bel_larger_of(shift, x[j]);
-        for (int64_t j = 0; j < p.columns; j++)
-            total += bel_real_exp(x[j] - shift);
+        double *y = (double *)at.out[1] + row * p.columns, total;
+        double shift = shift_of(x, p.columns, &total);
         for (int64_t j = 0; j < p.columns; j++)
             y[j] = x[j] - shift - bel_real_log(total);
         bool good = labels[row] >= 0 && labels[row] < p.columns;
