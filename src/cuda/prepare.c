@@ -1,6 +1,6 @@
 // Which family of operations runs what. The CPU's prepare function comes first: it reads the
-// attributes and decides what enters the bits (how a sum is cut, when a product rounds twice), and a
-// family turns what it has made into launches. So a card and the CPU cannot come to differ in
+// attributes and decides what enters the bits (how a sum is cut, when a product rounds twice), and
+// a family turns what it has made into launches. So a card and the CPU cannot come to differ in
 // either.
 #include "cuda/device.h"
 #include "ops/collective.h"

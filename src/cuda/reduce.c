@@ -1,5 +1,5 @@
-// Reductions: see kernels/reduce.cu. Which way the CPU adds (rows in lanes, rows of a column, runs of
-// a slice) is in what its prepare function has made; here that becomes dimensions that stay and
+// Reductions: see kernels/reduce.cu. Which way the CPU adds (rows in lanes, rows of a column, runs
+// of a slice) is in what its prepare function has made; here that becomes dimensions that stay and
 // dimensions that go, each with its steps.
 #include "cuda/kernels/reduce.h"
 #include "cuda/device.h"
