@@ -1,5 +1,5 @@
-// Gather, GatherElements and their gradients: see kernels/gather.cu. Gradients add what has the same
-// index in the order of positions, so indices are sorted first, and stably; nothing is added
+// Gather, GatherElements and their gradients: see kernels/gather.cu. Gradients add what has the
+// same index in the order of positions, so indices are sorted first, and stably; nothing is added
 // atomically.
 #include "cuda/kernels/gather.h"
 
