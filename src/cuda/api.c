@@ -1,7 +1,7 @@
-// Opening the libraries: the driver first, which says whether there is a card at all, and NVRTC only
-// where there is one. The first problem is kept, as every tower asks; none that is no more than a
-// missing card is an error of the machine. They stay open until the process ends, since contexts of
-// the driver do.
+// Opening the libraries: the driver first, which says whether there is a card at all, and NVRTC
+// only where there is one. The first problem is kept, as every tower asks; none that is no more
+// than a missing card is an error of the machine. They stay open until the process ends, since
+// contexts of the driver do.
 #include "cuda/api.h"
 
 #include <dlfcn.h>
