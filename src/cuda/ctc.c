@@ -1,4 +1,5 @@
-// CTCLoss and its gradient: see kernels/ctc_body.h.
+// CTCLoss and its gradient: see kernels/ctc_body.h. Sums over paths have the CPU's order and its
+// numbers with wide exponents (ops/kernels/wide.h).
 #include "cuda/kernels/ctc.h"
 
 #include "cuda/device.h"

@@ -1,4 +1,5 @@
-// ReduceMin, ReduceProd, ReduceL1, ReduceL2 and ReduceProdGrad: see kernels/fold.cu.
+// ReduceMin, ReduceProd, ReduceL1, ReduceL2 and ReduceProdGrad: see kernels/fold.cu. The CPU folds
+// the elements of a result one after another in double, so a result belongs to one thread.
 #include "cuda/kernels/fold.h"
 
 #include "cuda/device.h"

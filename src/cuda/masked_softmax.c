@@ -1,4 +1,6 @@
-// MaskedSoftmax: see kernels/masked_softmax.cu.
+// MaskedSoftmax: see kernels/masked_softmax.cu. What hides elements (a mask, lengths, later keys)
+// is read by the CPU's prepare function; here a mask that is broadcast becomes a walk. A length out
+// of range is reported by the kernel.
 #include "cuda/kernels/masked_softmax.h"
 
 #include "cuda/device.h"

@@ -1,4 +1,6 @@
-// Operations that only move elements, and gradients of what picks: see kernels/move.cu.
+// Operations that only move elements, and gradients of what picks: see kernels/move.cu. Elements
+// move as bits of their size, so one kernel serves every type; a gradient adds, for each element of
+// x, what was taken from it, in order.
 #include "cuda/kernels/move.h"
 
 #include <string.h>

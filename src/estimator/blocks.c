@@ -59,7 +59,7 @@ static bel_status *bind(block_tower *tower)
     bool full = status != NULL && bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
     if (!full || tower->program.program.device == NULL) return status;
     bel_log_write(BEL_LOG_WARN, "%s: this evaluates on the processor", bel_status_message(status));
-    bel_status_ignore(status);
+    bel_status_ignore(status); // said
     bel_forward_destroy(tower->forward);
     tower->forward = NULL;
     tower->program.program.device = NULL;

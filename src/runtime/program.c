@@ -266,12 +266,9 @@ static bel_program_call prepare_call(compiler *c, const bel_node *node, unsigned
     bel_device *device = c->program->device;
     if (c->status != NULL) return made; // nothing comes of it
     bel_status *status = device->ops->prepare(device, &prepare, call);
-    if (c->status == NULL && status != NULL) {
+    if (status != NULL)
         c->status = bel_status_wrap(status, __FILE__, __LINE__, "%s: %s on %s", node->name,
                                     bel_op_get(node->op)->name, device->name);
-    } else {
-        bel_status_ignore(status);
-    }
     return made;
 }
 

@@ -72,25 +72,45 @@ static inline float reduce_run(int op, const float *x, int64_t n)
     return lanes[0];
 }
 
+// Where the first element of a result lies, how many elements or runs join it, and where number j
+// of them lies from there.
+static inline int64_t kept_place(const bel_cuda_reduce *p, int64_t result)
+{
+    int64_t place = 0;
+    for (int d = 0; d < p->kept_rank; d++)
+        place += result / p->kept_places[d] % p->kept_dims[d] * p->kept_steps[d];
+    return place;
+}
+
+static inline int64_t joins_of(const bel_cuda_reduce *p)
+{
+    int64_t joins = 1;
+    for (int d = 0; d < p->gone_rank; d++)
+        joins *= p->gone_dims[d];
+    return joins;
+}
+
+static inline int64_t joined_place(const bel_cuda_reduce *p, int64_t j)
+{
+    int64_t place = 0;
+    for (int d = p->gone_rank - 1; d >= 0; d--) {
+        place += j % p->gone_dims[d] * p->gone_steps[d];
+        j /= p->gone_dims[d];
+    }
+    return place;
+}
+
 // A result for each thread: what joins it comes in the order of its elements.
 KERNEL(reduce_slices, bel_cuda_reduce)
 {
     const float *x = (const float *)at.in[0];
     float *y = (float *)at.out[0];
-    int64_t joins = 1;
-    for (int d = 0; d < p.gone_rank; d++)
-        joins *= p.gone_dims[d];
+    int64_t joins = joins_of(&p);
     for (int64_t e = THREAD; e < p.slices * p.results; e += THREADS) {
-        int64_t base = e / p.results * p.elements, place = e % p.results;
-        for (int d = 0; d < p.kept_rank; d++)
-            base += place / p.kept_places[d] % p.kept_dims[d] * p.kept_steps[d];
+        int64_t base = e / p.results * p.elements + kept_place(&p, e % p.results);
         float sum = p.start;
         for (int64_t j = 0; j < joins; j++) {
-            int64_t left = j, from = base;
-            for (int d = p.gone_rank - 1; d >= 0; d--) {
-                from += left % p.gone_dims[d] * p.gone_steps[d];
-                left /= p.gone_dims[d];
-            }
+            int64_t from = base + joined_place(&p, j);
             float part = x[from];
             if (p.run > 1) {
                 part = reduce_run(p.op, x + from, p.run);
@@ -104,25 +124,17 @@ KERNEL(reduce_slices, bel_cuda_reduce)
     }
 }
 
-// In double, element by element. `slices` is the number of results.
+// In double, element by element.
 KERNEL(reduce_f64, bel_cuda_reduce)
 {
     const double *x = (const double *)at.in[0];
     double *y = (double *)at.out[0];
-    int64_t joins = 1;
-    for (int d = 0; d < p.gone_rank; d++)
-        joins *= p.gone_dims[d];
+    int64_t joins = joins_of(&p);
     for (int64_t e = THREAD; e < p.results; e += THREADS) {
-        int64_t base = 0;
-        for (int d = 0; d < p.kept_rank; d++)
-            base += e / p.kept_places[d] % p.kept_dims[d] * p.kept_steps[d];
+        int64_t base = kept_place(&p, e);
         double sum = p.op == BEL_CUDA_REDUCE_MAX ? -(double)INFINITY : 0;
         for (int64_t j = 0; j < joins; j++) {
-            int64_t left = j, from = base;
-            for (int d = p.gone_rank - 1; d >= 0; d--) {
-                from += left % p.gone_dims[d] * p.gone_steps[d];
-                left /= p.gone_dims[d];
-            }
+            int64_t from = base + joined_place(&p, j);
             double v = x[from];
             if (p.op == BEL_CUDA_REDUCE_SUM_SQUARE) v *= v;
             if (p.op != BEL_CUDA_REDUCE_MAX) {
