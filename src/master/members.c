@@ -54,13 +54,13 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     BEL_TRY(bel_join_check(&members->rules, join, taken != NULL ? &taken->member : NULL,
                            taken != NULL && taken->mailbox != NULL, out_blind));
     bel_seat *s = &members->seats[member];
-    bool planned = s->member.vacant || s->let_go;      // here again, as it is wanted again
-    members->losses += s->mailbox != NULL && !planned; // back before anybody noticed
+    bool planned = s->member.vacant || s->let_go || s->failed; // here again, as it is wanted again
+    members->losses += s->mailbox != NULL && !planned;         // back before anybody noticed
     bel_mailbox_close(s->mailbox, 0); // of its last connection, or of its predecessor
     s->mailbox = mailbox;
     s->came_back = true;
     s->member.here = true;
-    s->member.ended = s->member.vacant = s->let_go = false;
+    s->member.ended = s->member.vacant = s->let_go = s->failed = false;
     s->member.leave_ns = join->leaves ? -1 : 0;
     bel_seat_forget_kept(s);
     s->member.blind = *out_blind;
@@ -319,6 +319,11 @@ static void send_away(bel_seat *s, bool leaves)
     s->came_back = s->member.here = false;
     s->let_go = true;
     s->member.generation = 0;
+}
+
+void bel_members_note_failure(bel_members *members, int member)
+{
+    members->seats[member].failed = true;
 }
 
 void bel_members_retire(bel_members *members, int member)

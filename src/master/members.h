@@ -118,6 +118,10 @@ int64_t bel_members_restarts(const bel_members *members);
 // The job has reached this step: what messages about lost members name.
 void bel_members_note_step(bel_members *members, int64_t step);
 
+// A member has said that it fails. The end of its connection is no loss then: whoever has started
+// its process must not kill it before it has said why, and another must not make good for it.
+void bel_members_note_failure(bel_members *members, int member);
+
 // Members are not started again from now on: a lost one is lost for good.
 void bel_members_give_up_recovery(bel_members *members);
 

@@ -16,6 +16,7 @@ typedef struct bel_seat { // a member, joined or not
     int64_t lost_ns;      // when it was lost, or when the job began to wait for it
     bool came_back;       // and the caller has not been told
     bool let_go;          // it was; its mailbox stays until it has ended it
+    bool failed;          // as it has said: it ends, and its process says why
     Bel__Message **kept;  // that came while others were waited for
     size_t kept_count, kept_capacity, kept_taken;
 } bel_seat;

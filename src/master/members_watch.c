@@ -1,6 +1,7 @@
 // Whether members are still here: first their streams, then how long nothing was heard of them. A
 // loss is noticed when somebody asks (bel_members_check), on the master's thread; the patience with
-// a member that is away counts from then on. A member that was told to go is no loss.
+// a member that is away counts from then on. A member that was told to go is no loss, nor is
+// one that has said that it fails.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -85,7 +86,10 @@ static void look_after(bel_members *members, bel_seat *s)
         return;
     }
     if (bel_mailbox_is_over(s->mailbox)) {
-        lose(members, s, s->let_go ? "it was told to go" : "its connection has ended", s->let_go);
+        const char *why = s->let_go   ? "it was told to go"
+                          : s->failed ? "it has failed"
+                                      : "its connection has ended";
+        lose(members, s, why, s->let_go || s->failed);
         return;
     }
     double silence = (double)bel_mailbox_silence_ns(s->mailbox) * 1e-9;

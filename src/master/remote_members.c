@@ -339,6 +339,7 @@ static void take_ended(remote *r, int member, const Bel__Ended *m)
 {
     const bel_member_view *sender = bel_members_get(r->config.members, member);
     if (m->code != BEL_OK) {
+        bel_members_note_failure(r->config.members, member);
         bel_remote_fail(r, BEL_ERR((bel_code)m->code, "%s", m->text));
         return;
     }

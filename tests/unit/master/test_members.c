@@ -324,6 +324,19 @@ static bel_status *await_loss(fixture *f)
     return status;
 }
 
+// Until the member's seat is taken, or empty.
+static void await_place(fixture *f, int member, bool here)
+{
+    int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
+    while (bel_members_get(f->members, member)->here != here && bel_clock_ns() < deadline) {
+        int sender;
+        Bel__Message *got;
+        if (bel_members_take(f->members, 0.01, &sender, &got)) bel_message_destroy(got);
+        BEL_ASSERT_OK(bel_members_check(f->members));
+    }
+    assert_int_equal(bel_members_get(f->members, member)->here, here);
+}
+
 static void test_lost(void **state)
 {
     (void)state;
@@ -334,6 +347,29 @@ static void test_lost(void **state)
     f.peer_count = 2;
     BEL_ASSERT_FAILS(await_loss(&f), BEL_UNAVAILABLE,
                      "lost worker 1 on host-a (pid 99) after step 41");
+    tear_down(&f);
+}
+
+// One that has said that it fails is waited for, but not named as lost: a launcher would kill its
+// process before that has said why, and start another.
+static void test_failed(void **state)
+{
+    (void)state;
+    fixture f = set_up_with(SOON_SECONDS, true, 0);
+    call_all(&f);
+    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on, NULL));
+    int member = bel_members_find(f.members, BEL_ROLE_WORKER, 1);
+    for (int failed = 1; failed >= 0; failed--) {
+        if (failed) bel_members_note_failure(f.members, member);
+        bel_mailbox_close(f.peers[--f.peer_count], 0);
+        await_place(&f, member, false);
+        assert_int_equal(bel_members_losses(f.members), failed ? 0 : 1);
+        Bel__Join again = good_join(BEL_ROLE_WORKER, 1);
+        again.incarnation = failed ? 1 : 2;
+        call(&f, &again);
+        await_place(&f, member, true); // and the next one's end is a loss like any other
+    }
+    assert_int_equal(bel_members_losses(f.members), 1);
     tear_down(&f);
 }
 
@@ -564,9 +600,10 @@ int main(void)
         cmocka_unit_test(test_twice),        cmocka_unit_test(test_missing),
         cmocka_unit_test(test_late_folder),  cmocka_unit_test(test_another_folder),
         cmocka_unit_test(test_messages),     cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_long_message), cmocka_unit_test(test_coming_back),
-        cmocka_unit_test(test_late_word),    cmocka_unit_test(test_staying_away),
-        cmocka_unit_test(test_dismissal),    cmocka_unit_test(test_given_up),
-        cmocka_unit_test(test_never_came),   cmocka_unit_test(test_wanted)};
+        cmocka_unit_test(test_failed),       cmocka_unit_test(test_long_message),
+        cmocka_unit_test(test_coming_back),  cmocka_unit_test(test_late_word),
+        cmocka_unit_test(test_staying_away), cmocka_unit_test(test_dismissal),
+        cmocka_unit_test(test_given_up),     cmocka_unit_test(test_never_came),
+        cmocka_unit_test(test_wanted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
