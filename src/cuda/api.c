@@ -1,7 +1,7 @@
 // Opening the libraries: the driver first, which says whether there is a card at all, and NVRTC
-// only where there is one. The first problem is kept, as every tower asks; none that is no more
-// than a missing card is an error of the machine. They stay open until the process ends, since
-// contexts of the driver do.
+// only where there is one; cuBLASLt and cuDNN when they are asked for. The first problem is kept,
+// as every tower asks; none that is no more than a missing card is an error of the machine. They
+// stay open until the process ends, since contexts of the driver do.
 #include "cuda/api.h"
 
 #include <dlfcn.h>
@@ -11,19 +11,26 @@
 
 #include "base/number.h"
 
-typedef enum library { DRIVER, NVRTC, LIBRARY_COUNT } library;
+typedef enum library { DRIVER, NVRTC, CUBLAS, CUDNN, LIBRARY_COUNT } library;
 
 // Names that a library goes by, the newest first; the last one is what a package for developers
 // has.
 static const char *const names[LIBRARY_COUNT][4] = {
     [DRIVER] = {"libcuda.so.1"},
     [NVRTC] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+    [CUBLAS] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"},
+    [CUDNN] = {"libcudnn.so.9", "libcudnn.so"},
 };
 
-static pthread_once_t open_once = PTHREAD_ONCE_INIT;
+// What went wrong first.
+typedef struct opening {
+    bel_code code;
+    char problem[320];
+} opening;
+
+static pthread_once_t open_once = PTHREAD_ONCE_INIT, fast_once = PTHREAD_ONCE_INIT;
 static bel_cuda_api api;
-static bel_code code;
-static char problem[320];
+static opening opened_all, opened_fast;
 
 static void *open_library(library which)
 {
@@ -40,26 +47,33 @@ static void *open_library(library which)
     return NULL;
 }
 
-static void fail(bel_code with, const char *text, const char *more)
+static void fail(opening *o, bel_code with, const char *text, const char *more)
 {
-    if (problem[0] != '\0') return;
-    code = with;
-    bel_snprintf(problem, sizeof problem, "%s%s", text, more);
+    if (o->problem[0] != '\0') return;
+    o->code = with;
+    bel_snprintf(o->problem, sizeof o->problem, "%s%s", text, more);
 }
 
 // A function of a library: ISO C has no conversion from void * to it.
-static void find(void *opened, const char *symbol, void *out_function)
+static void find(opening *o, void *opened, const char *symbol, void *out_function)
 {
     void *address = dlsym(opened, symbol);
     memcpy(out_function, &address, sizeof address);
-    if (address == NULL) fail(BEL_FAILED_PRECONDITION, "CUDA has no function ", symbol);
+    if (address == NULL) fail(o, BEL_FAILED_PRECONDITION, "CUDA has no function ", symbol);
 }
 
-static void check_versions(void)
+static void find_all(opening *o, library which, void *opened)
+{
+#define FUNCTION(library, name, symbol, arguments)                                                 \
+    if (which == library) find(o, opened, symbol, &api.name);
+#include "cuda/api.def"
+}
+
+static void check_versions(opening *o)
 {
     int major = 0, minor = 0;
     if (api.driver_version(&api.driver) != 0 || api.nvrtc_version(&major, &minor) != 0) {
-        fail(BEL_FAILED_PRECONDITION, "CUDA does not tell its version", "");
+        fail(o, BEL_FAILED_PRECONDITION, "CUDA does not tell its version", "");
         return;
     }
     api.nvrtc = 1000 * major + 10 * minor;
@@ -67,58 +81,105 @@ static void check_versions(void)
     bel_snprintf(text, sizeof text, "driver %d.%d, NVRTC %d.%d; 12.0 or newer is needed",
                  api.driver / 1000, api.driver % 1000 / 10, major, minor);
     bool old = api.driver < BEL_CUDA_OLDEST || api.nvrtc < BEL_CUDA_OLDEST;
-    if (old) fail(BEL_FAILED_PRECONDITION, "CUDA is too old: ", text);
+    if (old) fail(o, BEL_FAILED_PRECONDITION, "CUDA is too old: ", text);
 }
 
 static void open_all(void)
 {
+    opening *o = &opened_all;
     void *driver = open_library(DRIVER);
     if (driver == NULL) {
-        fail(BEL_NOT_FOUND, "there is no CUDA driver (libcuda.so.1)", "");
+        fail(o, BEL_NOT_FOUND, "there is no CUDA driver (libcuda.so.1)", "");
         return;
     }
-#define DRIVER_FIND(name, symbol) find(driver, symbol, &api.name);
-#define NVRTC_FIND(name, symbol)
-#define FUNCTION(library, name, symbol, arguments) library##_FIND(name, symbol)
-#include "cuda/api.def"
-#undef DRIVER_FIND
-#undef NVRTC_FIND
-    if (problem[0] != '\0') return;
+    find_all(o, DRIVER, driver);
+    if (o->problem[0] != '\0') return;
     int error = api.init(0), count = 0;
     if (error == 0) error = api.device_count(&count);
     if (error == BEL_CUDA_NO_DEVICE || (error == 0 && count == 0)) {
-        fail(BEL_NOT_FOUND, "the CUDA driver finds no card", "");
+        fail(o, BEL_NOT_FOUND, "the CUDA driver finds no card", "");
         return;
     }
     if (error != 0) { // one that does not fit the kernel's part after an update, say
         const char *name = NULL;
         api.error_name(error, &name);
-        fail(BEL_FAILED_PRECONDITION, "the CUDA driver does not work: ", name != NULL ? name : "?");
+        fail(o, BEL_FAILED_PRECONDITION,
+             "the CUDA driver does not work: ", name != NULL ? name : "?");
         return;
     }
     void *nvrtc = open_library(NVRTC);
     if (nvrtc == NULL) {
         fail(
-            BEL_FAILED_PRECONDITION,
+            o, BEL_FAILED_PRECONDITION,
             "there is a card, but no NVRTC (libnvrtc.so.12 or .13), which compiles kernels for it; "
             "hint: install it (it comes with the CUDA toolkit), or name its folder in ",
             BEL_CUDA_PATH_VARIABLE);
         return;
     }
-#define DRIVER_FIND(name, symbol)
-#define NVRTC_FIND(name, symbol) find(nvrtc, symbol, &api.name);
-#define FUNCTION(library, name, symbol, arguments) library##_FIND(name, symbol)
-#include "cuda/api.def"
-#undef DRIVER_FIND
-#undef NVRTC_FIND
-    if (problem[0] == '\0') check_versions();
+    find_all(o, NVRTC, nvrtc);
+    if (o->problem[0] == '\0') check_versions(o);
 }
 
 bel_status *bel_cuda_open_api(const bel_cuda_api **out_api)
 {
     pthread_once(&open_once, open_all);
-    *out_api = problem[0] == '\0' ? &api : NULL;
-    return problem[0] == '\0' ? NULL : BEL_ERR(code, "%s", problem);
+    bool good = opened_all.problem[0] == '\0';
+    *out_api = good ? &api : NULL;
+    return good ? NULL : BEL_ERR(opened_all.code, "%s", opened_all.problem);
+}
+
+// --- Fast arithmetic -----------------------------------------------------------------------------
+
+static void open_fast_library(opening *o, library which, const char *text)
+{
+    void *opened = open_library(which);
+    if (opened != NULL) {
+        find_all(o, which, opened);
+        return;
+    }
+    fail(o, BEL_FAILED_PRECONDITION, text, BEL_CUDA_PATH_VARIABLE);
+}
+
+// What `property` answers, as NVRTC's version; 0: it does not.
+static int version_of(int (*property)(int property, int *out_value))
+{
+    int major, minor;
+    bool told = property(BEL_CUDA_PROPERTY_MAJOR, &major) == 0 &&
+                property(BEL_CUDA_PROPERTY_MINOR, &minor) == 0;
+    return told ? 1000 * major + 10 * minor : 0;
+}
+
+static void open_fast(void)
+{
+    opening *o = &opened_fast;
+    open_fast_library(o, CUBLAS,
+                      "there is no cuBLASLt (libcublasLt.so.12 or .13), which multiplies matrices; "
+                      "hint: install it (it comes with the CUDA toolkit), or name its folder in ");
+    open_fast_library(o, CUDNN,
+                      "there is no cuDNN (libcudnn.so.9), which makes convolutions; hint: install "
+                      "it, or name its folder in ");
+    if (o->problem[0] != '\0') return;
+    api.cublas = version_of(api.cublas_property);
+    api.cudnn = version_of(api.cudnn_property);
+    if (api.cublas >= BEL_CUDA_OLDEST && api.cudnn >= BEL_CUDNN_OLDEST) return;
+    char text[128];
+    bel_snprintf(text, sizeof text, "cuBLASLt %d.%d, cuDNN %d.%d; 12.0 and 9.0 or newer are needed",
+                 api.cublas / 1000, api.cublas % 1000 / 10, api.cudnn / 1000,
+                 api.cudnn % 1000 / 10);
+    fail(o, BEL_FAILED_PRECONDITION, "CUDA is too old: ", text);
+}
+
+bel_status *bel_cuda_open_fast(void)
+{
+    pthread_once(&fast_once, open_fast);
+    bool good = opened_fast.problem[0] == '\0';
+    return good ? NULL : BEL_ERR(opened_fast.code, "%s", opened_fast.problem);
+}
+
+bel_status *bel_cuda_library_status(int error, const char *whose, const char *action)
+{
+    if (error == 0) return NULL;
+    return BEL_ERR(BEL_INTERNAL, "%s cannot %s: status %d", whose, action, error);
 }
 
 bel_status *bel_cuda_status(int error, const char *action)

@@ -1,5 +1,5 @@
-// CUDA as Belfry uses it: the driver API and NVRTC, opened at run time, so that Belfry is built,
-// installed and run without them. api.def lists the functions, with their types as published;
+// CUDA as Belfry uses it: the driver API and NVRTC, and where fast arithmetic is asked for cuBLASLt
+// and cuDNN. They are opened at run time, so that Belfry is built, installed and run without them. api.def lists the functions, with their types as published;
 // handles of the driver are void *, addresses on a card uint64_t.
 //
 // The libraries are looked for in the folder that BELFRY_CUDA_PATH names, if it is set, then where
@@ -7,6 +7,7 @@
 #ifndef BELFRY_CUDA_API_H
 #define BELFRY_CUDA_API_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +15,10 @@
 
 #define BEL_CUDA_PATH_VARIABLE "BELFRY_CUDA_PATH"
 
-enum { BEL_CUDA_OLDEST = 12000 }; // of driver and NVRTC: 1000 · major + 10 · minor
+enum {
+    BEL_CUDA_OLDEST = 12000, // of driver, NVRTC and cuBLASLt: 1000 · major + 10 · minor
+    BEL_CUDNN_OLDEST = 9000,
+};
 
 // Numbers of the published interface.
 enum {
@@ -27,19 +31,77 @@ enum {
     BEL_CUDA_EVENT_NO_TIMING = 2,
     BEL_CUDA_HOST_PORTABLE = 1,
     BEL_CUDA_CAPTURE_THREAD_LOCAL = 1,
+    // Properties of cuBLASLt and cuDNN
+    BEL_CUDA_PROPERTY_MAJOR = 0,
+    BEL_CUDA_PROPERTY_MINOR = 1,
+    // cuBLASLt
+    BEL_CUBLAS_F32 = 0,          // type of matrices and of scales
+    BEL_CUBLAS_COMPUTE_F32 = 68, // compute types: how f32 is multiplied
+    BEL_CUBLAS_COMPUTE_BF16 = 75,
+    BEL_CUBLAS_COMPUTE_TF32 = 77,
+    BEL_CUBLAS_LAYOUT_COUNT = 5, // attributes of a layout: matrices, int32_t …
+    BEL_CUBLAS_LAYOUT_STEP = 6,  // … and elements between them, int64_t
+    BEL_CUBLAS_TRANSPOSE_A = 3,  // attributes of a product: int32_t
+    BEL_CUBLAS_TRANSPOSE_B = 4,
+    BEL_CUBLAS_EPILOGUE = 7, // uint32_t
+    BEL_CUBLAS_BIAS = 8,     // const void *: as many numbers as d has rows
+    BEL_CUBLAS_PLAIN = 0,    // whether a matrix is transposed
+    BEL_CUBLAS_TRANSPOSED = 1,
+    BEL_CUBLAS_THEN_NOTHING = 1, // epilogues
+    BEL_CUBLAS_THEN_RELU = 2,
+    BEL_CUBLAS_THEN_BIAS = 4,
+    BEL_CUBLAS_THEN_BIAS_RELU = 6,
+    BEL_CUBLAS_MOST_WORKSPACE = 1, // attribute of a preference: size_t
+    // cuDNN
+    BEL_CUDNN_F32 = 0,  // types of tensors and of computing
+    BEL_CUDNN_BF16 = 9, // of tensors
+    BEL_CUDNN_CHANNELS_LAST = 1,
+    BEL_CUDNN_CROSS_CORRELATION = 1,
+    BEL_CUDNN_MATH_DEFAULT = 0, // math types; the default may take tf32 for f32
+    BEL_CUDNN_MATH_TENSOR = 1,
+    BEL_CUDNN_MATH_FMA = 3,
+    BEL_CUDNN_DETERMINISTIC = 1,
+    BEL_CUDNN_MOST_CHOICES = 8,
 };
+
+// cublasLtMatmulHeuristicResult_t
+typedef struct bel_cublas_choice {
+    uint64_t algorithm[8];
+    size_t workspace_bytes;
+    int status; // 0: good
+    float waves;
+    int reserved[4];
+} bel_cublas_choice;
+
+// cudnnConvolutionFwdAlgoPerf_t, and those of the two gradients, which are alike
+typedef struct bel_cudnn_choice {
+    int algorithm;
+    int status; // 0: good
+    float milliseconds;
+    size_t workspace_bytes;
+    int determinism, math;
+    int reserved[3];
+} bel_cudnn_choice;
 
 typedef struct bel_cuda_api {
 #define FUNCTION(library, name, symbol, arguments) int(*name) arguments;
 #include "cuda/api.def"
     int driver; // versions, as BEL_CUDA_OLDEST
     int nvrtc;
+    int cublas, cudnn; // after bel_cuda_open_fast
 } bel_cuda_api;
 
 // Opens both libraries, once per process; any thread. NOT_FOUND: there is no driver or no card
 // (out_api is NULL then, too). FAILED_PRECONDITION: NVRTC is missing, a function is missing, or a
 // version is too old; says which, and what to install.
 bel_status *bel_cuda_open_api(const bel_cuda_api **out_api) BEL_MUST_USE;
+
+// cuBLASLt and cuDNN, once per process, after bel_cuda_open_api; any thread. FAILED_PRECONDITION:
+// one is missing, a function of it is, or it is too old; says which, and what to install.
+bel_status *bel_cuda_open_fast(void) BEL_MUST_USE;
+
+// The status of what a library, "cuBLAS", answered to `action`; NULL for 0.
+bel_status *bel_cuda_library_status(int error, const char *whose, const char *action) BEL_MUST_USE;
 
 // The status of an error that the driver returned to `action` ("copy 12 bytes"); NULL for 0.
 // RESOURCE_EXHAUSTED: out of memory. INTERNAL: others, with the driver's name and text.

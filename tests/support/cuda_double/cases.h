@@ -22,7 +22,7 @@ typedef struct functions {
 #include "cuda/api.def"
 } functions;
 
-enum { DRIVER, NVRTC };
+enum { DRIVER, NVRTC, CUBLAS, CUDNN };
 static functions cuda;
 
 static void load_libraries(void)
