@@ -315,6 +315,9 @@ static const bel_option table[] = {
      "Which GPUs, such as 0,2, in the order of the PCI bus; empty: all that are seen.", NULL},
     {"virtual_devices", BOOL, RUNNING, "false", NULL, NULL, RUN,
      "Let several towers share a GPU where there are fewer; else that is an error.", NULL},
+    {"gpu_math", STRING, RUNNING, "exact", "exact|f32|tf32|bf16", NULL, RUN,
+     "How GPUs multiply: exact, with the processor's bits, or by cuBLASLt and cuDNN in f32, tf32 or bf16, which is "
+     "faster, with the same bits from run to run on one kind of GPU.", NULL},
     {"num_workers", INT, RUNNING, "1", "[1, 1024]", "workers", RUN, "Workers in this process.", NULL},
     {"towers_of_workers", INTS, TRAINING, "", "[1, 256]", "towers", RUN,
      "Towers of each worker where they differ; as many numbers as there are workers.", NULL},

@@ -46,6 +46,18 @@ typedef enum bel_precision { BEL_PRECISION_F32, BEL_PRECISION_BF16 } bel_precisi
 /// are Belfry's own with both.
 typedef enum bel_products { BEL_PRODUCTS_BELFRY, BEL_PRODUCTS_OPENBLAS } bel_products;
 
+/// How towers on GPUs multiply: MatMul, Gemm, convolutions and their gradients. EXACT: by Belfry's
+/// own kernels, in f32, with the processor's bits. The others: by cuBLASLt and cuDNN, which must be
+/// there, with the same bits from run to run on one kind of GPU and one version of them. F32: in
+/// f32; TF32: factors rounded to 10 bits of mantissa; BF16: to 7. Sums, and whatever is kept
+/// (parameters, gradients, activations), are f32 with all of them.
+typedef enum bel_gpu_math {
+    BEL_GPU_MATH_EXACT,
+    BEL_GPU_MATH_F32,
+    BEL_GPU_MATH_TF32,
+    BEL_GPU_MATH_BF16,
+} bel_gpu_math;
+
 /// How replicas count in an update, and in batch statistics that are kept.
 typedef enum bel_average {
     BEL_AVERAGE_EXAMPLES, ///< each by its examples: the gradient is the mean over all examples
@@ -99,6 +111,7 @@ typedef struct bel_run_config {
     bel_device_choice device; ///< [AUTO]
     const char *gpus;         ///< "0,2": these cards, by the PCI bus; NULL: all that are seen
     bool virtual_devices;     ///< several towers may share a card [false]
+    bel_gpu_math gpu_math;    ///< others than EXACT need cards [EXACT]
     int shard_count;         ///< parameter-server shards in this process; 0: as many as workers [1]
     int thread_count;        ///< threads of a tower; 0: cores / towers of this machine [0]
     bel_executor executor;   ///< [SYNC]

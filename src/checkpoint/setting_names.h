@@ -20,6 +20,7 @@
 #define BEL_SETTING_ELASTIC "elastic_rescale"
 #define BEL_SETTING_REMAINDER "drop_remainder"
 #define BEL_SETTING_PRODUCTS "products"   // of which library
+#define BEL_SETTING_GPU_MATH "gpu_math"   // where it is not exact
 #define BEL_SETTING_PRECISION "precision" // where it is not f32
 #define BEL_SETTING_BATCH "train_batch_size"
 #define BEL_SETTING_VARIABLES "variables" // bel_layout_fingerprint

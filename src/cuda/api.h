@@ -51,7 +51,8 @@ enum {
     BEL_CUBLAS_THEN_RELU = 2,
     BEL_CUBLAS_THEN_BIAS = 4,
     BEL_CUBLAS_THEN_BIAS_RELU = 6,
-    BEL_CUBLAS_MOST_WORKSPACE = 1, // attribute of a preference: size_t
+    BEL_CUBLAS_MOST_WORKSPACE = 1, // attributes of a preference: size_t …
+    BEL_CUBLAS_ALIGNMENT_A = 5,    // … and of a, b, c and d, one after another: uint32_t
     // cuDNN
     BEL_CUDNN_F32 = 0,  // types of tensors and of computing
     BEL_CUDNN_BF16 = 9, // of tensors

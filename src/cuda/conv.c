@@ -153,6 +153,9 @@ bel_status *bel_cuda_prepare_conv(bel_cuda_build *build)
         call->tile_elements = 0;
         call->workspace_bytes = call->packed_bytes = 0;
     }
+    bool taken;
+    BEL_TRY(bel_cuda_try_cudnn(build, &taken));
+    if (taken) return NULL;
     if (bel_prepares_plain(build->prepare, call)) return prepare_plain(build);
     return call->op == BEL_OP_CONV_GRAD_WEIGHTS ? prepare_weights(build) : prepare_walk(build);
 }

@@ -173,6 +173,7 @@ static bel_status *make(int index, bel_cuda_device **out_device)
     bel_cuda_device *kept = bel_xcalloc(1, sizeof *kept);
     *kept = made;
     pthread_mutex_init(&kept->mutex, NULL);
+    pthread_mutex_init(&kept->libraries_mutex, NULL);
     *out_device = kept;
     return NULL;
 }

@@ -27,6 +27,10 @@ typedef struct bel_cuda_device {
     void *context;
     pthread_mutex_t mutex; // of the list
     bel_cuda_module *modules;
+    // Handles of cuBLASLt, for any thread, and of cuDNN, for whoever holds the mutex; NULL: not yet
+    // (bel_cuda_libraries).
+    pthread_mutex_t libraries_mutex;
+    void *cublas, *cudnn;
 } bel_cuda_device;
 
 static inline bel_status *bel_cuda_enter(const bel_cuda_device *device)
@@ -50,10 +54,15 @@ bel_status *bel_cuda_compile(const bel_cuda_api *api, const char *name, const ch
 
 enum { BEL_CUDA_MAX_LAUNCHES = 8, BEL_CUDA_BLOCK = 256 };
 
+// Queues what a library does of a call. The params are those that it was added with.
+typedef bel_status *bel_cuda_library_fn(bel_cuda_device *device, void *stream,
+                                        const bel_cuda_operands *operands, const void *params);
+
 typedef struct bel_cuda_launch {
     void *function;
     unsigned blocks, threads;
-    const void *params; // second argument of the kernel
+    bel_cuda_library_fn *library; // in place of a kernel
+    const void *params;           // second argument of the kernel
 } bel_cuda_launch;
 
 // What bel_kernel_call.params is on a card: launches, one after another. (Collectives, which have
@@ -85,6 +94,10 @@ bel_status *bel_cuda_add_text(bel_cuda_build *build, const char *name, const cha
                               const char *kernel, int64_t blocks, const void *params,
                               size_t params_bytes) BEL_MUST_USE;
 
+// Adds what a library does.
+void bel_cuda_add_library(bel_cuda_build *build, bel_cuda_library_fn *library, const void *params,
+                          size_t params_bytes);
+
 // Blocks for so many elements, one for each thread up to a number that fills any card; kernels go
 // on from THREAD by THREADS.
 int64_t bel_cuda_blocks(int64_t elements);
@@ -95,6 +108,31 @@ bel_status *bel_cuda_prepare(bel_device *device, const bel_prepare *prepare, bel
 #define FAMILY(id, family) bel_cuda_prepare_fn bel_cuda_prepare_##family;
 #include "cuda/families.def"
 #undef FAMILY
+
+// --- Fast arithmetic (fast.c, cublas.c, cudnn.c) -------------------------------------------------
+
+// Where a library's workspace begins behind `offset` bytes of the call's. Calls are 64 bytes apart.
+enum { BEL_CUDA_WORK_ALIGNMENT = 256 };
+static inline char *bel_cuda_work_at(const bel_cuda_operands *operands, size_t offset)
+{
+    uintptr_t at = (uintptr_t)operands->work + offset;
+    size_t rest = at % BEL_CUDA_WORK_ALIGNMENT;
+    return (char *)operands->work + offset + (rest == 0 ? 0 : BEL_CUDA_WORK_ALIGNMENT - rest);
+}
+
+// Whether the call may be computed otherwise than the CPU does it: in f32, where fast arithmetic
+// was asked for.
+bool bel_cuda_is_fast(const bel_cuda_build *build);
+
+// Opens the libraries and makes the device's handles. Errors: those of bel_cuda_open_fast; what the
+// libraries say.
+bel_status *bel_cuda_libraries(bel_cuda_device *device) BEL_MUST_USE;
+
+// These take a call over where the library can compute it, and say so; else nothing was added. The
+// same card with the same library chooses the same algorithm, none of which adds in an order of
+// chance.
+bel_status *bel_cuda_try_cublas(bel_cuda_build *build, bool *out_taken) BEL_MUST_USE;
+bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken) BEL_MUST_USE;
 
 // --- Running (executor.c) ------------------------------------------------------------------------
 

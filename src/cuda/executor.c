@@ -31,10 +31,8 @@ enum { TOGETHER_BYTES = 1 << 20 }; // reports that leave together, at least
 
 // A launch with all its arguments.
 typedef struct bound_launch {
-    void *function;
-    unsigned blocks, threads;
+    const bel_cuda_launch *launch;
     int call;
-    const void *params;
 } bound_launch;
 
 // A stretch of launches, and the graph that replays it.
@@ -115,9 +113,7 @@ static void set_launches(executor *x)
     for (int c = 0; c < program->call_count; c++) {
         const bel_cuda_call *made = launches_of(&program->calls[c].call);
         for (int l = 0; made != NULL && l < made->count; l++) {
-            const bel_cuda_launch *launch = &made->launches[l];
-            x->launches[x->first_launches[c] + l] = (bound_launch){
-                launch->function, launch->blocks, launch->threads, c, launch->params};
+            x->launches[x->first_launches[c] + l] = (bound_launch){&made->launches[l], c};
         }
     }
 }
@@ -329,21 +325,26 @@ static bel_status *send_all(executor *x, bool fresh)
 
 // --- Kernels -------------------------------------------------------------------------------------
 
+static bel_status *launch(const executor *x, const bound_launch *bound)
+{
+    const bel_cuda_launch *its = bound->launch;
+    bel_cuda_operands *operands = &x->operands[bound->call];
+    if (its->library != NULL) return its->library(x->device, x->work, operands, its->params);
+    union {
+        const void *read;
+        void *argument;
+    } params = {.read = its->params};
+    void *arguments[2] = {operands, params.argument};
+    return bel_cuda_status(x->api->launch(its->function, its->blocks, 1, 1, its->threads, 1, 1, 0,
+                                          x->work, arguments, NULL),
+                           "launch a kernel");
+}
+
 static bel_status *launch_all(executor *x, const segment *s)
 {
     for (int l = x->first_launches[s->first]; l < x->first_launches[s->end]; l++) {
-        const bound_launch *launch = &x->launches[l];
-        union {
-            const void *read;
-            void *argument;
-        } params = {.read = launch->params};
-        void *arguments[2] = {&x->operands[launch->call], params.argument};
-        int error = x->api->launch(launch->function, launch->blocks, 1, 1, launch->threads, 1, 1, 0,
-                                   x->work, arguments, NULL);
-        if (error != 0) {
-            return bel_status_wrap(bel_cuda_status(error, "launch a kernel"), __FILE__, __LINE__,
-                                   "%s", x->instance->program->calls[launch->call].name);
-        }
+        const bound_launch *bound = &x->launches[l];
+        BEL_TRY_CTX(launch(x, bound), "%s", x->instance->program->calls[bound->call].name);
     }
     return NULL;
 }

@@ -49,3 +49,12 @@ bel_status *bel_cuda_add_text(bel_cuda_build *build, const char *name, const cha
 {
     return add(build, name, text, kernel, blocks, BEL_CUDA_BLOCK, params, params_bytes);
 }
+
+void bel_cuda_add_library(bel_cuda_build *build, bel_cuda_library_fn *library, const void *params,
+                          size_t params_bytes)
+{
+    bel_cuda_call *made = build->made;
+    BEL_CHECK(made->count < BEL_CUDA_MAX_LAUNCHES);
+    made->launches[made->count++] = (bel_cuda_launch){
+        .library = library, .params = bel_arena_copy(build->prepare->arena, params, params_bytes)};
+}

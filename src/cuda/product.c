@@ -61,6 +61,9 @@ bel_status *bel_cuda_prepare_product(bel_cuda_build *build)
     bel_cuda_product p = read(build->call, gemm);
     if (build->prepare->openblas)
         return BEL_ERR(BEL_UNIMPLEMENTED, "OpenBLAS multiplies on the CPU alone");
+    bool taken;
+    BEL_TRY(bel_cuda_try_cublas(build, &taken));
+    if (taken) return NULL;
     if (gemm->way == BEL_GEMM_CHAINS) return add_chains(build, &p);
     const char *kernel = gemm->way == BEL_GEMM_PLAIN      ? "product_f64"
                          : gemm->way == BEL_GEMM_FEW_ROWS ? "product_few_rows"

@@ -84,6 +84,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"thread_count", c->thread_count, 0, MAX_THREADS},
         {"gpu_count", c->gpu_count, 0, MAX_TOWERS},
         {"device", (double)c->device, BEL_DEVICE_AUTO, BEL_DEVICE_CUDA},
+        {"gpu_math", (double)c->gpu_math, BEL_GPU_MATH_EXACT, BEL_GPU_MATH_BF16},
         {"executor", (double)c->executor, BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC},
         {"precision", (double)c->precision, BEL_PRECISION_F32, BEL_PRECISION_BF16},
         {"products", (double)c->products, BEL_PRODUCTS_BELFRY, BEL_PRODUCTS_OPENBLAS},
@@ -126,6 +127,9 @@ static bel_status *check_limits(const bel_run_config *c)
                        "accumulate_steps is %d: only in mode sync and without "
                        "replicas_to_aggregate, which says itself how many reports make an update",
                        c->accumulate_steps);
+    }
+    if (c->gpu_math != BEL_GPU_MATH_EXACT && c->device == BEL_DEVICE_CPU) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "gpu_math is how GPUs multiply, and device is cpu");
     }
     if (c->activation_memory > 0 && c->executor == BEL_EXECUTOR_ASYNC) {
         return BEL_ERR(
@@ -329,6 +333,7 @@ bel_program_options bel_estimator_program_options(const bel_estimator *estimator
     const bel_run_config *config = &estimator->config;
     return (bel_program_options){.threads = estimator->thread_count,
                                  .openblas = config->products == BEL_PRODUCTS_OPENBLAS,
+                                 .gpu_math = config->gpu_math,
                                  .asynchronous = config->executor == BEL_EXECUTOR_ASYNC,
                                  .memory_bytes = (size_t)config->activation_memory};
 }
@@ -349,10 +354,12 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
 {
     const bel_run_config *config = &estimator->config;
     bool evaluates = worker < 0, cuda = config->device == BEL_DEVICE_CUDA;
+    bool fast = config->gpu_math != BEL_GPU_MATH_EXACT;
     if (evaluates && estimator->in_job) worker = estimator->rank;
     return (bel_card_choice){
-        .wanted = cuda || (config->device == BEL_DEVICE_AUTO && config->gpu_count > 0),
-        .needed = cuda && (!evaluates || !estimator->in_job), // a master's host may have none
+        .wanted = cuda || fast || (config->device == BEL_DEVICE_AUTO && config->gpu_count > 0),
+        .needed =
+            (cuda || fast) && (!evaluates || !estimator->in_job), // a master's host may have none
         .shared = config->virtual_devices || evaluates,
         .list = config->gpus,
         .before = worker < 0 ? 0 : towers_before(estimator, worker)};

@@ -86,6 +86,10 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     if (config->products == BEL_PRODUCTS_OPENBLAS) {
         add_text(settings, BEL_SETTING_PRODUCTS, bel_openblas_text());
     }
+    if (config->gpu_math != BEL_GPU_MATH_EXACT) {
+        static const char *const names[] = {"exact", "f32", "tf32", "bf16"};
+        add(settings, BEL_SETTING_GPU_MATH, "%s", names[config->gpu_math]);
+    }
     add(settings, BEL_SETTING_BATCH, "%lld", (long long)bel_input_batch_size(input));
     for (int f = 0; f < built->function_count; f++) {
         function_settings of = {.settings = settings, .function = built->functions[f].name};

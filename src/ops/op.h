@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "belfry/graph.h"
+#include "belfry/run.h"
 
 enum { BEL_OP_MAX_INPUTS = 9, BEL_OP_MAX_OUTPUTS = 5, BEL_OP_MAX_ATTRS = 6 };
 
@@ -123,10 +124,11 @@ typedef struct bel_prepare {
     const bel_attr_list *attrs;
     bel_arena *arena; // lives as long as the program: for params
     bool reference;
-    bool openblas;  // multiplies matrices (base/openblas.h, which is open then)
-    bool fast_math; // sums may be made in another order (bel_program_options)
-    unsigned fixed; // bits (1 << input): its elements stay as they are from run to run
-    int threads;    // of the team that will run it; only BELFRY_FAULT=threads2 may look at it
+    bool openblas;         // multiplies matrices (base/openblas.h, which is open then)
+    bool fast_math;        // sums may be made in another order (bel_program_options)
+    bel_gpu_math gpu_math; // how a card multiplies
+    unsigned fixed;        // bits (1 << input): its elements stay as they are from run to run
+    int threads; // of the team that will run it; only BELFRY_FAULT=threads2 may look at it
 } bel_prepare;
 typedef void bel_prepare_fn(const bel_prepare *prepare, bel_kernel_call *call);
 

@@ -260,6 +260,7 @@ static bel_program_call prepare_call(compiler *c, const bel_node *node, unsigned
                            .arena = c->program->arena,
                            .reference = c->options->reference,
                            .openblas = c->options->openblas,
+                           .gpu_math = c->options->gpu_math,
                            .fixed = fixed,
                            .fast_math = c->options->fast_math,
                            .threads = c->options->threads > 0 ? c->options->threads : 1};

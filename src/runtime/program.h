@@ -12,6 +12,7 @@
 #define BELFRY_RUNTIME_PROGRAM_H
 
 #include "base/thread.h"
+#include "belfry/run.h"
 #include "graph/graph.h"
 #include "runtime/future.h"
 
@@ -35,12 +36,13 @@ typedef struct bel_program_output {
 } bel_program_output;
 
 typedef struct bel_program_options {
-    bel_device *device; // that will run it; it must outlive the program. NULL: the CPU
-    bool reference;     // plain kernels only
-    bool openblas;      // multiplies matrices; it must be open (base/openblas.h)
-    bool no_reuse;      // every value keeps memory of its own: for tests of the plan
-    bool no_groups;     // every call waits for the one before it
-    bool asynchronous;  // for the asynchronous executor: a call waits for those alone that it needs
+    bel_device *device;    // that will run it; it must outlive the program. NULL: the CPU
+    bool reference;        // plain kernels only
+    bool openblas;         // multiplies matrices; it must be open (base/openblas.h)
+    bel_gpu_math gpu_math; // how a card multiplies
+    bool no_reuse;         // every value keeps memory of its own: for tests of the plan
+    bool no_groups;        // every call waits for the one before it
+    bool asynchronous; // for the asynchronous executor: a call waits for those alone that it needs
     // Elements of a variable stay as they are while it is bound to one address, as in evaluation:
     // what depends on them alone is computed once (by the synchronous executor).
     bool fixed_variables;

@@ -1,0 +1,323 @@
+// Convolutions and their gradients by cuDNN, where fast arithmetic is asked for.
+//
+// It is given what its fast kernels want: channels last throughout, images as well as weights, in
+// f32 (which it may round to tf32) or in bfloat16. An image that lies so already is taken where it
+// is; others are copied to the call's workspace, and the result from there, by kernels of
+// arrange.cu, which add the bias and Relu on the way. Of an algorithm only those are taken that say
+// they are deterministic.
+//
+// Its descriptors are made when an algorithm is chosen and when work is queued, as in cublas.c. It
+// pads both sides of an image alike: what needs other windows than that gives stays with Belfry's
+// own kernels.
+#include <string.h>
+
+#include "cuda/device.h"
+#include "cuda/images.h"
+#include "cuda/kernels/arrange.h"
+#include "ops/kernels/conv.h"
+
+enum { X, W, Y, OPERANDS }; // of the convolution: of ConvTranspose, y is its input
+#define MOST_WORKSPACE ((size_t)512 << 20)
+
+// Where x, w or y is for the library.
+typedef struct operand {
+    int input;     // of the call; -1: its output
+    bool in_place; // else in the workspace, behind `offset`
+    size_t offset;
+    bel_cuda_image_steps steps; // of x and y, in place or in the workspace
+} operand;
+
+typedef struct library_conv {
+    bel_op op; // CONV, CONV_GRAD_INPUT, CONV_GRAD_WEIGHTS
+    int type, math, algorithm;
+    int n, groups, channels[OPERANDS], rows[OPERANDS], columns[OPERANDS]; // w: of its window
+    int pad[2], stride[2], dilation[2];
+    operand operands[OPERANDS];
+    size_t workspace_offset, workspace_bytes;
+} library_conv;
+
+typedef struct descriptors {
+    void *x, *w, *y, *conv;
+} descriptors;
+
+// --- Descriptors ---------------------------------------------------------------------------------
+
+static void destroy(const bel_cuda_api *api, const descriptors *d)
+{
+    if (d->x != NULL) api->cudnn_tensor_destroy(d->x);
+    if (d->y != NULL) api->cudnn_tensor_destroy(d->y);
+    if (d->w != NULL) api->cudnn_filter_destroy(d->w);
+    if (d->conv != NULL) api->cudnn_conv_destroy(d->conv);
+}
+
+static int make_image(const bel_cuda_api *api, const library_conv *p, int which, void **out_tensor)
+{
+    const bel_cuda_image_steps *steps = &p->operands[which].steps;
+    int error = api->cudnn_tensor_create(out_tensor);
+    if (error != 0) return error;
+    return api->cudnn_tensor_set(*out_tensor, p->type, p->n, p->channels[which], p->rows[which],
+                                 p->columns[which], (int)steps->image, (int)steps->channel,
+                                 (int)steps->row, (int)steps->column);
+}
+
+static int make(const bel_cuda_api *api, const library_conv *p, descriptors *d)
+{
+    int error = make_image(api, p, X, &d->x);
+    if (error == 0) error = make_image(api, p, Y, &d->y);
+    if (error == 0) error = api->cudnn_filter_create(&d->w);
+    if (error == 0)
+        error = api->cudnn_filter_set(d->w, p->type, BEL_CUDNN_CHANNELS_LAST, p->channels[Y],
+                                      p->channels[X] / p->groups, p->rows[W], p->columns[W]);
+    if (error == 0) error = api->cudnn_conv_create(&d->conv);
+    if (error == 0)
+        error = api->cudnn_conv_set(d->conv, p->pad[0], p->pad[1], p->stride[0], p->stride[1],
+                                    p->dilation[0], p->dilation[1], BEL_CUDNN_CROSS_CORRELATION,
+                                    BEL_CUDNN_F32);
+    if (error == 0) error = api->cudnn_conv_math(d->conv, p->math);
+    if (error == 0) error = api->cudnn_conv_groups(d->conv, p->groups);
+    return error;
+}
+
+// --- Choosing ------------------------------------------------------------------------------------
+
+static int ask(const bel_cuda_device *device, const library_conv *p, const descriptors *d,
+               int *out_count, bel_cudnn_choice *out_choices)
+{
+    const bel_cuda_api *api = device->api;
+    const int most = BEL_CUDNN_MOST_CHOICES;
+    if (p->op == BEL_OP_CONV)
+        return api->cudnn_choose_output(device->cudnn, d->x, d->w, d->conv, d->y, most, out_count,
+                                        out_choices);
+    if (p->op == BEL_OP_CONV_GRAD_INPUT)
+        return api->cudnn_choose_input(device->cudnn, d->w, d->y, d->conv, d->x, most, out_count,
+                                       out_choices);
+    return api->cudnn_choose_weights(device->cudnn, d->x, d->y, d->conv, d->w, most, out_count,
+                                     out_choices);
+}
+
+// The fastest that adds in an order of its own; false: there is none.
+static bool choose(bel_cuda_device *device, library_conv *p)
+{
+    descriptors d = {.x = NULL};
+    bel_cudnn_choice choices[BEL_CUDNN_MOST_CHOICES];
+    int count = 0;
+    pthread_mutex_lock(&device->libraries_mutex);
+    int error = make(device->api, p, &d);
+    if (error == 0) error = ask(device, p, &d, &count, choices);
+    destroy(device->api, &d);
+    pthread_mutex_unlock(&device->libraries_mutex);
+    for (int i = 0; error == 0 && i < count; i++) {
+        const bel_cudnn_choice *its = &choices[i];
+        bool good = its->status == 0 && its->determinism == BEL_CUDNN_DETERMINISTIC &&
+                    its->workspace_bytes <= MOST_WORKSPACE;
+        if (!good) continue;
+        p->algorithm = its->algorithm;
+        p->math = its->math;
+        p->workspace_bytes = its->workspace_bytes;
+        return true;
+    }
+    return false;
+}
+
+// --- Reading a call ------------------------------------------------------------------------------
+
+// What the plain kernel is told.
+static const bel_conv_shape *shape_of(const bel_cuda_build *build)
+{
+    bel_prepare prepare = *build->prepare;
+    bel_kernel_call call = *build->call;
+    prepare.reference = true;
+    bel_op_get(call.op)->prepare(&prepare, &call);
+    return call.params;
+}
+
+// False: the library's windows would be others.
+static bool read_window(const bel_window *window, library_conv *p)
+{
+    for (int d = 0; d < 2; d++) {
+        int64_t reach = (window->kernel[d] - 1) * window->dilation[d] + 1;
+        int64_t padded = window->in[d] + 2 * window->pad[d];
+        bool same = window->pad[d] >= 0 && padded >= reach &&
+                    (padded - reach) / window->stride[d] + 1 == window->out[d];
+        if (!same) return false;
+        p->pad[d] = (int)window->pad[d];
+        p->stride[d] = (int)window->stride[d];
+        p->dilation[d] = (int)window->dilation[d];
+    }
+    return true;
+}
+
+static bool read_sizes(const bel_conv_shape *shape, library_conv *p)
+{
+    const bel_window *w = &shape->window;
+    int64_t sizes[] = {shape->n * shape->groups * shape->in * w->in[0] * w->in[1],
+                       shape->n * shape->groups * shape->out * w->out[0] * w->out[1],
+                       shape->groups * shape->out * shape->in * w->kernel[0] * w->kernel[1]};
+    for (int i = 0; i < 3; i++) // steps and places count in 32 bits
+        if (sizes[i] <= 0 || sizes[i] > INT32_MAX) return false;
+    p->n = (int)shape->n;
+    p->groups = (int)shape->groups;
+    p->channels[X] = (int)(shape->groups * shape->in);
+    p->channels[Y] = (int)(shape->groups * shape->out);
+    for (int d = 0; d < 2; d++) {
+        const int64_t of[OPERANDS] = {w->in[d], w->kernel[d], w->out[d]};
+        int *to = d == 0 ? p->rows : p->columns;
+        for (int i = 0; i < OPERANDS; i++)
+            to[i] = (int)of[i];
+    }
+    return true;
+}
+
+// How x, w or y lies as the library has it: channels last, densely.
+static bel_cuda_arrange form_of(const library_conv *p, int which)
+{
+    bool weights = which == W;
+    return (bel_cuda_arrange){.images = weights ? p->channels[Y] : p->n,
+                              .rows = p->rows[which],
+                              .columns = p->columns[which],
+                              .channels = weights ? p->channels[X] / p->groups : p->channels[which],
+                              .bf16 = p->type == BEL_CUDNN_BF16};
+}
+
+static bool is_form(const bel_cuda_arrange *form, const bel_cuda_image_steps *steps)
+{
+    return steps->channel == 1 && steps->column == form->channels &&
+           steps->row == form->channels * form->columns &&
+           steps->image == form->channels * form->columns * form->rows;
+}
+
+// Places x, w and y: in the tensor, if it lies as the library wants it, else in the workspace.
+static void place_operands(const bel_kernel_call *call, library_conv *p,
+                           bel_cuda_image_steps steps[OPERANDS])
+{
+    size_t bytes = 0;
+    for (int i = 0; i < OPERANDS; i++) {
+        operand *o = &p->operands[i];
+        const bel_tensor *tensor = o->input < 0 ? &call->outputs[0] : &call->inputs[o->input];
+        bool last = o->input < 0 ? call->outputs_last[0] : call->inputs_last[o->input];
+        bel_image_steps its = bel_image_steps_of(&tensor->shape, i != W && last);
+        bel_cuda_arrange form = form_of(p, i);
+        steps[i] = bel_cuda_steps_of(&its);
+        o->in_place = p->type == BEL_CUDNN_F32 && is_form(&form, &steps[i]);
+        o->steps = (bel_cuda_image_steps){.channel = 1,
+                                          .column = form.channels,
+                                          .row = form.channels * form.columns,
+                                          .image = form.channels * form.columns * form.rows};
+        if (o->in_place) continue;
+        o->offset = bytes;
+        size_t size = form.bf16 ? sizeof(uint16_t) : sizeof(float);
+        bytes += (size_t)(form.images * o->steps.image) * size;
+        bytes = (bytes + BEL_CUDA_WORK_ALIGNMENT - 1) / BEL_CUDA_WORK_ALIGNMENT *
+                BEL_CUDA_WORK_ALIGNMENT;
+    }
+    p->workspace_offset = bytes;
+}
+
+// --- Running -------------------------------------------------------------------------------------
+
+static void *find(const library_conv *p, int which, const bel_cuda_operands *operands)
+{
+    const operand *o = &p->operands[which];
+    union {
+        const void *read;
+        void *write;
+    } at;
+    at.read = o->input < 0 ? operands->out[0] : operands->in[o->input];
+    return o->in_place ? at.write : (char *)operands->work + o->offset;
+}
+
+static int compute(const bel_cuda_device *device, const library_conv *p, const descriptors *d,
+                   const bel_cuda_operands *operands)
+{
+    const bel_cuda_api *api = device->api;
+    const float one = 1, zero = 0;
+    void *x = find(p, X, operands), *w = find(p, W, operands), *y = find(p, Y, operands),
+         *work = bel_cuda_work_at(operands, p->workspace_offset);
+    if (p->op == BEL_OP_CONV)
+        return api->cudnn_output(device->cudnn, &one, d->x, x, d->w, w, d->conv, p->algorithm, work,
+                                 p->workspace_bytes, &zero, d->y, y);
+    if (p->op == BEL_OP_CONV_GRAD_INPUT)
+        return api->cudnn_input(device->cudnn, &one, d->w, w, d->y, y, d->conv, p->algorithm, work,
+                                p->workspace_bytes, &zero, d->x, x);
+    return api->cudnn_weights(device->cudnn, &one, d->x, x, d->y, y, d->conv, p->algorithm, work,
+                              p->workspace_bytes, &zero, d->w, w);
+}
+
+static bel_status *convolve(bel_cuda_device *device, void *stream,
+                            const bel_cuda_operands *operands, const void *params)
+{
+    const library_conv *p = params;
+    descriptors d = {.x = NULL};
+    pthread_mutex_lock(&device->libraries_mutex);
+    int error = device->api->cudnn_stream(device->cudnn, stream);
+    if (error == 0) error = make(device->api, p, &d);
+    if (error == 0) error = compute(device, p, &d, operands);
+    destroy(device->api, &d);
+    pthread_mutex_unlock(&device->libraries_mutex);
+    return bel_cuda_library_status(error, "cuDNN", "convolve");
+}
+
+// --- Making it -----------------------------------------------------------------------------------
+
+static bel_status *add_arrange(bel_cuda_build *build, const char *kernel,
+                               const bel_cuda_arrange *arrange)
+{
+    int64_t elements = arrange->images * arrange->rows * arrange->columns * arrange->channels;
+    return bel_cuda_add(build, "arrange.cu", kernel, bel_cuda_blocks(elements), BEL_CUDA_BLOCK,
+                        arrange, sizeof *arrange);
+}
+
+// Copies of what is not in place, the library's part, and what is done with the result.
+static bel_status *add_all(bel_cuda_build *build, const library_conv *p,
+                           const bel_cuda_image_steps steps[OPERANDS], bool has_bias, bool relu)
+{
+    int result = X;
+    for (int i = 0; i < OPERANDS; i++) {
+        const operand *o = &p->operands[i];
+        if (o->input < 0) result = i;
+        if (o->input < 0 || o->in_place) continue;
+        bel_cuda_arrange arrange = form_of(p, i);
+        arrange.steps = steps[i];
+        arrange.offset = (int64_t)o->offset;
+        arrange.operand = o->input;
+        BEL_TRY(add_arrange(build, "arrange_in", &arrange));
+    }
+    bel_cuda_add_library(build, convolve, p, sizeof *p);
+    const operand *o = &p->operands[result];
+    if (o->in_place && !has_bias && !relu) return NULL;
+    bel_cuda_arrange arrange = form_of(p, result);
+    arrange.steps = steps[result];
+    arrange.offset = o->in_place ? -1 : (int64_t)o->offset;
+    arrange.has_bias = has_bias;
+    arrange.relu = relu;
+    return add_arrange(build, "arrange_out", &arrange);
+}
+
+bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken)
+{
+    bel_kernel_call *call = build->call;
+    bool transpose = call->op == BEL_OP_CONV_TRANSPOSE;
+    bool biased = transpose || call->op == BEL_OP_CONV;
+    *out_taken = false;
+    if (!bel_cuda_is_fast(build)) return NULL;
+    BEL_TRY(bel_cuda_libraries(build->device));
+    bool bf16 = build->prepare->gpu_math == BEL_GPU_MATH_BF16;
+    library_conv p = {.op = transpose ? BEL_OP_CONV_GRAD_INPUT : call->op,
+                      .type = bf16 ? BEL_CUDNN_BF16 : BEL_CUDNN_F32,
+                      .math = bf16 ? BEL_CUDNN_MATH_TENSOR
+                              : build->prepare->gpu_math == BEL_GPU_MATH_TF32
+                                  ? BEL_CUDNN_MATH_DEFAULT
+                                  : BEL_CUDNN_MATH_FMA};
+    p.operands[X].input = p.op == BEL_OP_CONV ? 0 : p.op == BEL_OP_CONV_GRAD_INPUT ? -1 : 1;
+    p.operands[Y].input = p.op == BEL_OP_CONV ? -1 : 0;
+    p.operands[W].input = p.op == BEL_OP_CONV_GRAD_WEIGHTS ? -1 : 1;
+    const bel_conv_shape *shape = shape_of(build);
+    if (!read_sizes(shape, &p) || !read_window(&shape->window, &p)) return NULL;
+    bel_cuda_image_steps steps[OPERANDS];
+    place_operands(call, &p, steps);
+    if (!choose(build->device, &p)) return NULL;
+    call->workspace_bytes = p.workspace_offset + p.workspace_bytes + BEL_CUDA_WORK_ALIGNMENT;
+    *out_taken = true;
+    return add_all(build, &p, steps, biased && call->input_count > 2,
+                   bel_attr_flag(build->prepare->attrs, BEL_ATTR_RELU));
+}

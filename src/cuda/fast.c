@@ -1,0 +1,34 @@
+// What the two libraries of fast arithmetic share: when they are asked, and their handles. A handle
+// of cuDNN takes some hundred milliseconds to make and belongs to one thread at a time, so towers
+// of a card share one, under a mutex; it is held while work is queued, not while the card works.
+#include "cuda/device.h"
+
+bool bel_cuda_is_fast(const bel_cuda_build *build)
+{
+    const bel_kernel_call *call = build->call;
+    if (build->prepare->gpu_math == BEL_GPU_MATH_EXACT || build->prepare->reference) return false;
+    for (int i = 0; i < call->input_count; i++)
+        if (call->inputs[i].dtype != BEL_DTYPE_F32) return false;
+    return true;
+}
+
+static bel_status *make_handles(bel_cuda_device *device)
+{
+    BEL_TRY(bel_cuda_open_fast());
+    BEL_TRY(bel_cuda_enter(device));
+    if (device->cublas == NULL)
+        BEL_TRY(bel_cuda_library_status(device->api->cublas_create(&device->cublas), "cuBLAS",
+                                        "begin"));
+    if (device->cudnn == NULL)
+        BEL_TRY(
+            bel_cuda_library_status(device->api->cudnn_create(&device->cudnn), "cuDNN", "begin"));
+    return NULL;
+}
+
+bel_status *bel_cuda_libraries(bel_cuda_device *device)
+{
+    pthread_mutex_lock(&device->libraries_mutex);
+    bel_status *status = make_handles(device);
+    pthread_mutex_unlock(&device->libraries_mutex);
+    return status;
+}

@@ -1,0 +1,62 @@
+// Images and weights on their way to cuDNN and back: channels last, in f32 or rounded to bfloat16.
+// Weights [out, in, rows, columns] are images as well, one for each output.
+#include "cuda/kernels/arrange.h"
+#include "cuda/kernels/kernel.h"
+
+typedef union bits {
+    float value;
+    uint32_t whole;
+} bits;
+
+// A bfloat is the upper half of an f32, rounded to nearest, ties to even. NaN stays NaN.
+static inline uint16_t bfloat_of(float value)
+{
+    bits b = {value};
+    if (value != value) return (uint16_t)(b.whole >> 16 | 0x40);
+    return (uint16_t)((b.whole + 0x7fff + (b.whole >> 16 & 1)) >> 16);
+}
+
+static inline float float_of(uint16_t bfloat)
+{
+    bits b;
+    b.whole = (uint32_t)bfloat << 16;
+    return b.value;
+}
+
+// Where element i of the form, channels last, lies in the tensor.
+static inline int64_t place_of(const bel_cuda_arrange *p, int64_t i)
+{
+    int64_t channel = i % p->channels, pixel = i / p->channels;
+    return pixel / p->columns / p->rows * p->steps.image + channel * p->steps.channel +
+           pixel / p->columns % p->rows * p->steps.row + pixel % p->columns * p->steps.column;
+}
+
+KERNEL(arrange_in, bel_cuda_arrange)
+{
+    const float *x = (const float *)at.in[p.operand];
+    char *form = (char *)at.work + p.offset;
+    int64_t count = p.images * p.rows * p.columns * p.channels;
+    for (int64_t i = THREAD; i < count; i += THREADS) {
+        float value = x[place_of(&p, i)];
+        if (p.bf16) {
+            ((uint16_t *)form)[i] = bfloat_of(value);
+        } else {
+            ((float *)form)[i] = value;
+        }
+    }
+}
+
+// A thread reads an element and writes the same one, so the form may be the tensor itself.
+KERNEL(arrange_out, bel_cuda_arrange)
+{
+    float *y = (float *)at.out[0];
+    const char *form = p.offset < 0 ? (const char *)y : (const char *)at.work + p.offset;
+    int64_t count = p.images * p.rows * p.columns * p.channels;
+    for (int64_t i = THREAD; i < count; i += THREADS) {
+        int64_t place = place_of(&p, i), from = p.offset < 0 ? place : i;
+        float value =
+            p.bf16 ? float_of(((const uint16_t *)form)[from]) : ((const float *)form)[from];
+        if (p.has_bias) value += ((const float *)at.in[2])[i % p.channels];
+        y[place] = p.relu && !(value > 0.0f) ? 0.0f : value;
+    }
+}
