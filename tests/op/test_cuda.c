@@ -1,10 +1,11 @@
-// Every row of cases.def on a card: the bits of the CPU, in f32 and in f64. Here a stand-in plays
+// Every row of cases.def on a card: the bits of the CPU, in f32 and in f64; and, near them, what the
+// libraries of fast arithmetic compute. Here a stand-in plays
 // the card (support/cuda_double); with BELFRY_TEST_CARD=1 it is a real one. An operation without
 // kernels for cards must say so by its name and the node's, before anything runs.
 // label: native
-#include "cuda/cuda.h"
+#include "cuda/device.h"
 #include "op/op_case.h"
-#include "runtime/device.h"
+#include "runtime/program_inner.h"
 #include "support/cards.h"
 
 static op_case cases[] = {
@@ -15,15 +16,40 @@ static op_case cases[] = {
 enum { CASE_COUNT = sizeof cases / sizeof cases[0] };
 
 static bel_device *card;
+enum { TURNS = 3 }; // one by one, captured as a graph, replayed
 
-static bel_status *compile_on(op_run *run, bel_device *device, const bel_program_output *outputs,
-                              int output_count, bel_program **out_program)
+// An operation on the card.
+typedef struct card_run {
+    bel_program *program;
+    bel_instance *instance;
+    bel_device_memory memory;
+} card_run;
+
+static bel_status *compile(card_run *on_card, const op_run *run, bel_gpu_math math,
+                           const bel_program_output *outputs, int output_count)
 {
     bel_shape shapes[BEL_OP_MAX_INPUTS];
     for (int i = 0; i < run->input_count; i++)
         shapes[i] = run->data[i].shape;
-    bel_program_options options = {.threads = 1, .device = device};
-    return bel_program_compile(run->graph, shapes, outputs, output_count, &options, out_program);
+    bel_program_options options = {.threads = 1, .device = card, .gpu_math = math};
+    return bel_program_compile(run->graph, shapes, outputs, output_count, &options,
+                               &on_card->program);
+}
+
+static void begin(card_run *on_card, const op_run *run)
+{
+    BEL_ASSERT_OK(card->ops->allocate(card, bel_program_arena_bytes(on_card->program), "test",
+                                      &on_card->memory));
+    BEL_ASSERT_OK(bel_instance_create_on(on_card->program, &on_card->memory, &on_card->instance));
+    for (int i = 0; i < run->input_count; i++)
+        bel_instance_bind_input(on_card->instance, i, run->data[i].data);
+}
+
+static void end(card_run *on_card)
+{
+    bel_instance_destroy(on_card->instance);
+    card->ops->release(card, &on_card->memory);
+    bel_program_destroy(on_card->program);
 }
 
 static void check_same(const op_case *row, const bel_tensor *got, const bel_tensor *expected,
@@ -50,8 +76,8 @@ static bool check_row(const op_case *row, bel_dtype dtype)
         outputs[i] = (bel_program_output){.value = run.y->node->outputs[i]};
     op_run_compile(&run, outputs, count, false);
     op_run_start(&run, 1);
-    bel_program *program;
-    bel_status *status = compile_on(&run, card, outputs, count, &program);
+    card_run on_card;
+    bel_status *status = compile(&on_card, &run, BEL_GPU_MATH_EXACT, outputs, count);
     if (status != NULL) {
         if (bel_status_code(status) != BEL_UNIMPLEMENTED)
             fail_msg("%s: %s", row->name, bel_status_message(status));
@@ -60,23 +86,16 @@ static bool check_row(const op_case *row, bel_dtype dtype)
         op_run_destroy(&run);
         return false;
     }
-    bel_device_memory memory;
-    bel_instance *instance;
-    BEL_ASSERT_OK(card->ops->allocate(card, bel_program_arena_bytes(program), "test", &memory));
-    BEL_ASSERT_OK(bel_instance_create_on(program, &memory, &instance));
-    for (int i = 0; i < run.input_count; i++)
-        bel_instance_bind_input(instance, i, run.data[i].data);
-    for (int turn = 0; turn < 3; turn++) { // one by one, captured as a graph, replayed
-        BEL_ASSERT_OK(bel_instance_run(instance, NULL, &run.context, NULL, NULL));
+    begin(&on_card, &run);
+    for (int turn = 0; turn < TURNS; turn++) {
+        BEL_ASSERT_OK(bel_instance_run(on_card.instance, NULL, &run.context, NULL, NULL));
         for (int o = 0; o < count; o++) {
-            bel_tensor got = bel_instance_output(instance, o);
+            bel_tensor got = bel_instance_output(on_card.instance, o);
             bel_tensor expected = bel_instance_output(run.instance, o);
             check_same(row, &got, &expected, o);
         }
     }
-    bel_instance_destroy(instance);
-    card->ops->release(card, &memory);
-    bel_program_destroy(program);
+    end(&on_card);
     op_run_destroy(&run);
     return true;
 }
@@ -91,6 +110,94 @@ static void test_row_f64(void **state)
 {
     const op_case *row = *state;
     if (!check_row(row, BEL_DTYPE_F64)) skip();
+}
+
+// --- Fast arithmetic -----------------------------------------------------------------------------
+
+static bool is_fast(bel_op op)
+{
+    return op == BEL_OP_MATMUL || op == BEL_OP_MATMUL_FLAT || op == BEL_OP_GEMM ||
+           op == BEL_OP_CONV || op == BEL_OP_CONV_GRAD_INPUT || op == BEL_OP_CONV_GRAD_WEIGHTS ||
+           op == BEL_OP_CONV_TRANSPOSE;
+}
+
+// Whether a library computes it.
+static bool is_taken(const bel_program *program)
+{
+    for (int c = 0; c < program->call_count; c++) {
+        const bel_cuda_call *made = program->calls[c].call.params;
+        for (int l = 0; l < made->count; l++)
+            if (made->launches[l].library != NULL) return true;
+    }
+    return false;
+}
+
+// What the library can not be asked for: windows that pad an image's sides differently, a number or
+// a column that is added, and what is empty.
+static const char *const not_taken[] = {
+    "conv_stride",
+};
+
+static bool may_stay(const op_case *row)
+{
+    for (size_t i = 0; i < sizeof not_taken / sizeof not_taken[0]; i++)
+        if (strcmp(not_taken[i], row->name) == 0) return true;
+    return false;
+}
+
+static void check_near(const op_case *row, const bel_tensor *got, const bel_tensor *expected,
+                       const bel_tensor *sizes, double unit, double *worst)
+{
+    for (int64_t i = 0; i < bel_shape_elements(&expected->shape); i++) {
+        double g = bel_element_get(got, i), e = bel_element_get(expected, i);
+        double off = fabs(g - e), size = bel_element_get(sizes, i);
+        if (!(off <= unit * size))
+            fail_msg("%s: element %lld: library %.9g, exact %.9g, products of %.9g together",
+                     row->name, (long long)i, g, e, size);
+        if (size > 0) *worst = fmax(*worst, off / size);
+    }
+}
+
+// Element i of a result may be off by the factors' rounding of all its products together, which are
+// those of the same operation on absolute values. Where factors are rounded it must be off at all:
+// else it is computed some other way.
+static void test_fast_row(void **state)
+{
+    static const double units[] = {[BEL_GPU_MATH_F32] = 0x1p-18,
+                                   [BEL_GPU_MATH_TF32] = 0x1.1p-10,
+                                   [BEL_GPU_MATH_BF16] = 0x1.4p-7};
+    const op_case *row = *state;
+    op_run exact, sizes;
+    int count = op_run_create(&exact, row, false);
+    op_run_start(&exact, 1);
+    op_run_create(&sizes, row, false);
+    for (int i = 0; i < sizes.input_count; i++)
+        for (int64_t e = 0; e < bel_shape_elements(&sizes.data[i].shape); e++)
+            bel_element_set(&sizes.data[i], e, fabs(bel_element_get(&sizes.data[i], e)));
+    op_run_start(&sizes, 1);
+    bel_tensor expected = bel_instance_output(exact.instance, 0),
+               size = bel_instance_output(sizes.instance, 0);
+    bel_program_output output = {.value = exact.y};
+    assert_int_equal(count, 1);
+    for (bel_gpu_math math = BEL_GPU_MATH_F32; math <= BEL_GPU_MATH_BF16; math++) {
+        card_run on_card;
+        double worst = 0;
+        BEL_ASSERT_OK(compile(&on_card, &exact, math, &output, 1));
+        begin(&on_card, &exact);
+        bool taken = is_taken(on_card.program);
+        if (taken == may_stay(row))
+            fail_msg("%s: %s by a library", row->name, taken ? "made" : "not made");
+        for (int turn = 0; turn < TURNS; turn++) {
+            BEL_ASSERT_OK(bel_instance_run(on_card.instance, NULL, &exact.context, NULL, NULL));
+            bel_tensor got = bel_instance_output(on_card.instance, 0);
+            check_near(row, &got, &expected, &size, units[math], &worst);
+        }
+        bool rounds = math != BEL_GPU_MATH_F32 && taken;
+        if (rounds != (worst > 0x1p-17)) fail_msg("%s: off by %g", row->name, worst);
+        end(&on_card);
+    }
+    op_run_destroy(&exact);
+    op_run_destroy(&sizes);
 }
 
 // What has kernels for the CPU has some for cards. (Replicas compute collectives, not towers.)
@@ -112,7 +219,7 @@ static void test_every_op_runs(void **state)
 
 int main(int argc, char **argv)
 {
-    static struct CMUnitTest tests[2 * CASE_COUNT + 1];
+    static struct CMUnitTest tests[3 * CASE_COUNT + 1];
     int count = 0;
     bel_use_cards();
     if (!bel_cards_open(&card)) return 77;
@@ -120,6 +227,9 @@ int main(int argc, char **argv)
         if (argc > 1 && strstr(cases[i].name, argv[1]) == NULL) continue; // by hand
         tests[count++] = (struct CMUnitTest){
             .name = cases[i].name, .test_func = test_row, .initial_state = &cases[i]};
+        if (is_fast(cases[i].op))
+            tests[count++] = (struct CMUnitTest){
+                .name = cases[i].name, .test_func = test_fast_row, .initial_state = &cases[i]};
         if (strpbrk(cases[i].inputs, "fq") == NULL) continue;
         tests[count++] = (struct CMUnitTest){
             .name = cases[i].name, .test_func = test_row_f64, .initial_state = &cases[i]};
