@@ -560,5 +560,6 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
         return NULL;
     }
     instance->memory->user = NULL;
+    atomic_store(&x->device->device.lost, true);
     return bel_status_wrap(status, __FILE__, __LINE__, "%s", x->device->device.name);
 }

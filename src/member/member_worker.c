@@ -1,6 +1,7 @@
 // The worker of a member: its model, its lanes and its thread. The main thread reads the outcome of
 // the worker's thread only after `ended`. A worker that has ended because a shard's lane is cut
-// says nothing where the job recovers: the job begins anew, or the master ends it.
+// says nothing where the job recovers: the job begins anew, or the master ends it. Neither does one
+// whose card is lost: its process ends as a killed one does, and another takes its place.
 //
 // Each wait has a bound. The client's is longer than the master's stall clock, as the master knows
 // who waits for whom. A step that does not end within the patience ends the process: a thread that
@@ -167,6 +168,20 @@ static bool was_left(const member *m)
     return cut;
 }
 
+// A lost card does not come back within a process, and mostly does for another one (an error of its
+// memory, a kernel that was ended). Where none would take this one's place it is the job's error.
+static void leave_lost_card(const member *m)
+{
+    enum { AS_ABORTED = 128 + 6 }; // counts as killed (docs/operations.md)
+    const member_worker *w = &m->worker;
+    bool alone = m->program->master_over == NULL && bel_task_recovers(m->task);
+    if (w->status == NULL || !alone || !bel_worker_has_lost_card(w->worker)) return;
+    bel_log_write(BEL_LOG_WARN, "%s: this process ends, as nothing runs on that GPU any more in it",
+                  bel_status_message(w->status));
+    if (m->program->leave != NULL) m->program->leave(m->program->leave_context);
+    _exit(AS_ABORTED);
+}
+
 bel_status *bel_member_worker_check_lanes(const member *m)
 {
     const member_worker *w = &m->worker;
@@ -182,6 +197,7 @@ void bel_member_worker_check(member *m)
     if (!w->here || w->told || w->worker == NULL || !atomic_load(&w->ended)) return;
     w->told = true;
     if (was_left(m)) return;
+    leave_lost_card(m);
     bel_str words = {0};
     char *text = bel_xstrdup(w->status != NULL ? bel_status_message(w->status) : "");
     size_t count;

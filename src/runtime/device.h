@@ -53,6 +53,7 @@ struct bel_device {
     const bel_device_ops *ops;
     char name[16]; // "cpu:0", "cuda:1"
     bool in_place;
+    atomic_bool lost; // bel_device_is_lost
 };
 
 extern bel_device bel_device_cpu; // the threads of whoever runs

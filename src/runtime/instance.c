@@ -142,6 +142,11 @@ bel_tensor bel_instance_output(const bel_instance *instance, int output)
     return tensor;
 }
 
+bool bel_device_is_lost(const bel_device *device)
+{
+    return atomic_load(&device->lost);
+}
+
 void bel_device_pin(bel_device *device, const void *memory, size_t bytes, bool pins)
 {
     if (pins) {

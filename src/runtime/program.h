@@ -124,6 +124,9 @@ void bel_instance_bind_output(bel_instance *instance, int output, void *data);
 // faster, if the device can.
 void bel_device_pin(bel_device *device, const void *memory, size_t bytes, bool pins);
 
+// A run there has failed by the device's own fault: no other one of this process can succeed.
+bool bel_device_is_lost(const bel_device *device);
+
 // Output `output`, in memory that the caller may read; valid until the next run.
 bel_tensor bel_instance_output(const bel_instance *instance, int output);
 

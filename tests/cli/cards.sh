@@ -108,6 +108,11 @@ run_fails 1 "cuda:0|CUDA cannot" env CUDA_DOUBLE_LOSE=0:150 "$BUILD/tools/belfry
 check "a checkpoint is there" test -e lost/ckpt-00000002
 run_ok train lost "${settings[@]}" --num_gpus 1
 equal "gone on behind it" "$(digest lost)" "$(digest one)"
+# A process of a job ends with its GPU, and another one takes its place, as often as that happens.
+run_ok env CUDA_DOUBLE_LOSE=1:400 "$BUILD/tools/belfry" local train --distributed --worker_count 2 --job_dir replaced -- \
+    "${digits[@]}" "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2
+check "it is started again" grep -q 'worker 1 .*ended with exit code 134.*started again' err.txt
+equal "with another in its place" "$(digest replaced)" "$bits"
 
 # A file of the cache of kernels that is torn is made again.
 export XDG_CACHE_HOME=$PWD/cache
