@@ -1,5 +1,5 @@
-// What test_cuda_double.c needs for its cases: the libraries, its kernels (cases.cu), children that
-// a case runs in, and short names for what most cases do. A case is a function without arguments
+// What test_cuda_double.c and test_cuda_libraries.c need for their cases: the libraries, kernels
+// (cases.cu), children that a case runs in, and short names for what most cases do. A case is a function without arguments
 // that ends the child with line and condition where something is not as it should be.
 #ifndef BELFRY_TESTS_SUPPORT_CUDA_DOUBLE_CASES_H
 #define BELFRY_TESTS_SUPPORT_CUDA_DOUBLE_CASES_H
@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cuda/api.h"
 #include "cuda/kernels/params.h"
 #include "support/bel_test.h"
 
@@ -25,13 +26,16 @@ typedef struct functions {
 enum { DRIVER, NVRTC, CUBLAS, CUDNN };
 static functions cuda;
 
-static void load_libraries(void)
+static inline void load_libraries(void)
 {
-    void *libraries[] = {dlopen(BEL_CUDA_DOUBLE_DIR "/libcuda.so.1", RTLD_NOW | RTLD_LOCAL),
-                         dlopen(BEL_CUDA_DOUBLE_DIR "/libnvrtc.so", RTLD_NOW | RTLD_LOCAL)};
-    assert_non_null(libraries[DRIVER]);
-    assert_non_null(libraries[NVRTC]);
-    void *found;
+    static const char *const paths[] = {
+        BEL_CUDA_DOUBLE_DIR "/libcuda.so.1", BEL_CUDA_DOUBLE_DIR "/libnvrtc.so",
+        BEL_CUDA_DOUBLE_DIR "/libcublasLt.so.13", BEL_CUDA_DOUBLE_DIR "/libcudnn.so.9"};
+    void *libraries[4], *found;
+    for (int i = 0; i < 4; i++) {
+        libraries[i] = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
+        assert_non_null(libraries[i]);
+    }
 #define FUNCTION(library, name, symbol, arguments)                                                 \
     found = dlsym(libraries[library], symbol);                                                     \
     assert_non_null(found);                                                                        \
@@ -51,7 +55,7 @@ enum { MOST_BLOB = 1 << 20 };
 static char kernels[MOST_BLOB]; // with checks of accesses
 static char kernels_unchecked[MOST_BLOB];
 
-static void read_text(const char *path, char *out, size_t size)
+static inline void read_text(const char *path, char *out, size_t size)
 {
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
@@ -60,8 +64,8 @@ static void read_text(const char *path, char *out, size_t size)
     fclose(file);
 }
 
-static int compile(const char *text, int option_count, const char *const *options, char *out_blob,
-                   char *out_log)
+static inline int compile(const char *text, int option_count, const char *const *options,
+                          char *out_blob, char *out_log)
 {
     char kernel_h[16384], params_h[16384];
     read_text("src/cuda/kernels/kernel.h", kernel_h, sizeof kernel_h);
@@ -88,7 +92,7 @@ static int compile(const char *text, int option_count, const char *const *option
 static const char *const options[] = {"--gpu-architecture=sm_90", "--fmad=false",
                                       "-default-device"};
 
-static int prepare(void **state)
+static inline int prepare(void **state)
 {
     (void)state;
     load_libraries();
@@ -103,7 +107,7 @@ static int prepare(void **state)
 
 // --- Children ------------------------------------------------------------------------------------
 
-static void need(bool holds, const char *what, int line)
+static inline void need(bool holds, const char *what, int line)
 {
     if (holds) return;
     fprintf(stderr, "line %d: %s\n", line, what);
@@ -120,7 +124,7 @@ typedef struct end {
 } end;
 
 // `variables` are NAME=value, ended by NULL; or NULL.
-static void run_child(body *run, const char *const *variables, end *out)
+static inline void run_child(body *run, const char *const *variables, end *out)
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -152,7 +156,7 @@ static void run_child(body *run, const char *const *variables, end *out)
     assert_int_equal(waitpid(child, &out->state, 0), child);
 }
 
-static void expect_fine_with(body *run, const char *const *variables)
+static inline void expect_fine_with(body *run, const char *const *variables)
 {
     end e;
     run_child(run, variables, &e);
@@ -160,13 +164,13 @@ static void expect_fine_with(body *run, const char *const *variables)
         fail_msg("state %d: %s", e.state, e.said);
 }
 
-static void expect_fine(body *run)
+static inline void expect_fine(body *run)
 {
     expect_fine_with(run, NULL);
 }
 
 // Ended by abort(), with one line that holds the parts.
-static void expect_end(body *run, const char *part, const char *other_part)
+static inline void expect_end(body *run, const char *part, const char *other_part)
 {
     end e;
     run_child(run, NULL, &e);
@@ -185,13 +189,13 @@ static void *contexts[2];
 static void *module;
 static void *streams[2];
 
-static bool checks_are_off(void)
+static inline bool checks_are_off(void)
 {
     const char *text = getenv("CUDA_DOUBLE_CHECKS");
     return text != NULL && text[0] == '0';
 }
 
-static void begin(void)
+static inline void begin(void)
 {
     OK(init(0));
     OK(context_retain(&contexts[0], 0));
@@ -201,7 +205,7 @@ static void begin(void)
         OK(stream_create(&streams[i], 1));
 }
 
-static void *new_event(unsigned flags)
+static inline void *new_event(unsigned flags)
 {
     void *event;
     OK(event_create(&event, flags));
@@ -209,13 +213,13 @@ static void *new_event(unsigned flags)
 }
 
 // The second stream reads what the first one's kernel writes.
-static void use_other_device(void)
+static inline void use_other_device(void)
 {
     OK(context_retain(&contexts[1], 1));
     OK(context_set(contexts[1]));
 }
 
-static uint64_t allocate(size_t bytes)
+static inline uint64_t allocate(size_t bytes)
 {
     uint64_t address;
     OK(allocate(&address, bytes));
@@ -223,7 +227,7 @@ static uint64_t allocate(size_t bytes)
     return address;
 }
 
-static uint64_t filled(size_t bytes)
+static inline uint64_t filled(size_t bytes)
 {
     uint64_t address = allocate(bytes);
     OK(fill(address, 0, bytes, streams[0]));
@@ -231,7 +235,7 @@ static uint64_t filled(size_t bytes)
     return address;
 }
 
-static uint64_t numbers(int count, const float *values)
+static inline uint64_t numbers(int count, const float *values)
 {
     uint64_t address = allocate((size_t)count * sizeof *values);
     OK(copy_in(address, values, (size_t)count * sizeof *values, streams[0]));
@@ -239,7 +243,7 @@ static uint64_t numbers(int count, const float *values)
     return address;
 }
 
-static bel_cuda_operands operands_of(uint64_t a, uint64_t b, uint64_t y)
+static inline bel_cuda_operands operands_of(uint64_t a, uint64_t b, uint64_t y)
 {
     return (bel_cuda_operands){
         .in = {(void *)(uintptr_t)a, (void *)(uintptr_t)b},
@@ -248,8 +252,8 @@ static bel_cuda_operands operands_of(uint64_t a, uint64_t b, uint64_t y)
     };
 }
 
-static int launch_in(void *stream, const char *name, unsigned blocks, unsigned threads, uint64_t a,
-                     uint64_t b, uint64_t y, params p)
+static inline int launch_in(void *stream, const char *name, unsigned blocks, unsigned threads,
+                            uint64_t a, uint64_t b, uint64_t y, params p)
 {
     void *kernel;
     bel_cuda_operands at = operands_of(a, b, y);
@@ -261,25 +265,25 @@ static int launch_in(void *stream, const char *name, unsigned blocks, unsigned t
     return error;
 }
 
-static void launch(const char *name, unsigned blocks, unsigned threads, uint64_t a, uint64_t b,
-                   uint64_t y, params p)
+static inline void launch(const char *name, unsigned blocks, unsigned threads, uint64_t a,
+                          uint64_t b, uint64_t y, params p)
 {
     NEED(launch_in(streams[0], name, blocks, threads, a, b, y, p) == 0);
 }
 
-static void finish(void)
+static inline void finish(void)
 {
     OK(stream_finish(streams[0]));
 }
 
-static const float *out_numbers(uint64_t address, int count)
+static inline const float *out_numbers(uint64_t address, int count)
 {
     static float values[4096];
     OK(copy_out(values, address, (size_t)count * sizeof *values, streams[0]));
     return values;
 }
 
-static bool processor_fuses(void)
+static inline bool processor_fuses(void)
 {
 #if defined(__x86_64__)
     return __builtin_cpu_supports("fma");

@@ -105,6 +105,7 @@ typedef struct object {
     unsigned number; // counted by kind, from 1
     device *owner;
     struct object *next;
+    bool of_library; // what another library keeps for as long as the context: no leak
 } object;
 
 // Ends the process: "cuda double: …" on stderr.

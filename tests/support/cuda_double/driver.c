@@ -75,7 +75,7 @@ void *object_create(kind what, size_t bytes, device *owner)
 {
     object *o = grow(NULL, bytes);
     memset(o, 0, bytes);
-    *o = (object){what, true, ++numbers[what], owner, objects};
+    *o = (object){what, true, ++numbers[what], owner, objects, false};
     objects = o;
     return o;
 }
@@ -104,7 +104,8 @@ static int alive_of(const device *d, kind what)
 {
     int count = 0;
     for (const object *o = objects; o != NULL; o = o->next)
-        if (o->alive && o->what == what && o->what != FUNCTION && o->owner == d) count++;
+        if (o->alive && o->what == what && o->what != FUNCTION && !o->of_library && o->owner == d)
+            count++;
     return count;
 }
 
@@ -313,7 +314,7 @@ API(cuDevicePrimaryCtxRelease_v2, (int index))
         streams_end(d);
         for (object *o = objects; o != NULL; o = o->next) {
             if (o->owner != d || !o->alive) continue;
-            if (o->what != FUNCTION) d->left_behind++;
+            if (o->what != FUNCTION && !o->of_library) d->left_behind++;
             object_kill(o);
         }
         d->left_behind += memory_alive(d);
@@ -331,4 +332,12 @@ API(cuCtxSetCurrent, (void *context))
         return leave(ERROR_INVALID_CONTEXT);
     current = d;
     return leave(SUCCESS);
+}
+
+// For NVIDIA's other libraries, which work in whatever context their caller is in.
+API(cuCtxGetCurrent, (void **out_context))
+{
+    int error = enter_without_context();
+    if (error == SUCCESS) *out_context = current != NULL && current->retained > 0 ? current : NULL;
+    return leave(error);
 }

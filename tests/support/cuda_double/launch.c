@@ -367,6 +367,7 @@ static int open_image(module *m, const void *image)
     m->places = dlsym(m->library, "bel_hook_place");
     if (table == NULL || shared == NULL || m->places == NULL) return ERROR_INVALID_IMAGE;
     *table = hooks;
+    m->head.of_library = dlsym(m->library, "bel_double_of_a_library") != NULL;
     m->shared = shared[0];
     m->shared_bytes = shared[1] - shared[0];
     dl_iterate_phdr(find_ranges, m);
