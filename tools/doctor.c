@@ -170,6 +170,18 @@ static void check_gpu(bel_doctor *d, int index)
     bel_doctor_report(d, BEL_DOCTOR_OK, "gpu", text, NULL);
 }
 
+// Nobody needs them who does not ask for fast arithmetic.
+static void check_fast(bel_doctor *d)
+{
+    char text[BEL_CUDA_TEXT];
+    bel_status *status = bel_cuda_open_fast(text);
+    if (status != NULL) {
+        bel_snprintf(text, sizeof text, "exact alone: %s", bel_status_message(status));
+        bel_status_destroy(status);
+    }
+    bel_doctor_report(d, BEL_DOCTOR_OK, "gpu_math", text, NULL);
+}
+
 // None is as well: then towers are shares of the cores. One that is there and cannot be used is
 // not.
 static void check_gpus(bel_doctor *d)
@@ -185,6 +197,7 @@ static void check_gpus(bel_doctor *d)
     }
     for (int i = 0; i < count; i++)
         check_gpu(d, i);
+    if (count > 0) check_fast(d);
 }
 
 // --- Memory and limits --------------------------------------------------------------------------

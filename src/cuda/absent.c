@@ -32,6 +32,12 @@ bel_status *bel_cuda_device_get(int index, bel_device **out_device)
     return absent();
 }
 
+bel_status *bel_cuda_open_fast(char text[BEL_CUDA_TEXT])
+{
+    (void)text;
+    return absent();
+}
+
 const char *bel_cuda_version_text(char text[BEL_CUDA_TEXT])
 {
     bel_snprintf(text, BEL_CUDA_TEXT, "built without CUDA");

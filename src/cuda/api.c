@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cuda/cuda.h"
 
 typedef enum library { DRIVER, NVRTC, CUBLAS, CUDNN, LIBRARY_COUNT } library;
 
@@ -149,6 +150,12 @@ static int version_of(int (*property)(int property, int *out_value))
     return told ? 1000 * major + 10 * minor : 0;
 }
 
+static void say_fast(char *text, size_t size)
+{
+    bel_snprintf(text, size, "cuBLASLt %d.%d, cuDNN %d.%d", api.cublas / 1000,
+                 api.cublas % 1000 / 10, api.cudnn / 1000, api.cudnn % 1000 / 10);
+}
+
 static void open_fast(void)
 {
     opening *o = &opened_fast;
@@ -162,18 +169,18 @@ static void open_fast(void)
     api.cublas = version_of(api.cublas_property);
     api.cudnn = version_of(api.cudnn_property);
     if (api.cublas >= BEL_CUDA_OLDEST && api.cudnn >= BEL_CUDNN_OLDEST) return;
-    char text[128];
-    bel_snprintf(text, sizeof text, "cuBLASLt %d.%d, cuDNN %d.%d; 12.0 and 9.0 or newer are needed",
-                 api.cublas / 1000, api.cublas % 1000 / 10, api.cudnn / 1000,
-                 api.cudnn % 1000 / 10);
-    fail(o, BEL_FAILED_PRECONDITION, "CUDA is too old: ", text);
+    char text[64], needs[128];
+    say_fast(text, sizeof text);
+    bel_snprintf(needs, sizeof needs, "%s; 12.0 and 9.0 or newer are needed", text);
+    fail(o, BEL_FAILED_PRECONDITION, "CUDA is too old: ", needs);
 }
 
-bel_status *bel_cuda_open_fast(void)
+bel_status *bel_cuda_open_fast(char text[BEL_CUDA_TEXT])
 {
     pthread_once(&fast_once, open_fast);
-    bool good = opened_fast.problem[0] == '\0';
-    return good ? NULL : BEL_ERR(opened_fast.code, "%s", opened_fast.problem);
+    if (opened_fast.problem[0] != '\0') return BEL_ERR(opened_fast.code, "%s", opened_fast.problem);
+    if (text != NULL) say_fast(text, BEL_CUDA_TEXT);
+    return NULL;
 }
 
 bel_status *bel_cuda_library_status(int error, const char *whose, const char *action)

@@ -89,17 +89,13 @@ typedef struct bel_cuda_api {
 #include "cuda/api.def"
     int driver; // versions, as BEL_CUDA_OLDEST
     int nvrtc;
-    int cublas, cudnn; // after bel_cuda_open_fast
+    int cublas, cudnn; // after bel_cuda_open_fast (cuda.h)
 } bel_cuda_api;
 
 // Opens both libraries, once per process; any thread. NOT_FOUND: there is no driver or no card
 // (out_api is NULL then, too). FAILED_PRECONDITION: NVRTC is missing, a function is missing, or a
 // version is too old; says which, and what to install.
 bel_status *bel_cuda_open_api(const bel_cuda_api **out_api) BEL_MUST_USE;
-
-// cuBLASLt and cuDNN, once per process, after bel_cuda_open_api; any thread. FAILED_PRECONDITION:
-// one is missing, a function of it is, or it is too old; says which, and what to install.
-bel_status *bel_cuda_open_fast(void) BEL_MUST_USE;
 
 // The status of what a library, "cuBLAS", answered to `action`; NULL for 0.
 bel_status *bel_cuda_library_status(int error, const char *whose, const char *action) BEL_MUST_USE;

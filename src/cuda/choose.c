@@ -89,6 +89,7 @@ bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_devi
         return NULL;
     }
     BEL_TRY(status);
+    if (choice->fast) BEL_TRY(bel_cuda_open_fast(NULL));
     int first = choice->before;
     if (first + towers > list.count && towers <= list.count && gives_own_cards()) first = 0;
     if (first + towers > list.count && !choice->shared) return too_few(towers, first, list.count);

@@ -7,6 +7,7 @@
 typedef struct bel_card_choice {
     bool wanted;      // cards where there are any; false: the CPU alone
     bool needed;      // no cards are an error
+    bool fast;        // for fast arithmetic, whose libraries are opened with them
     bool shared;      // several towers may use one card
     const char *list; // "0,2": these cards of the machine; NULL: all, in the order of the PCI bus
     int before;       // towers of the job's other processes or workers of this host that come first
@@ -16,7 +17,8 @@ typedef struct bel_card_choice {
 // or, with a line in the log, where there are none. Where each process of a host is given cards of
 // its own (CUDA_VISIBLE_DEVICES) and sees enough of them for itself, `before` is not looked at.
 // INVALID_ARGUMENT: a malformed list. OUT_OF_RANGE: fewer cards than towers, or than the list
-// names. NOT_FOUND: they are needed. Or they cannot be used: errors of bel_cuda_open_api.
+// names. NOT_FOUND: they are needed. Or they cannot be used: errors of
+// bel_cuda_open_api and bel_cuda_open_fast.
 bel_status *bel_cards_choose(const bel_card_choice *choice, int towers,
                              bel_device **out_devices) BEL_MUST_USE;
 

@@ -5,6 +5,8 @@
 
 #include "runtime/program.h"
 
+enum { BEL_CUDA_TEXT = 320 }; // bytes of texts below
+
 typedef struct bel_cuda_card {
     char name[96], pci[16];
     size_t memory_bytes;
@@ -24,8 +26,12 @@ bel_status *bel_cuda_card_at(int index, bel_cuda_card *out_card) BEL_MUST_USE;
 // OUT_OF_RANGE: there are fewer; those of bel_cuda_open_api; the driver's.
 bel_status *bel_cuda_device_get(int index, bel_device **out_device) BEL_MUST_USE;
 
+// cuBLASLt and cuDNN, for fast arithmetic (bel_gpu_math); opened once per process, after any of the
+// above. FAILED_PRECONDITION: one is missing, a function of it is, or it is too old; says which, and
+// what to install. `text`: "cuBLASLt 13.0, cuDNN 9.1"; NULL: not wanted.
+bel_status *bel_cuda_open_fast(char text[BEL_CUDA_TEXT]) BEL_MUST_USE;
+
 // "driver 12.9, NVRTC 12.9", or why there are no cards. `text` is returned.
-enum { BEL_CUDA_TEXT = 320 };
 const char *bel_cuda_version_text(char text[BEL_CUDA_TEXT]);
 
 #endif

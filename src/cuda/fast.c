@@ -14,7 +14,7 @@ bool bel_cuda_is_fast(const bel_cuda_build *build)
 
 static bel_status *make_handles(bel_cuda_device *device)
 {
-    BEL_TRY(bel_cuda_open_fast());
+    BEL_TRY(bel_cuda_open_fast(NULL));
     BEL_TRY(bel_cuda_enter(device));
     if (device->cublas == NULL)
         BEL_TRY(bel_cuda_library_status(device->api->cublas_create(&device->cublas), "cuBLAS",

@@ -360,6 +360,7 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
         .wanted = cuda || fast || (config->device == BEL_DEVICE_AUTO && config->gpu_count > 0),
         .needed =
             (cuda || fast) && (!evaluates || !estimator->in_job), // a master's host may have none
+        .fast = fast,
         .shared = config->virtual_devices || evaluates,
         .list = config->gpus,
         .before = worker < 0 ? 0 : towers_before(estimator, worker)};

@@ -56,6 +56,7 @@ check "it was killed" grep -q "killed on purpose" job/logs/worker-1.0.log
 # What the machine has.
 run_ok belfry doctor
 check "both GPUs are there" test "$(grep -c '^ok *gpu .*CUDA double [01], 256.0 MiB, compute capability 9.0' out.txt)" -eq 2
+check "and the libraries" grep -q '^ok *gpu_math .*cuBLASLt 13.0, cuDNN 9.1' out.txt
 run_ok env CUDA_DOUBLE_DEVICES=0 "$BUILD/tools/belfry" doctor
 check "none is no fault" grep -q '^ok *gpu .*none: the CUDA driver finds no card' out.txt
 run_ok belfry version
@@ -74,7 +75,6 @@ for model in "${models[@]}"; do
     done
     equal "$model" "$(digest "cuda-${words[0]}")" "$(digest "cpu-${words[0]}")"
 done
-digits_for dnn
 unset CUDA_DOUBLE_CHECKS
 make_clicks
 for device in cpu cuda; do
@@ -82,6 +82,37 @@ for device in cpu cuda; do
         --model_dir "clicks-$device"
 done
 equal "tables" "$(digest clicks-cuda)" "$(digest clicks-cpu)"
+
+# Fast arithmetic: the same bits each time and for any assignment, near those of the processor; a setting of the
+# training that all must share, and never without a GPU.
+export CUDA_DOUBLE_CHECKS=0
+digits=("${any_digits[@]}" --model cnn --filters 20,16 --window 3 --dense_units 24)
+loss() {
+    awk '$1 == "loss" { print $2 }' out.txt
+}
+is_near() { # LOSS LOSS
+    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 0.02 && b - a < 0.02) }'
+}
+run_ok train exact "${few[@]}" --device cpu
+exact=$(loss)
+for math in f32 tf32 bf16; do
+    run_ok train "$math" "${few[@]}" --gpu_math $math
+    check "$math: $(loss) is near $exact" is_near "$(loss)" "$exact"
+    run_ok train "$math-again" "${few[@]:0:4}" --num_workers 2 --gpu_math $math
+    equal "$math twice" "$(digest "$math-again")" "$(digest "$math")"
+    check "$math is another arithmetic" test "$(digest "$math")" != "$(digest exact)"
+done
+run_fails 2 "gpu_math was tf32 and is not set" train tf32 "${few[@]}" --train_steps 6
+run_fails 2 "gpu_math was tf32 and is bf16" train tf32 "${few[@]}" --train_steps 6 --gpu_math bf16
+run_ok train tf32 "${few[@]}" --train_steps 6 --allow_changes --device cpu
+run_fails 2 "gpu_math|device is cpu" train refused "${few[@]}" --gpu_math tf32 --device cpu
+run_fails 2 "gpu_math|exact" train refused "${few[@]}" --gpu_math fp8
+run_fails 3 "finds no card" env CUDA_DOUBLE_DEVICES=0 "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" "${few[@]}" \
+    --gpu_math tf32 --model_dir refused
+run_fails 2 "cuBLASLt 8|cuDNN 8|12.0 and 9.0 or newer" env CUDA_DOUBLE_OLD_LIBRARIES=1 "$BUILD/tools/belfry" \
+    train_and_evaluate "${digits[@]}" "${few[@]}" --gpu_math tf32 --model_dir refused
+digits_for dnn
+unset CUDA_DOUBLE_CHECKS
 
 # Too few, none, and lists that are none.
 run_fails 1 "3 towers|2 cards|virtual_devices" train refused "${settings[@]}" --num_gpus 3
@@ -109,7 +140,7 @@ check "a checkpoint is there" test -e lost/ckpt-00000002
 run_ok train lost "${settings[@]}" --num_gpus 1
 equal "gone on behind it" "$(digest lost)" "$(digest one)"
 # A process of a job ends with its GPU, and another one takes its place, as often as that happens.
-run_ok env CUDA_DOUBLE_LOSE=1:400 "$BUILD/tools/belfry" local train --distributed --worker_count 2 --job_dir replaced -- \
+run_ok env CUDA_DOUBLE_LOSE=1:150 "$BUILD/tools/belfry" local train --distributed --worker_count 2 --job_dir replaced -- \
     "${digits[@]}" "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2
 check "it is started again" grep -q 'worker 1 .*ended with exit code 134.*started again' err.txt
 equal "with another in its place" "$(digest replaced)" "$bits"
