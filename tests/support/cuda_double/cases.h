@@ -1,5 +1,5 @@
-// What test_cuda_double.c and test_cuda_libraries.c need for their cases: the libraries, kernels
-// (cases.cu), children that a case runs in, and short names for what most cases do. A case is a function without arguments
+// What tests of the stand-ins need for their cases: the libraries, kernels (cases.cu), children that a
+// case runs in, and short names for what most cases do. A case is a function without arguments
 // that ends the child with line and condition where something is not as it should be.
 #ifndef BELFRY_TESTS_SUPPORT_CUDA_DOUBLE_CASES_H
 #define BELFRY_TESTS_SUPPORT_CUDA_DOUBLE_CASES_H
@@ -175,10 +175,10 @@ static inline void expect_end(body *run, const char *part, const char *other_par
     end e;
     run_child(run, NULL, &e);
     if (!WIFSIGNALED(e.state) || WTERMSIG(e.state) != SIGABRT)
-        fail_msg("state %d: %s", e.state, e.said);
+        fail_msg("not \"%s\", state %d: %s", part, e.state, e.said);
     if (strncmp(e.said, "cuda double: ", 13) != 0 || strstr(e.said, part) == NULL ||
         strstr(e.said, other_part) == NULL)
-        fail_msg("%s", e.said);
+        fail_msg("not \"%s\": %s", part, e.said);
 }
 
 // --- What cases share ---------------------------------------------------------------------------
