@@ -7,8 +7,8 @@
 // they are deterministic.
 //
 // Its descriptors are made when an algorithm is chosen and when work is queued, as in cublas.c. It
-// pads both sides of an image alike: what needs other windows than that gives stays with Belfry's
-// own kernels.
+// pads both sides of an image alike: where windows need others, x is copied with a margin of zeros,
+// or its gradient from inside of one.
 #include <string.h>
 
 #include "cuda/device.h"
@@ -32,6 +32,7 @@ typedef struct library_conv {
     int type, math, algorithm;
     int n, groups, channels[OPERANDS], rows[OPERANDS], columns[OPERANDS]; // w: of its window
     int pad[2], stride[2], dilation[2];
+    int margin[2], margins[2]; // of x as the library has it: before it, and both together
     operand operands[OPERANDS];
     size_t workspace_offset, workspace_bytes;
 } library_conv;
@@ -131,20 +132,34 @@ static const bel_conv_shape *shape_of(const bel_cuda_build *build)
     return call.params;
 }
 
-// False: the library's windows would be others.
+// Whether an image that is so long altogether has as many windows as there are.
+static bool fits(const bel_window *window, int d, int64_t length)
+{
+    int64_t reach = (window->kernel[d] - 1) * window->dilation[d] + 1;
+    return length >= reach && (length - reach) / window->stride[d] + 1 == window->out[d];
+}
+
+// After read_sizes. Pads of the library's where they do, else a margin; false: neither does.
 static bool read_window(const bel_window *window, library_conv *p)
 {
+    bool pads = true, margins = true;
     for (int d = 0; d < 2; d++) {
-        int64_t reach = (window->kernel[d] - 1) * window->dilation[d] + 1;
-        int64_t padded = window->in[d] + 2 * window->pad[d];
-        bool same = window->pad[d] >= 0 && padded >= reach &&
-                    (padded - reach) / window->stride[d] + 1 == window->out[d];
-        if (!same) return false;
-        p->pad[d] = (int)window->pad[d];
+        int64_t before = window->pad[d], both = before + window->pad_end[d], in = window->in[d];
+        pads = pads && before >= 0 && fits(window, d, in + 2 * before);
+        margins = margins && before >= 0 && both >= before && fits(window, d, in + both);
         p->stride[d] = (int)window->stride[d];
         p->dilation[d] = (int)window->dilation[d];
+        p->pad[d] = (int)before;
     }
-    return true;
+    if (pads || !margins) return pads;
+    for (int d = 0; d < 2; d++) {
+        p->margin[d] = p->pad[d];
+        p->margins[d] = p->pad[d] + (int)window->pad_end[d];
+        p->pad[d] = 0;
+    }
+    p->rows[X] += p->margins[0];
+    p->columns[X] += p->margins[1];
+    return (int64_t)p->n * p->channels[X] * p->rows[X] * p->columns[X] <= INT32_MAX;
 }
 
 static bool read_sizes(const bel_conv_shape *shape, library_conv *p)
@@ -171,17 +186,22 @@ static bool read_sizes(const bel_conv_shape *shape, library_conv *p)
 // How x, w or y lies as the library has it: channels last, densely.
 static bel_cuda_arrange form_of(const library_conv *p, int which)
 {
-    bool weights = which == W;
+    bool weights = which == W, x = which == X;
     return (bel_cuda_arrange){.images = weights ? p->channels[Y] : p->n,
-                              .rows = p->rows[which],
-                              .columns = p->columns[which],
+                              .rows = p->rows[which] - (x ? p->margins[0] : 0),
+                              .columns = p->columns[which] - (x ? p->margins[1] : 0),
+                              .form_rows = p->rows[which],
+                              .form_columns = p->columns[which],
+                              .margin_rows = x ? p->margin[0] : 0,
+                              .margin_columns = x ? p->margin[1] : 0,
                               .channels = weights ? p->channels[X] / p->groups : p->channels[which],
                               .bf16 = p->type == BEL_CUDNN_BF16};
 }
 
 static bool is_form(const bel_cuda_arrange *form, const bel_cuda_image_steps *steps)
 {
-    return steps->channel == 1 && steps->column == form->channels &&
+    return form->rows == form->form_rows && form->columns == form->form_columns &&
+           steps->channel == 1 && steps->column == form->channels &&
            steps->row == form->channels * form->columns &&
            steps->image == form->channels * form->columns * form->rows;
 }
@@ -199,10 +219,11 @@ static void place_operands(const bel_kernel_call *call, library_conv *p,
         bel_cuda_arrange form = form_of(p, i);
         steps[i] = bel_cuda_steps_of(&its);
         o->in_place = p->type == BEL_CUDNN_F32 && is_form(&form, &steps[i]);
-        o->steps = (bel_cuda_image_steps){.channel = 1,
-                                          .column = form.channels,
-                                          .row = form.channels * form.columns,
-                                          .image = form.channels * form.columns * form.rows};
+        o->steps =
+            (bel_cuda_image_steps){.channel = 1,
+                                   .column = form.channels,
+                                   .row = form.channels * form.form_columns,
+                                   .image = form.channels * form.form_columns * form.form_rows};
         if (o->in_place) continue;
         o->offset = bytes;
         size_t size = form.bf16 ? sizeof(uint16_t) : sizeof(float);
@@ -262,7 +283,8 @@ static bel_status *convolve(bel_cuda_device *device, void *stream,
 static bel_status *add_arrange(bel_cuda_build *build, const char *kernel,
                                const bel_cuda_arrange *arrange)
 {
-    int64_t elements = arrange->images * arrange->rows * arrange->columns * arrange->channels;
+    int64_t elements =
+        arrange->images * arrange->form_rows * arrange->form_columns * arrange->channels;
     return bel_cuda_add(build, "arrange.cu", kernel, bel_cuda_blocks(elements), BEL_CUDA_BLOCK,
                         arrange, sizeof *arrange);
 }

@@ -86,7 +86,7 @@ equal "tables" "$(digest clicks-cuda)" "$(digest clicks-cpu)"
 # Fast arithmetic: the same bits each time and for any assignment, near those of the processor; a setting of the
 # training that all must share, and never without a GPU.
 export CUDA_DOUBLE_CHECKS=0
-digits=("${any_digits[@]}" --model cnn --filters 20,16 --window 3 --dense_units 24)
+digits=("${any_digits[@]}" --model cnn --filters "20,16" --window 3 --dense_units 24)
 loss() {
     awk '$1 == "loss" { print $2 }' out.txt
 }

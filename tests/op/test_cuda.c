@@ -133,8 +133,7 @@ static bool is_taken(const bel_program *program)
 }
 
 // What the libraries are not asked for: products to which a column, a number or a multiple of a row is
-// added, or whose stacks are broadcast otherwise than as one matrix for all; windows that pad an
-// image's two sides differently; what is empty.
+// added, or whose stacks are broadcast otherwise than as one matrix for all; what is empty.
 static const char *const not_taken[] = {"gemm_scaled",
                                         "gemm_scaled_transposed",
                                         "gemm_c_column",
@@ -143,17 +142,7 @@ static const char *const not_taken[] = {"gemm_scaled",
                                         "gemm_column_tiles",
                                         "matmul_batched_broadcast",
                                         "matmul_batched_transposed",
-                                        "matmul_batched_empty",
-                                        "conv_stride",
-                                        "conv_dilation",
-                                        "conv_even_upper",
-                                        "conv_line",
-                                        "conv_grad_input",
-                                        "conv_grad_weights",
-                                        "conv_transpose_uneven",
-                                        "conv_transpose_same_upper",
-                                        "conv_transpose_same_lower",
-                                        "conv_transpose_shape_larger"};
+                                        "matmul_batched_empty"};
 
 static bool may_stay(const op_case *row)
 {
