@@ -1,6 +1,6 @@
-// What tests of the stand-ins need for their cases: the libraries, kernels (cases.cu), children that a
-// case runs in, and short names for what most cases do. A case is a function without arguments
-// that ends the child with line and condition where something is not as it should be.
+// What tests of the stand-ins need for their cases: the libraries, kernels (cases.cu), children
+// that a case runs in, and short names for what most cases do. A case is a function without
+// arguments that ends the child with line and condition where something is not as it should be.
 #ifndef BELFRY_TESTS_SUPPORT_CUDA_DOUBLE_CASES_H
 #define BELFRY_TESTS_SUPPORT_CUDA_DOUBLE_CASES_H
 

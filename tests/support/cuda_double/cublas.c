@@ -414,9 +414,9 @@ API(cublasLtMatmul, (void *handle_pointer, void *product_pointer, const void *al
                             .batches = layouts[3]->batches,
                             .in_bf16 = layouts[0]->type == BF16,
                             .out_bf16 = layouts[3]->type == BF16,
-                            .dropped = p->compute == COMPUTE_FAST_TF32   ? LIBRARY_KEEP_TF32
-                                       : p->compute == COMPUTE_FAST_BF16 ? LIBRARY_KEEP_BF16
-                                                                         : LIBRARY_KEEP_F32,
+                            .dropped = p->compute == COMPUTE_FAST_TF32   ? LIBRARY_DROP_TF32
+                                       : p->compute == COMPUTE_FAST_BF16 ? LIBRARY_DROP_BF16
+                                                                         : LIBRARY_DROP_F32,
                             .relu = (p->epilogue & RELU) != 0,
                             .workspace.at = workspace};
     memcpy(&made.alpha, alpha, sizeof made.alpha);

@@ -429,7 +429,7 @@ static int run(const handle *h, const problem *p, const order *o, int kernel, co
         .stride = {by->stride[0], by->stride[1]},
         .dilation = {by->dilation[0], by->dilation[1]},
         .groups = by->groups,
-        .dropped = by->math == MATH_FMA ? LIBRARY_KEEP_F32 : LIBRARY_KEEP_TF32,
+        .dropped = by->math == MATH_FMA ? LIBRARY_DROP_F32 : LIBRARY_DROP_TF32,
         .workspace = {o->workspace, (long long)(workspace_bytes / sizeof(float))},
     };
     memcpy(&made.alpha, o->alpha, sizeof made.alpha);

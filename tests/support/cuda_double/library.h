@@ -61,8 +61,8 @@ typedef struct loaded {
     void *kernels[MOST_KERNELS];
 } loaded;
 
-// Loads into the calling thread's current context; the kernels are compiled first, once per process.
-// False: there is no context, or the driver says no.
+// Loads into the calling thread's current context; the kernels are compiled first, once per
+// process. False: there is no context, or the driver says no.
 bool kernels_load(loaded *out);
 
 // Ends the process if another context than that of `l` is current.

@@ -1,6 +1,6 @@
-// What test_cuda_products.c and test_cuda_convolutions.c share beside cases.h: the libraries' kernels,
-// compiled before children are forked, numbers that are rounded as the libraries round, and lists of
-// cases that end the process.
+// What test_cuda_products.c and test_cuda_convolutions.c share beside cases.h: the libraries'
+// kernels, compiled before children are forked, numbers that are rounded as the libraries round,
+// and lists of cases that end the process.
 #ifndef BELFRY_TESTS_SUPPORT_CUDA_DOUBLE_LIBRARY_CASES_H
 #define BELFRY_TESTS_SUPPORT_CUDA_DOUBLE_LIBRARY_CASES_H
 
@@ -11,7 +11,7 @@
 
 enum { MOST = 4096 };
 
-// --- Kernels of the libraries ---------------------------------------------------------------------
+// --- Kernels of the libraries --------------------------------------------------------------------
 
 static inline int prepare_libraries(void **state)
 {

@@ -47,7 +47,7 @@ static void set_number(void *at, long long index, int bf16, float x)
         ((float *)at)[index] = x;
         return;
     }
-    x = rounded(x, LIBRARY_KEEP_BF16);
+    x = rounded(x, LIBRARY_DROP_BF16);
     unsigned bits;
     memcpy(&bits, &x, sizeof bits);
     if (x != x) bits |= 0x400000u; // a NaN whose lower half alone says so

@@ -5,9 +5,9 @@
 #define CUDA_DOUBLE_LIBRARY_PARAMS_H
 
 // Bits of an f32's mantissa that are rounded away, to the nearest number, ties to even.
-#define LIBRARY_KEEP_F32 0
-#define LIBRARY_KEEP_TF32 13
-#define LIBRARY_KEEP_BF16 16
+#define LIBRARY_DROP_F32 0
+#define LIBRARY_DROP_TF32 13
+#define LIBRARY_DROP_BF16 16
 
 // Memory that a kernel writes because it was given to it as workspace.
 typedef struct library_workspace {
@@ -29,7 +29,7 @@ typedef struct library_product {
     const void *bias; // NULL: none
     long long rows, columns, inner, batches;
     int in_bf16, out_bf16; // types of a and b; of c, d and bias
-    int dropped;           // LIBRARY_KEEP_…: how a and b are rounded
+    int dropped;           // LIBRARY_DROP_…: how a and b are rounded
     int relu;
     float alpha, beta;
     library_workspace workspace;
@@ -46,7 +46,7 @@ typedef struct library_convolution {
     void *out;
     int bf16; // the type of all three
     int pad[2], stride[2], dilation[2], groups;
-    int dropped; // LIBRARY_KEEP_…: how what is read is rounded
+    int dropped; // LIBRARY_DROP_…: how what is read is rounded
     float alpha, beta;
     library_workspace workspace;
 } library_convolution;

@@ -1,6 +1,6 @@
-// What src/cuda/api.def and api.h say of NVIDIA's interfaces, against NVIDIA's own headers: numbers,
-// structs, and what functions take. Built only where those headers are found (tests/CMakeLists.txt);
-// most of it the compiler checks.
+// What src/cuda/api.def and api.h say of NVIDIA's interfaces, against NVIDIA's own headers:
+// numbers, structs, and what functions take. Built only where those headers are found
+// (tests/CMakeLists.txt); most of it the compiler checks.
 #include <cublasLt.h>
 #include <cuda.h>
 #include <cudnn.h>
@@ -103,9 +103,10 @@ SAME_CHOICE(cudnnConvolutionBwdDataAlgoPerf_t);
 SAME_CHOICE(cudnnConvolutionBwdFilterAlgoPerf_t);
 
 // --- Functions
-// A cast from one type of functions to another is warned of (-Wcast-function-type, an error here)
-// unless they have as many arguments, each as wide as the other's, or both pointers. The lines of
-// api.def are made into CHECK(name, symbol) by CMake; nothing is called, so nothing is linked.
+// gcc warns of a cast from one type of functions to another (-Wcast-function-type, an error here)
+// unless they have as many arguments, each as wide as the other's, or both pointers; clang takes
+// all casts that are not evaluated. The lines of api.def are made into CHECK(name, symbol) by
+// CMake; nothing is called, so nothing is linked.
 #define CHECK(name, symbol)                                                                        \
     _Static_assert(sizeof((__typeof__(((bel_cuda_api *)0)->name))symbol) == sizeof(void *), #name);
 #include "cuda_functions.def"

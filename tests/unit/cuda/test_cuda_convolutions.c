@@ -423,7 +423,7 @@ static void test_convolutions_otherwise(void **state)
     expect_fine_with(lose_convolution, (const char *[]){"CUDA_DOUBLE_LOSE=0:4", NULL});
 }
 
-// --- Misuse ---------------------------------------------------------------------------------------
+// --- Misuse --------------------------------------------------------------------------------------
 
 static void use_chance(void)
 {
