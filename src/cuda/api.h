@@ -1,6 +1,7 @@
 // CUDA as Belfry uses it: the driver API and NVRTC, and where fast arithmetic is asked for cuBLASLt
-// and cuDNN. They are opened at run time, so that Belfry is built, installed and run without them. api.def lists the functions, with their types as published;
-// handles of the driver are void *, addresses on a card uint64_t.
+// and cuDNN. They are opened at run time, so that Belfry is built, installed and run without them.
+// api.def lists the functions, with their types as published; handles of the driver are void *,
+// addresses on a card uint64_t.
 //
 // The libraries are looked for in the folder that BELFRY_CUDA_PATH names, if it is set, then where
 // the loader looks, and in /usr/local/cuda.
