@@ -14,11 +14,12 @@
 
 enum { MOST_ROUNDS = 15 };
 
+static const char *const maths[] = {"", " f32", " tf32", " bf16"}; // by bel_gpu_math
+
 static bel_status *median_rate(const char *model, int64_t batch, int64_t steps, int rounds,
-                               bel_device_choice device, double *out_rate)
+                               double *out_rate)
 {
     double rates[MOST_ROUNDS], seconds;
-    bench_use(device);
     BEL_TRY(bench_train(model, batch, 0, 20, &seconds)); // kernels are compiled
     for (int i = 0; i < rounds; i++) {
         BEL_TRY(bench_train(model, batch, 0, steps, &seconds));
@@ -28,43 +29,51 @@ static bel_status *median_rate(const char *model, int64_t batch, int64_t steps, 
     return NULL;
 }
 
-static bel_status *train(const char *model, int64_t batch, int64_t steps, int rounds)
+static bel_status *train(const char *model, int64_t batch, int64_t steps, int rounds,
+                         bel_gpu_math math)
 {
-    double card, cores;
-    BEL_TRY(median_rate(model, batch, steps, rounds, BEL_DEVICE_CUDA, &card));
-    BEL_TRY(median_rate(model, batch, steps / 10, 3, BEL_DEVICE_CPU, &cores));
-    printf("{\"row\":\"%s %lld\",\"unit\":\"examples/s\",\"value\":%.0f,\"over_cores\":%.2f}\n",
-           model, (long long)batch, card, card / cores);
+    double card, cores = 0;
+    bench_use(BEL_DEVICE_CUDA, math);
+    BEL_TRY(median_rate(model, batch, steps, rounds, &card));
+    printf("{\"row\":\"%s %lld%s\",\"unit\":\"examples/s\",\"value\":%.0f", model, (long long)batch,
+           maths[math], card);
+    bench_use(BEL_DEVICE_CPU, BEL_GPU_MATH_EXACT);
+    bool beside = math == BEL_GPU_MATH_EXACT && steps >= 100; // else the cores take too long
+    if (beside) BEL_TRY(median_rate(model, batch, steps / 10, 3, &cores));
+    if (beside) printf(",\"over_cores\":%.2f", card / cores);
+    printf("}\n");
     return NULL;
 }
 
-// y = a b, n by n, `runs` times with one wait each.
-static bel_status *multiply(bel_device *device, int64_t n, int runs, double *out_seconds)
+// `layers` products of [n × n] one after another, whose right sides stay on the card; the left one
+// of the first is copied in, and a sum out.
+static bel_status *multiply(bel_device *device, int64_t n, int layers, bel_gpu_math math,
+                            double *out_seconds)
 {
+    enum { RUNS = 10 };
     bel_graph *graph = bel_graph_create();
-    bel_shape shapes[2] = {BEL_SHAPE(n, n), BEL_SHAPE(n, n)};
-    bel_value *a = bel_input_value(graph, "a", BEL_DTYPE_F32, &shapes[0]);
-    bel_value *b = bel_input_value(graph, "b", BEL_DTYPE_F32, &shapes[1]);
-    // The sum of the product alone is copied back.
+    bel_shape shape = BEL_SHAPE(n, n);
     bel_program_output output = {
-        .value = bel_reduce_sum(graph, bel_matmul(graph, a, b), NULL, 0, false)};
-    bel_program_options options = {.device = device, .threads = 1};
+        .value = bel_reduce_sum(graph, bench_square_layers(graph, layers, n), NULL, 0, false)};
+    bel_program_options options = {
+        .device = device, .gpu_math = math, .fixed_variables = true, .threads = 1};
     bel_program *program;
     bel_instance *instance;
     bel_device_memory memory;
-    BEL_TRY(bel_program_compile(graph, shapes, &output, 1, &options, &program));
+    BEL_TRY(bel_program_compile(graph, &shape, &output, 1, &options, &program));
     BEL_TRY(device->ops->allocate(device, bel_program_arena_bytes(program), "operands", &memory));
     BEL_TRY(bel_instance_create_on(program, &memory, &instance));
     float *zeros = bel_xcalloc((size_t)(n * n), sizeof *zeros);
     bel_instance_bind_input(instance, 0, zeros);
-    bel_instance_bind_input(instance, 1, zeros);
+    for (int l = 0; l < layers; l++)
+        bel_instance_bind_variable(instance, l, zeros);
     bel_run_context context = {.seed = 1};
     int64_t begun = 0;
-    for (int run = -3; run < runs; run++) {
+    for (int run = -3; run < RUNS; run++) {
         if (run == 0) begun = bel_clock_ns();
         BEL_TRY(bel_instance_run(instance, NULL, &context, NULL, NULL));
     }
-    *out_seconds = (double)(bel_clock_ns() - begun) * 1e-9 / runs;
+    *out_seconds = (double)(bel_clock_ns() - begun) * 1e-9 / RUNS;
     bel_free(zeros);
     bel_instance_destroy(instance);
     device->ops->release(device, &memory);
@@ -73,12 +82,13 @@ static bel_status *multiply(bel_device *device, int64_t n, int runs, double *out
     return NULL;
 }
 
-static bel_status *products(bel_device *device, int64_t n)
+static bel_status *products(bel_device *device, int64_t n, bel_gpu_math math)
 {
-    double seconds;
-    BEL_TRY(multiply(device, n, 20, &seconds));
-    printf("{\"row\":\"product %lld with copies in\",\"unit\":\"TFLOP/s\",\"value\":%.3f}\n",
-           (long long)n, 2.0 * (double)n * (double)n * (double)n / seconds * 1e-12);
+    enum { LAYERS = 16 };
+    double seconds, flops = 2.0 * LAYERS * (double)n * (double)n * (double)n;
+    BEL_TRY(multiply(device, n, LAYERS, math, &seconds));
+    printf("{\"row\":\"%d products %lld%s\",\"unit\":\"TFLOP/s\",\"value\":%.3f}\n", LAYERS,
+           (long long)n, maths[math], flops / seconds * 1e-12);
     return NULL;
 }
 
@@ -86,11 +96,18 @@ static bel_status *run(int rounds)
 {
     bel_device *device;
     BEL_TRY(bel_cuda_device_get(0, &device));
-    BEL_TRY(train("dnn", 64, 1000, rounds));
-    BEL_TRY(train("dnn", 1024, 300, rounds));
-    BEL_TRY(train("cnn", 64, 300, rounds));
-    BEL_TRY(products(device, 1024));
-    return products(device, 4096);
+    BEL_TRY(train("dnn", 64, 1000, rounds, BEL_GPU_MATH_EXACT));
+    BEL_TRY(train("dnn", 1024, 300, rounds, BEL_GPU_MATH_EXACT));
+    BEL_TRY(train("cnn", 64, 300, rounds, BEL_GPU_MATH_EXACT));
+    BEL_TRY(train("resnet", 256, 20, rounds, BEL_GPU_MATH_EXACT));
+    for (bel_gpu_math math = BEL_GPU_MATH_TF32; math <= BEL_GPU_MATH_BF16; math++) {
+        BEL_TRY(train("dnn", 1024, 300, rounds, math));
+        BEL_TRY(train("cnn", 64, 300, rounds, math));
+        BEL_TRY(train("resnet", 256, 60, rounds, math));
+    }
+    for (bel_gpu_math math = BEL_GPU_MATH_EXACT; math <= BEL_GPU_MATH_BF16; math++)
+        BEL_TRY(products(device, 4096, math));
+    return NULL;
 }
 
 int main(int argc, char **argv)

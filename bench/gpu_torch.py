@@ -26,8 +26,42 @@ def cnn():
         nn.ReLU(), nn.Linear(1024, 10))
 
 
-def rate(make, batch, steps, compiled):
+class Block(nn.Module):
+    def __init__(self, inputs, filters, stride):
+        super().__init__()
+        self.a = conv_norm(inputs, filters, 3, stride)
+        self.b = conv_norm(filters, filters, 3, 1)
+        self.short = nn.Identity() if stride == 1 and inputs == filters else conv_norm(inputs, filters, 1, stride)
+
+    def forward(self, x):
+        return torch.relu(self.b(torch.relu(self.a(x))) + self.short(x))
+
+
+def conv_norm(inputs, filters, size, stride):
+    return nn.Sequential(nn.Conv2d(inputs, filters, size, stride, size // 2, bias=False), nn.BatchNorm2d(filters))
+
+
+def resnet():
+    layers = [nn.Unflatten(1, (1, 28, 28)), conv_norm(1, 64, 3, 1), nn.ReLU()]
+    inputs = 64
+    for stage in range(3):
+        for block in range(3):
+            filters = 64 << stage
+            layers.append(Block(inputs, filters, 2 if stage > 0 and block == 0 else 1))
+            inputs = filters
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 10)]
+    return nn.Sequential(*layers).to(memory_format=torch.channels_last)
+
+
+def set_math(math):
+    """Returns what a forward pass runs within."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = math == "tf32"
+    return torch.autocast("cuda", torch.bfloat16, enabled=math == "bf16")
+
+
+def rate(make, batch, steps, compiled, math):
     torch.manual_seed(0)
+    within = set_math(math)
     model = make().cuda()
     run = torch.compile(model) if compiled else model
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
@@ -40,7 +74,9 @@ def rate(make, batch, steps, compiled):
         x = images[at:at + batch].cuda(non_blocking=True)
         y = labels[at:at + batch].cuda(non_blocking=True)
         optimizer.zero_grad(set_to_none=True)
-        loss_of(run(x), y).backward()
+        with within:
+            loss = loss_of(run(x), y)
+        loss.backward()
         optimizer.step()
 
     for i in range(20):
@@ -56,28 +92,35 @@ def rate(make, batch, steps, compiled):
     return sorted(rates)[rounds // 2]
 
 
-def product(n):
+def products(n, math, layers=16):
+    within = set_math(math)
     a = torch.zeros(n, n).pin_memory()
-    b = torch.zeros(n, n).pin_memory()
+    weights = [torch.zeros(n, n, device="cuda") for _ in range(layers)]
 
     def once():
-        return float((a.cuda(non_blocking=True) @ b.cuda(non_blocking=True)).sum())
+        with torch.no_grad(), within:
+            y = a.cuda(non_blocking=True)
+            for w in weights:
+                y = torch.relu(y @ w)
+            return float(y.sum())
 
     for _ in range(3):
         once()
     begun = time.perf_counter()
-    for _ in range(20):
+    for _ in range(10):
         once()
-    return 2 * n ** 3 * 20 / (time.perf_counter() - begun) * 1e-12
+    return 2 * layers * n ** 3 * 10 / (time.perf_counter() - begun) * 1e-12
 
 
 def say(row, unit, value, kind):
     print(json.dumps({"row": row, "unit": unit, "value": value, "kind": kind}), flush=True)
 
 
+ROWS = [("dnn", dnn, 64, 1000, ""), ("dnn", dnn, 1024, 300, ""), ("cnn", cnn, 64, 300, ""), ("resnet", resnet, 256, 20, "")]
+for name in ("tf32", "bf16"):
+    ROWS += [("dnn", dnn, 1024, 300, name), ("cnn", cnn, 64, 300, name), ("resnet", resnet, 256, 60, name)]
 for kind, compiled in (("eager", False), ("compiled", True)):
-    for name, make, batch, steps in (("dnn", dnn, 64, 1000), ("dnn", dnn, 1024, 300), ("cnn", cnn, 64, 300)):
-        say(f"{name} {batch}", "examples/s", rate(make, batch, steps, compiled), kind)
-torch.backends.cuda.matmul.allow_tf32 = False
-for size in (1024, 4096):
-    say(f"product {size} with copies in", "TFLOP/s", product(size), "eager")
+    for name, make, batch, steps, math in ROWS:
+        say(f"{name} {batch} {math}".rstrip(), "examples/s", rate(make, batch, steps, compiled, math), kind)
+for name in ("", "tf32", "bf16"):
+    say(f"16 products 4096 {name}".rstrip(), "TFLOP/s", products(4096, name), "eager")

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -48,11 +49,13 @@ bel_status *bench_input(void *user, const bel_estimator *estimator, bel_mode mod
     return NULL;
 }
 
-static bel_device_choice device = BEL_DEVICE_CPU;
+static bel_device_choice used_device = BEL_DEVICE_CPU;
+static bel_gpu_math used_math;
 
-void bench_use(bel_device_choice choice)
+void bench_use(bel_device_choice device, bel_gpu_math math)
 {
-    device = choice;
+    used_device = device;
+    used_math = math;
 }
 
 bel_status *bench_run(const char *model, const bel_param *params, int param_count, int threads,
@@ -66,7 +69,8 @@ bel_status *bench_run(const char *model, const bel_param *params, int param_coun
     config.model_dir = folder;
     config.thread_count = threads;
     config.report = false;
-    config.device = device;
+    config.device = used_device;
+    config.gpu_math = used_math;
     bel_estimator *estimator;
     BEL_TRY(bel_estimator_create(bel_model_find(model)->model_fn, &config, params, param_count,
                                  &estimator));
@@ -81,11 +85,14 @@ bel_status *bench_run(const char *model, const bel_param *params, int param_coun
 bel_status *bench_train(const char *model, int64_t batch, int threads, int64_t steps,
                         double *out_seconds)
 {
-    const bel_param params[] = {
-        {"optimizer", "momentum"}, {"learning_rate", "0.01"}, {"class_count", "10"}};
+    const bel_param params[] = {{"optimizer", "momentum"},
+                                {"learning_rate", "0.01"},
+                                {"class_count", "10"},
+                                {"width", "64"}}; // of resnet
     bel_train_spec spec = {.input_fn = bench_input, .input_user = &batch, .max_steps = steps};
     bel_result result;
-    BEL_TRY(bench_run(model, params, 3, threads, &spec, NULL, &result));
+    int count = strcmp(model, "resnet") == 0 ? 4 : 3;
+    BEL_TRY(bench_run(model, params, count, threads, &spec, NULL, &result));
     *out_seconds = result.train_seconds;
     return NULL;
 }

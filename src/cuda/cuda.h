@@ -27,8 +27,8 @@ bel_status *bel_cuda_card_at(int index, bel_cuda_card *out_card) BEL_MUST_USE;
 bel_status *bel_cuda_device_get(int index, bel_device **out_device) BEL_MUST_USE;
 
 // cuBLASLt and cuDNN, for fast arithmetic (bel_gpu_math); opened once per process, after any of the
-// above. FAILED_PRECONDITION: one is missing, a function of it is, or it is too old; says which, and
-// what to install. `text`: "cuBLASLt 13.0, cuDNN 9.1"; NULL: not wanted.
+// above. FAILED_PRECONDITION: one is missing, a function of it is, or it is too old; says which,
+// and what to install. `text`: "cuBLASLt 13.0, cuDNN 9.1"; NULL: not wanted.
 bel_status *bel_cuda_open_fast(char text[BEL_CUDA_TEXT]) BEL_MUST_USE;
 
 // "driver 12.9, NVRTC 12.9", or why there are no cards. `text` is returned.
