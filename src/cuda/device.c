@@ -160,7 +160,7 @@ bel_status *bel_cuda_card_at(int index, bel_cuda_card *out_card)
 
 static bel_status *make(int index, bel_cuda_device **out_device)
 {
-    bel_cuda_device made = {.device = {.ops = &ops}};
+    bel_cuda_device made = {.device = {.ops = &ops, .number = index}};
     BEL_TRY(bel_cuda_open_api(&made.api));
     BEL_TRY(find_card(made.api, index, &made.number, &made.card));
     BEL_TRY(

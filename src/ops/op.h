@@ -70,6 +70,8 @@ typedef struct bel_run_context {
     int64_t step;
     int64_t replica;
     int64_t round;
+    int traced_as;     // in traces of devices: 1 + the worker whose run it is; 0: in none …
+    int tower;         // … and which of its towers
     atomic_int error;  // 0, or 1 + index of the instruction that met bad data
     int64_t bad_value; // which is not in [bad_low, bad_limit)
     int64_t bad_low, bad_limit;

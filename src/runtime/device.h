@@ -52,6 +52,7 @@ typedef struct bel_device_ops {
 struct bel_device {
     const bel_device_ops *ops;
     char name[16]; // "cpu:0", "cuda:1"
+    int number;    // the 1 of "cuda:1"
     bool in_place;
 };
 
