@@ -132,9 +132,10 @@ void bel_trace_stop(void);
 bel_status *bel_trace_clear(const char *folder) BEL_MUST_USE;
 
 // Writes the parts in the folder as one Chrome trace (a JSON array), and removes them. Tracks are
-// the roles ("worker 1"), their rows the threads, and devices ("worker 1 on cuda:0"). Where a report, the pass that it was part of, and
-// the wait that ended with the outcome are all there, a flow joins them. A part that is damaged is
-// left out with a warning. Errors: those of writing `path`.
+// the roles ("worker 1"), whose rows are the threads, and their devices ("worker 1 on cuda:0").
+// Where a report, the pass that it was part of, and the wait that ended with the outcome are all
+// there, a flow joins them. A part that is damaged is left out with a warning. Errors: those of
+// writing `path`.
 bel_status *bel_trace_merge(const char *folder, const char *path) BEL_MUST_USE;
 
 #endif

@@ -48,17 +48,29 @@ static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
     }
     BEL_TRY(bel_cuda_status(error, "allocate memory"));
     *out_memory = (bel_device_memory){.address = as_pointer(address), .bytes = bytes};
+    atomic_fetch_add(&d->taken, bytes);
     return NULL;
 }
 
 static void release(bel_device *device, bel_device_memory *memory)
 {
-    const bel_cuda_device *d = of(device);
+    bel_cuda_device *d = of(device);
     if (memory->address == NULL) return;
+    atomic_fetch_sub(&d->taken, memory->bytes);
     // A card that is lost has no memory to give back.
     d->api->context_set(d->context);
     d->api->release((uint64_t)(uintptr_t)memory->address);
     *memory = (bel_device_memory){.address = NULL};
+}
+
+static bool look(bel_device *device, bel_device_use *out_use)
+{
+    const bel_cuda_device *d = of(device);
+    bel_device_use use = {.taken = atomic_load(&d->taken)};
+    if (d->api->context_set(d->context) != 0) return false;
+    if (d->api->memory_info(&use.free, &use.all) != 0) return false;
+    *out_use = use;
+    return true;
 }
 
 // The driver's functions take what they only register as what they write.
@@ -92,6 +104,7 @@ static void unpin(bel_device *device, const void *memory)
 
 static const bel_device_ops ops = {.allocate = allocate,
                                    .release = release,
+                                   .look = look,
                                    .prepare = bel_cuda_prepare,
                                    .bind = bel_cuda_bind,
                                    .unbind = bel_cuda_unbind,

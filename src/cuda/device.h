@@ -4,6 +4,7 @@
 #define BELFRY_CUDA_DEVICE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/hash.h"
 #include "cuda/api.h"
@@ -25,6 +26,7 @@ typedef struct bel_cuda_device {
     int number; // the driver's
     int multiprocessors;
     void *context;
+    atomic_size_t taken;   // bytes of memory that programs have
     pthread_mutex_t mutex; // of the list
     bel_cuda_module *modules;
 } bel_cuda_device;

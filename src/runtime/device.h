@@ -19,11 +19,20 @@
 
 #include "runtime/instance_inner.h"
 
+// Memory of a device that is not in place, in bytes.
+typedef struct bel_device_use {
+    size_t taken;     // by `allocate` of this process, and not released
+    size_t free, all; // of all processes
+} bel_device_use;
+
 typedef struct bel_device_ops {
     // RESOURCE_EXHAUSTED: names `what`, what was asked for and what is free.
     bel_status *(*allocate)(bel_device *device, size_t bytes, const char *what,
                             bel_device_memory *out_memory);
     void (*release)(bel_device *device, bel_device_memory *memory); // empty memory is fine
+
+    // Of a device that is not in place; any thread. False: the device does not say.
+    bool (*look)(bel_device *device, bel_device_use *out_use);
 
     // Fills in how `call`, whose operands are known, is run. UNIMPLEMENTED: the device cannot;
     // says what. Names of calls come from the caller.

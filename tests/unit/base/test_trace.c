@@ -144,8 +144,8 @@ static void test_killed_process(void **state)
     bel_test_remove_folder(folder);
 }
 
-// What a device does has a track beside its worker's, with two rows for each tower, whichever thread
-// has recorded it; the thread's own spans say on which device they were.
+// What a device does has a track beside its worker's, with two rows for each tower, whichever
+// thread has recorded it; the thread's own spans say on which device they were.
 static void test_devices(void **state)
 {
     (void)state;
