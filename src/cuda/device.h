@@ -104,6 +104,8 @@ bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance);
 void bel_cuda_unbind(bel_instance *instance);
 bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, bel_team *team,
                          const bel_instance_run_args *args);
+bel_status *bel_cuda_profile(bel_instance *instance, int runs, int64_t *out_ns,
+                             int64_t *out_all_ns);
 void *bel_cuda_result(const bel_instance *instance, int output);
 void *bel_cuda_exchanged(const bel_instance *instance, int call, bool output);
 

@@ -90,7 +90,7 @@ typedef void bel_kernel_fn(const bel_kernel_call *call, int64_t tile);
 struct bel_kernel_call {
     bel_op op;
     bel_kernel_fn *run;
-    int64_t tile_count;    // a function of shapes only: docs/determinism.md
+    int64_t tile_count;    // a function of shapes only: docs/determinism.md. Of a card: launches
     int64_t tile_elements; // > 0: tile t writes these elements of output 0 from t · tile_elements
                            // on, the last one the rest, and nothing else
     int input_count;

@@ -27,6 +27,7 @@ typedef struct bel_device_use {
 
 typedef struct bel_device_ops {
     // RESOURCE_EXHAUSTED: names `what`, what was asked for and what is free.
+    // (For an instance: bel_program_allocate.)
     bel_status *(*allocate)(bel_device *device, size_t bytes, const char *what,
                             bel_device_memory *out_memory);
     void (*release)(bel_device *device, bel_device_memory *memory); // empty memory is fine
@@ -46,6 +47,10 @@ typedef struct bel_device_ops {
     // `next` on and is written by them. Data errors go to instance->context.
     bel_status *(*run)(bel_instance *instance, int first, int end, int next, bel_team *team,
                        const bel_instance_run_args *args);
+
+    // Runs all calls `runs` times, one by one, and says the shortest time of each, in nanoseconds,
+    // and the shortest of all of them as `run` runs them.
+    bel_status *(*profile)(bel_instance *instance, int runs, int64_t *out_ns, int64_t *out_all_ns);
 
     // Of a device that is not in place: where the caller reads output `output` of the last run, and
     // reads or writes what call `call`, of a collective, takes and gives.
