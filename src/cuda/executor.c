@@ -15,15 +15,14 @@
 // Memory that streams read or write belongs to them until they are waited for. A run therefore
 // never returns, not even with an error, before both streams are finished.
 //
-// While a trace is recorded the card says when it did all that: events with times, *marks*, stand
-// between the parts of a run on each stream.
+// While a trace is recorded marks between the parts of a run say when the card did them (marks.h).
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/rng.h"
-#include "base/trace.h"
 #include "cuda/device.h"
+#include "cuda/marks.h"
 #include "ops/collective.h"
 
 _Static_assert((int)BEL_CUDA_MAX_INPUTS >= (int)BEL_OP_MAX_INPUTS + 1 &&
@@ -56,15 +55,6 @@ typedef struct staging {
     size_t *exchanged_in, *exchanged_out; // by call
 } staging;
 
-// An event with a time, and the span of the trace that ends there; it begins at the mark before it
-// on its stream.
-typedef struct mark {
-    void *event, *stream;
-    int span, part; // a bel_trace_span; BEGINS: none ends
-} mark;
-
-enum { BEGINS = -1 };
-
 typedef struct executor {
     bel_cuda_device *device;
     const bel_cuda_api *api;
@@ -82,8 +72,7 @@ typedef struct executor {
     void **ready, **gone; // events, by segment: it has run; its reports have been copied
     uint64_t seed;        // of the keys
     bool keyed;
-    mark *marks; // of this run; NULL: nothing is traced
-    int mark_count;
+    bel_cuda_marks marks; // three, and three of each segment
 } executor;
 
 static uint64_t address_of(const void *pointer)
@@ -197,13 +186,6 @@ static void cut_segments(executor *x)
     bel_free(ends);
 }
 
-// A run has at most one where it begins, one behind copies in and results, and three for each
-// segment: behind its kernels, and around the copies of its reports.
-static int most_marks(const executor *x)
-{
-    return 3 + 3 * x->segment_count;
-}
-
 static bel_status *make_queues(executor *x)
 {
     const bel_cuda_api *api = x->api;
@@ -219,12 +201,7 @@ static bel_status *make_queues(executor *x)
         BEL_TRY(bel_cuda_status(api->event_create(&x->gone[s], BEL_CUDA_EVENT_NO_TIMING),
                                 "make an event"));
     }
-    if (!bel_trace_is_on()) return NULL;
-    x->marks = bel_xcalloc((size_t)most_marks(x), sizeof *x->marks);
-    for (int m = 0; m < most_marks(x); m++)
-        BEL_TRY(bel_cuda_status(api->event_create(&x->marks[m].event, BEL_CUDA_EVENT_TIMED),
-                                "make an event"));
-    return NULL;
+    return bel_cuda_marks_make(&x->marks, api, 3 + 3 * x->segment_count);
 }
 
 bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance)
@@ -265,8 +242,7 @@ void bel_cuda_unbind(bel_instance *instance)
         if (x->ready != NULL && x->ready[s] != NULL) api->event_destroy(x->ready[s]);
         if (x->gone != NULL && x->gone[s] != NULL) api->event_destroy(x->gone[s]);
     }
-    for (int m = 0; x->marks != NULL && m < most_marks(x); m++)
-        if (x->marks[m].event != NULL) api->event_destroy(x->marks[m].event);
+    bel_cuda_marks_free(&x->marks);
     if (x->work != NULL) api->stream_destroy(x->work);
     if (x->out != NULL) api->stream_destroy(x->out);
     x->device->device.ops->release(&x->device->device, &x->state);
@@ -277,7 +253,6 @@ void bel_cuda_unbind(bel_instance *instance)
     bel_free(x->ready);
     bel_free(x->gone);
     bel_free(x->segments);
-    bel_free(x->marks);
     bel_free(x->launches);
     bel_free(x->first_launches);
     bel_free(x->operands);
@@ -297,61 +272,6 @@ void *bel_cuda_exchanged(const bel_instance *instance, int call, bool output)
     const executor *x = instance->on_device;
     return x->staged.memory +
            (output ? x->staged.exchanged_out[call] : x->staged.exchanged_in[call]);
-}
-
-// --- Traces --------------------------------------------------------------------------------------
-
-static bel_status *set_mark(executor *x, void *stream, int span, int part)
-{
-    if (x->marks == NULL) return NULL;
-    mark *its = &x->marks[x->mark_count++];
-    its->stream = stream;
-    its->span = span;
-    its->part = part;
-    return bel_cuda_status(x->api->event_record(its->event, stream), "record an event");
-}
-
-// The first mark before `m` on its stream.
-static const mark *mark_before(const executor *x, int m)
-{
-    for (int before = m - 1; before >= 0; before--)
-        if (x->marks[before].stream == x->marks[m].stream) return &x->marks[before];
-    return NULL;
-}
-
-// Nanoseconds from a run's first mark on; -1: the driver does not say.
-static int64_t time_of(const executor *x, const mark *its)
-{
-    float ms = 0;
-    if (its == x->marks) return 0;
-    int error = x->api->event_elapsed(&ms, x->marks[0].event, its->event);
-    return error == 0 && ms >= 0 ? (int64_t)((double)ms * 1e6) : -1;
-}
-
-// All marks have passed, so the card has their times. Its clock and the process's are put together
-// anew in each run: at `begun_ns` the run's first mark was surely not reached, and now the last one
-// has surely passed. Spans are put as early as that allows; in truth all of them may have been
-// later by as much as is left between the last one's end and now, and by no more. (As the streams
-// were idle, the card reaches the first mark within microseconds of its being queued.) The card's
-// times have half a microsecond, so ends are kept in what the process knows.
-static void put_spans(const executor *x, int64_t begun_ns)
-{
-    const bel_run_context *context = x->instance->context;
-    int64_t now = bel_clock_ns();
-    for (int m = 0; m < x->mark_count; m++) {
-        const mark *its = &x->marks[m], *before = mark_before(x, m);
-        if (its->span == BEGINS || before == NULL || context->traced_as == 0) continue;
-        int64_t from = time_of(x, before), to = time_of(x, its), most = now - begun_ns;
-        if (from < 0 || to < from) continue;
-        bel_trace_add((bel_trace_event){.role = BEL_TRACE_WORKER,
-                                        .index = (int16_t)(context->traced_as - 1),
-                                        .step = context->step,
-                                        .part = its->part,
-                                        .span = (uint8_t)its->span,
-                                        .tower = (uint16_t)context->tower,
-                                        .device = (uint8_t)(x->device->device.number + 1)},
-                      begun_ns + (from < most ? from : most), begun_ns + (to < most ? to : most));
-    }
 }
 
 // --- Copies in -----------------------------------------------------------------------------------
@@ -472,7 +392,7 @@ static bel_status *fetch_reports(executor *x, int s, int next, int end)
     if (next == end) return NULL;
     BEL_TRY(bel_cuda_status(x->api->event_record(x->ready[s], x->work), "record an event"));
     BEL_TRY(bel_cuda_status(x->api->stream_wait(x->out, x->ready[s], 0), "wait for an event"));
-    BEL_TRY(set_mark(x, x->out, BEGINS, 0));
+    BEL_TRY(bel_cuda_mark(&x->marks, x->out, BEL_CUDA_BEGINS, 0));
     for (int p = next; p < end; p++) {
         int output = instance->publications[p].output;
         const bel_program_result *result = &instance->program->outputs[output];
@@ -483,7 +403,7 @@ static bel_status *fetch_reports(executor *x, int s, int next, int end)
                                                  bytes, x->out),
                                 "copy from the card"));
     }
-    BEL_TRY(set_mark(x, x->out, BEL_TRACE_COPY_REPORTS, s));
+    BEL_TRY(bel_cuda_mark(&x->marks, x->out, BEL_TRACE_COPY_REPORTS, s));
     return bel_cuda_status(x->api->event_record(x->gone[s], x->out), "record an event");
 }
 
@@ -512,7 +432,7 @@ static bel_status *fetch_results(executor *x, int end)
         BEL_TRY(fetch(x, x->staged.results[o], instance->addresses[result->buffer],
                       bel_tensor_bytes(&result->tensor)));
     }
-    return set_mark(x, x->work, BEL_TRACE_COPY_RESULTS, 0);
+    return bel_cuda_mark(&x->marks, x->work, BEL_TRACE_COPY_RESULTS, 0);
 }
 
 // What the other replicas have made of the exchange before the part that begins.
@@ -554,10 +474,10 @@ static bel_status *queue_all(executor *x, int end, const queued *q, int part)
     const bel_program *program = x->instance->program;
     int end_call = bel_program_calls_before(program, end), next = q->next;
     BEL_TRY(send_exchanged(x, part));
-    BEL_TRY(set_mark(x, x->work, BEL_TRACE_COPY_IN, 0));
+    BEL_TRY(bel_cuda_mark(&x->marks, x->work, BEL_TRACE_COPY_IN, 0));
     for (int s = q->first_segment; s < q->end_segment; s++) {
         BEL_TRY(run_segment(x, &x->segments[s]));
-        BEL_TRY(set_mark(x, x->work, BEL_TRACE_KERNELS, s));
+        BEL_TRY(bel_cuda_mark(&x->marks, x->work, BEL_TRACE_KERNELS, s));
         int until = publications_before(
             x->instance, next, x->segments[s].end < end_call ? x->segments[s].end : end_call);
         BEL_TRY(fetch_reports(x, s, next, until));
@@ -618,9 +538,7 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
     const bel_program *program = instance->program;
     (void)team;
     BEL_TRY(bel_cuda_enter(x->device));
-    int64_t begun_ns = bel_trace_begin();
-    x->mark_count = 0;
-    bel_status *status = set_mark(x, x->work, BEGINS, 0);
+    bel_status *status = bel_cuda_marks_begin(&x->marks, x->work);
     if (args->part == 0) {
         next = hand_over_leaves(x, args);
         bool fresh = instance->memory->user != instance;
@@ -647,7 +565,7 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
     if (status == NULL) status = finished;
     if (status == NULL) {
         take_error(x);
-        if (begun_ns != 0) put_spans(x, begun_ns);
+        bel_cuda_marks_end(&x->marks, instance->context, x->device->device.number);
         return NULL;
     }
     instance->memory->user = NULL;

@@ -138,8 +138,8 @@ bel_tensor bel_instance_output(const bel_instance *instance, int output);
 typedef void bel_publish_fn(void *context, int output, int64_t first, int64_t count);
 
 // Runs all instructions `runs` times, one after the other on this thread or on the card, and says
-// the shortest time of each, in nanoseconds, and of all together: on the CPU their sum, on a card as
-// a run replays them, without copies to and from it. What exchanges would have brought is of no
+// the shortest time of each, in nanoseconds, and of all together: on the CPU their sum, on a card
+// as a run replays them, without copies to and from it. What exchanges would have brought is of no
 // meaning. Errors as of bel_instance_run.
 bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *context, int runs,
                                  int64_t *out_ns, int64_t *out_all_ns) BEL_MUST_USE;
