@@ -31,13 +31,29 @@ static void *as_pointer(uint64_t address)
     return pointer;
 }
 
+// Counts the bytes as taken. Towers that share the card ask at the same time.
+static bel_status *take(bel_cuda_device *d, size_t bytes, const char *what)
+{
+    size_t limit = atomic_load(&d->device.memory_limit);
+    size_t before = atomic_fetch_add(&d->taken, bytes);
+    if (limit == 0 || (before <= limit && bytes <= limit - before)) return NULL;
+    atomic_fetch_sub(&d->taken, bytes);
+    char wanted_text[32], taken_text[32], limit_text[32];
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                   "%s: %s need %s, but of %s, the memory_limit, %s are taken", d->device.name,
+                   what, bel_bytes_text(bytes, wanted_text), bel_bytes_text(limit, limit_text),
+                   bel_bytes_text(before, taken_text));
+}
+
 static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
                             bel_device_memory *out_memory)
 {
     bel_cuda_device *d = of(device);
     BEL_TRY(bel_cuda_enter(d));
+    BEL_TRY(take(d, bytes, what));
     uint64_t address;
     int error = d->api->allocate(&address, bytes > 0 ? bytes : 1);
+    if (error != 0) atomic_fetch_sub(&d->taken, bytes);
     if (error == BEL_CUDA_OUT_OF_MEMORY) {
         size_t left = 0, all = 0;
         char wanted_text[32], left_text[32], all_text[32];
@@ -48,7 +64,6 @@ static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
     }
     BEL_TRY(bel_cuda_status(error, "allocate memory"));
     *out_memory = (bel_device_memory){.address = as_pointer(address), .bytes = bytes};
-    atomic_fetch_add(&d->taken, bytes);
     return NULL;
 }
 

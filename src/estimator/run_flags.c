@@ -45,6 +45,7 @@ static const row rows[] = {
     ROW("device", CHOICE, device, "auto|cpu|cuda"),
     ROW("gpus", TEXT, gpus, NULL),
     ROW("virtual_devices", SWITCH, virtual_devices, NULL),
+    ROW("memory_limit", MIB, memory_limit, NULL),
     ROW("parameter_server_count", INT, shard_count, NULL),
     ROW("num_threads", INT, thread_count, NULL),
     ROW("executor", CHOICE, executor, "sync|async"),

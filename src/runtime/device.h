@@ -26,7 +26,7 @@ typedef struct bel_device_use {
 } bel_device_use;
 
 typedef struct bel_device_ops {
-    // RESOURCE_EXHAUSTED: names `what`, what was asked for and what is free.
+    // RESOURCE_EXHAUSTED: names `what`, what was asked for, and what is free or within the limit.
     // (For an instance: bel_program_allocate.)
     bel_status *(*allocate)(bel_device *device, size_t bytes, const char *what,
                             bel_device_memory *out_memory);
@@ -67,6 +67,9 @@ struct bel_device {
     const bel_device_ops *ops;
     char name[16]; // "cpu:0", "cuda:1"
     int number;    // the 1 of "cuda:1"
+    // Of a device that is not in place: the most that `allocate` gives at a time, in all; 0: what
+    // there is. Whoever chose the device last has set it.
+    atomic_size_t memory_limit;
     bool in_place;
 };
 
