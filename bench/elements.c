@@ -119,7 +119,8 @@ static bel_status *profile(const row *r, bool reference, int rounds, int64_t *ou
     bel_instance *instance = bel_instance_create(program, arena);
     bel_instance_bind_input(instance, 0, data);
     bel_run_context context = {.seed = 1};
-    BEL_TRY(bel_instance_profile(instance, &context, rounds, out_ns));
+    int64_t all_ns;
+    BEL_TRY(bel_instance_profile(instance, &context, rounds, out_ns, &all_ns));
     bel_instance_destroy(instance);
     bel_pages_destroy(data, bytes);
     bel_pages_destroy(arena, bel_program_arena_bytes(program) + 64);

@@ -318,6 +318,9 @@ static const bel_option table[] = {
     {"gpu_math", STRING, RUNNING, "exact", "exact|f32|tf32|bf16", NULL, RUN,
      "How GPUs multiply: exact, with the processor's bits, or by cuBLASLt and cuDNN in f32, tf32 or bf16, which is "
      "faster, with the same bits from run to run on one kind of GPU.", NULL},
+    {"memory_limit", INT, RUNNING, "0", "[0, 8388608]", "MiB", RUN,
+     "Memory of each GPU that this process may take for programs, of all towers on it together; 0: what there is.",
+     NULL},
     {"num_workers", INT, RUNNING, "1", "[1, 1024]", "workers", RUN, "Workers in this process.", NULL},
     {"towers_of_workers", INTS, TRAINING, "", "[1, 256]", "towers", RUN,
      "Towers of each worker where they differ; as many numbers as there are workers.", NULL},

@@ -112,6 +112,10 @@ typedef struct bel_run_config {
     const char *gpus;         ///< "0,2": these cards, by the PCI bus; NULL: all that are seen
     bool virtual_devices;     ///< several towers may share a card [false]
     bel_gpu_math gpu_math;    ///< others than EXACT need cards [EXACT]
+    /// Bytes that programs of this process may take of each card's memory, those of all towers that
+    /// are on it together; 0: what there is. What does not fit is RESOURCE_EXHAUSTED, as on a
+    /// smaller card. INVALID_ARGUMENT where no tower is to be on one. [0]
+    int64_t memory_limit;
     int shard_count;         ///< parameter-server shards in this process; 0: as many as workers [1]
     int thread_count;        ///< threads of a tower; 0: cores / towers of this machine [0]
     bel_executor executor;   ///< [SYNC]

@@ -29,27 +29,40 @@ typedef enum bel_trace_role {
     BEL_TRACE_ROLE_COUNT
 } bel_trace_role;
 
-// id, name in the file, what `part` is ("" for nothing)
+// The row that a span is in: its thread's, or one of a device's, which has two for each tower, as
+// copies of reports run beside what comes next.
+typedef enum bel_trace_row {
+    BEL_TRACE_OF_THREAD,
+    BEL_TRACE_OF_DEVICE,
+    BEL_TRACE_OF_COPIES,
+    BEL_TRACE_ROW_COUNT
+} bel_trace_row;
+
+// id, name in the file, what `part` is ("" for nothing), the row
 #define BEL_TRACE_SPANS(X)                                                                         \
-    X(INPUT, "wait for input", "replica")                                                          \
-    X(COMPUTE, "compute", "replica")                                                               \
-    X(REPORT, "report", "chunk")                                                                   \
-    X(WAIT, "wait for version", "")                                                                \
-    X(EXCHANGE, "exchange", "exchange")                                                            \
-    X(WAIT_ROWS, "wait for rows", "")                                                              \
-    X(REPORT_ROWS, "report of rows", "table")                                                      \
-    X(PASS, "pass", "chunk")                                                                       \
-    X(SUM, "sum", "chunk")                                                                         \
-    X(UPDATE, "update", "chunk")                                                                   \
-    X(COPY, "copy", "chunk")                                                                       \
-    X(ROWS, "rows", "table")                                                                       \
-    X(TABLE, "update of table", "table")                                                           \
-    X(PUBLISH, "publish", "")                                                                      \
-    X(SAVE, "save", "")                                                                            \
-    X(EVALUATE, "evaluate", "")
+    X(INPUT, "wait for input", "replica", THREAD)                                                  \
+    X(COMPUTE, "compute", "replica", THREAD)                                                       \
+    X(REPORT, "report", "chunk", THREAD)                                                           \
+    X(WAIT, "wait for version", "", THREAD)                                                        \
+    X(EXCHANGE, "exchange", "exchange", THREAD)                                                    \
+    X(WAIT_ROWS, "wait for rows", "", THREAD)                                                      \
+    X(REPORT_ROWS, "report of rows", "table", THREAD)                                              \
+    X(PASS, "pass", "chunk", THREAD)                                                               \
+    X(SUM, "sum", "chunk", THREAD)                                                                 \
+    X(UPDATE, "update", "chunk", THREAD)                                                           \
+    X(COPY, "copy", "chunk", THREAD)                                                               \
+    X(ROWS, "rows", "table", THREAD)                                                               \
+    X(TABLE, "update of table", "table", THREAD)                                                   \
+    X(PUBLISH, "publish", "", THREAD)                                                              \
+    X(SAVE, "save", "", THREAD)                                                                    \
+    X(EVALUATE, "evaluate", "", THREAD)                                                            \
+    X(COPY_IN, "copies in", "", DEVICE)                                                            \
+    X(KERNELS, "kernels", "segment", DEVICE)                                                       \
+    X(COPY_RESULTS, "copies of results", "", DEVICE)                                               \
+    X(COPY_REPORTS, "copies of reports", "segment", COPIES)
 
 typedef enum bel_trace_span {
-#define X(id, name, part) BEL_TRACE_##id,
+#define X(id, name, part, row) BEL_TRACE_##id,
     BEL_TRACE_SPANS(X)
 #undef X
         BEL_TRACE_SPAN_COUNT
@@ -63,7 +76,11 @@ typedef struct bel_trace_event {
     int32_t part;
     int16_t index; // of the role
     uint8_t role, span;
+    uint8_t device; // COMPUTE, rows of devices: 1 + the number of the card; 0: the processor
+    uint16_t tower; // rows of devices: of the worker
 } bel_trace_event;
+
+enum { BEL_TRACE_MOST_CARDS = 64 };
 
 #define BEL_TRACE_EVERYBODY UINT64_MAX
 
@@ -115,9 +132,10 @@ void bel_trace_stop(void);
 bel_status *bel_trace_clear(const char *folder) BEL_MUST_USE;
 
 // Writes the parts in the folder as one Chrome trace (a JSON array), and removes them. Tracks are
-// the roles ("worker 1"), their rows the threads. Where a report, the pass that it was part of, and
-// the wait that ended with the outcome are all there, a flow joins them. A part that is damaged is
-// left out with a warning. Errors: those of writing `path`.
+// the roles ("worker 1"), whose rows are the threads, and their devices ("worker 1 on cuda:0").
+// Where a report, the pass that it was part of, and the wait that ended with the outcome are all
+// there, a flow joins them. A part that is damaged is left out with a warning. Errors: those of
+// writing `path`.
 bel_status *bel_trace_merge(const char *folder, const char *path) BEL_MUST_USE;
 
 #endif

@@ -19,8 +19,9 @@ static const char *const role_names[BEL_TRACE_ROLE_COUNT] = {"master", "worker",
 
 static const struct {
     const char *name, *part;
+    bel_trace_row row;
 } span_names[BEL_TRACE_SPAN_COUNT] = {
-#define X(id, name, part) {name, part},
+#define X(id, name, part, row) {name, part, BEL_TRACE_OF_##row},
     BEL_TRACE_SPANS(X)
 #undef X
 };
@@ -54,11 +55,19 @@ static void end_line(trace *t)
     bel_file_writer_write(t->out, t->line.text, t->line.length);
 }
 
-// A track is a role and its index, shown as a process; above 0.
+// What a device did is in a track of its own: its number and one more, or 0.
+static int track_device(const bel_trace_event *e)
+{
+    return span_names[e->span].row == BEL_TRACE_OF_THREAD ? 0 : e->device;
+}
+
+// A track is a role and its index, and behind it each device that works for it, shown as a process;
+// above 0.
 static long long track_of(const bel_trace_event *e)
 {
-    enum { MOST = 100000 };
-    return (long long)e->role * MOST + e->index + 1;
+    enum { MOST = (INT16_MAX + 1) * (BEL_TRACE_MOST_CARDS + 1) };
+    return (long long)e->role * MOST + (long long)e->index * (BEL_TRACE_MOST_CARDS + 1) +
+           track_device(e) + 1;
 }
 
 // Microseconds, with the nanoseconds behind the point.
@@ -95,6 +104,7 @@ static void put_span(trace *t, const span *s)
     if (span_names[e->span].part[0] != '\0') {
         bel_str_printf(&t->line, ",\"%s\":%d", span_names[e->span].part, (int)e->part);
     }
+    if (e->device > 0) bel_str_printf(&t->line, ",\"device\":\"cuda:%d\"", e->device - 1);
     bel_str_puts(&t->line, "}}");
     end_line(t);
 }
@@ -118,11 +128,19 @@ static void put_flow(trace *t, const char *phase, const span *s, int64_t ns)
 static bool is_sound(const bel_trace_event *e)
 {
     return e->role < BEL_TRACE_ROLE_COUNT && e->span < BEL_TRACE_SPAN_COUNT && e->index >= 0 &&
-           e->begun_ns > 0 && e->ended_ns >= e->begun_ns;
+           e->device <= BEL_TRACE_MOST_CARDS && e->begun_ns > 0 && e->ended_ns >= e->begun_ns;
 }
 
-// The last BEL_TRACE_RING spans of a thread, as a row of its own, on the trace's clock
-// (`lead_ns`). What was overwritten before is counted in dropped_events.
+// Rows of a device are its towers', two of each; others their thread's.
+static int row_of(const trace *t, const bel_trace_event *e)
+{
+    bel_trace_row kind = span_names[e->span].row;
+    return kind == BEL_TRACE_OF_THREAD ? t->row_count
+                                       : 1 + 2 * e->tower + (kind == BEL_TRACE_OF_COPIES);
+}
+
+// The last BEL_TRACE_RING spans of a thread, as a row of its own (but what a device did), on the
+// trace's clock (`lead_ns`). What was overwritten before is counted in dropped_events.
 static void take_ring(trace *t, const bel_trace_ring *ring, int64_t lead_ns, const char *name)
 {
     uint64_t written = atomic_load(&ring->written);
@@ -135,16 +153,17 @@ static void take_ring(trace *t, const bel_trace_ring *ring, int64_t lead_ns, con
         e.begun_ns += lead_ns;
         e.ended_ns += lead_ns;
         t->spans = bel_xgrow(t->spans, &t->capacity, t->count + 1, sizeof *t->spans);
-        t->spans[t->count++] = (span){e, t->row_count};
+        t->spans[t->count++] = (span){e, row_of(t, &e)};
     }
     if (t->count == before) return;
     bel_str arguments = {0};
     bel_str_printf(&arguments, "\"name\":\"%s, thread %d\"", name, t->row_count);
     bool named[BEL_TRACE_ROLE_COUNT] = {false}; // a row's name counts in one track only
     for (size_t i = before; i < t->count; i++) {
-        bool *done = &named[t->spans[i].e.role];
-        if (!*done) put_meta(t, "thread_name", &t->spans[i], arguments.text);
-        *done = true;
+        const bel_trace_event *e = &t->spans[i].e;
+        bool *done = &named[e->role], of_thread = span_names[e->span].row == BEL_TRACE_OF_THREAD;
+        if (!*done && of_thread) put_meta(t, "thread_name", &t->spans[i], arguments.text);
+        *done = *done || of_thread;
     }
     arguments.length = 0;
     bel_str_printf(&arguments, "\"count\":%llu", (unsigned long long)first);
@@ -287,32 +306,52 @@ static void write_flows(trace *t)
 
 static int compare_tracks(const void *a, const void *b)
 {
-    long long x = track_of(*(const bel_trace_event *const *)a);
-    long long y = track_of(*(const bel_trace_event *const *)b);
-    return x < y ? -1 : x > y;
+    const span *x = *(const span *const *)a, *y = *(const span *const *)b;
+    long long p = track_of(&x->e), q = track_of(&y->e);
+    if (p != q) return p < q ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
 }
 
-// Each role's name, and its place from top to bottom.
+// Its name, and its place from top to bottom.
+static void write_track(trace *t, const bel_trace_event *e)
+{
+    const span at = {.e = *e};
+    bel_str arguments = {0};
+    bel_str_printf(&arguments, "\"name\":\"%s %d", role_names[e->role], e->index);
+    if (track_device(e) > 0) bel_str_printf(&arguments, " on cuda:%d", track_device(e) - 1);
+    bel_str_puts(&arguments, "\"");
+    put_meta(t, "process_name", &at, arguments.text);
+    arguments.length = 0;
+    bel_str_printf(&arguments, "\"sort_index\":%lld", track_of(e));
+    put_meta(t, "process_sort_index", &at, arguments.text);
+    bel_str_deinit(&arguments);
+}
+
+static void name_device_row(trace *t, const span *s)
+{
+    bel_str arguments = {0};
+    bool copies = span_names[s->e.span].row == BEL_TRACE_OF_COPIES;
+    bel_str_printf(&arguments, "\"name\":\"tower %d, %s\"", s->e.tower,
+                   copies ? "copies of reports" : "copies in and kernels");
+    put_meta(t, "thread_name", s, arguments.text);
+    bel_str_deinit(&arguments);
+}
+
+// Each track, and the rows of devices; those of threads have names already.
 static void write_tracks(trace *t)
 {
-    const bel_trace_event **events = bel_xcalloc(t->count + 1, sizeof *events);
+    const span **spans = bel_xcalloc(t->count + 1, sizeof *spans);
     for (size_t i = 0; i < t->count; i++)
-        events[i] = &t->spans[i].e;
-    qsort(events, t->count, sizeof *events, compare_tracks);
-    bel_str arguments = {0};
+        spans[i] = &t->spans[i];
+    qsort(spans, t->count, sizeof *spans, compare_tracks);
     for (size_t i = 0; i < t->count; i++) {
-        const bel_trace_event *e = events[i];
-        if (i > 0 && track_of(e) == track_of(events[i - 1])) continue;
-        const span at = {.e = *e};
-        arguments.length = 0;
-        bel_str_printf(&arguments, "\"name\":\"%s %d\"", role_names[e->role], e->index);
-        put_meta(t, "process_name", &at, arguments.text);
-        arguments.length = 0;
-        bel_str_printf(&arguments, "\"sort_index\":%lld", track_of(e));
-        put_meta(t, "process_sort_index", &at, arguments.text);
+        const span *s = spans[i], *before = i > 0 ? spans[i - 1] : NULL;
+        bool new_track = before == NULL || track_of(&s->e) != track_of(&before->e);
+        if (new_track) write_track(t, &s->e);
+        bool new_row = new_track || s->row != before->row;
+        if (new_row && track_device(&s->e) > 0) name_device_row(t, s);
     }
-    bel_str_deinit(&arguments);
-    bel_free(events);
+    bel_free(spans);
 }
 
 static bool is_part(const char *name)

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "cuda/cuda.h"
+#include "runtime/device.h"
 
 enum { MOST_CARDS = 64 };
 
@@ -93,7 +94,9 @@ bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_devi
     int first = choice->before;
     if (first + towers > list.count && towers <= list.count && gives_own_cards()) first = 0;
     if (first + towers > list.count && !choice->shared) return too_few(towers, first, list.count);
-    for (int t = 0; t < towers; t++)
+    for (int t = 0; t < towers; t++) {
         BEL_TRY(bel_cuda_device_get(list.cards[(first + t) % list.count], &out_devices[t]));
+        atomic_store(&out_devices[t]->memory_limit, choice->memory_limit);
+    }
     return NULL;
 }

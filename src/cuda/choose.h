@@ -10,7 +10,8 @@ typedef struct bel_card_choice {
     bool fast;        // for fast arithmetic, whose libraries are opened with them
     bool shared;      // several towers may use one card
     const char *list; // "0,2": these cards of the machine; NULL: all, in the order of the PCI bus
-    int before;       // towers of the job's other processes or workers of this host that come first
+    size_t memory_limit; // of each card, for programs of this process; 0: what there is
+    int before; // towers of the job's other processes or workers of this host that come first
 } bel_card_choice;
 
 // Fills out_devices [towers]; NULL is a share of the CPU, which all are where no cards are wanted

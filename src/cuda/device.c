@@ -31,13 +31,29 @@ static void *as_pointer(uint64_t address)
     return pointer;
 }
 
+// Counts the bytes as taken. Towers that share the card ask at the same time.
+static bel_status *take(bel_cuda_device *d, size_t bytes, const char *what)
+{
+    size_t limit = atomic_load(&d->device.memory_limit);
+    size_t before = atomic_fetch_add(&d->taken, bytes);
+    if (limit == 0 || (before <= limit && bytes <= limit - before)) return NULL;
+    atomic_fetch_sub(&d->taken, bytes);
+    char wanted_text[32], taken_text[32], limit_text[32];
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                   "%s: %s need %s, but of %s, the memory_limit, %s are taken", d->device.name,
+                   what, bel_bytes_text(bytes, wanted_text), bel_bytes_text(limit, limit_text),
+                   bel_bytes_text(before, taken_text));
+}
+
 static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
                             bel_device_memory *out_memory)
 {
     bel_cuda_device *d = of(device);
     BEL_TRY(bel_cuda_enter(d));
+    BEL_TRY(take(d, bytes, what));
     uint64_t address;
     int error = d->api->allocate(&address, bytes > 0 ? bytes : 1);
+    if (error != 0) atomic_fetch_sub(&d->taken, bytes);
     if (error == BEL_CUDA_OUT_OF_MEMORY) {
         size_t left = 0, all = 0;
         char wanted_text[32], left_text[32], all_text[32];
@@ -53,12 +69,23 @@ static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
 
 static void release(bel_device *device, bel_device_memory *memory)
 {
-    const bel_cuda_device *d = of(device);
+    bel_cuda_device *d = of(device);
     if (memory->address == NULL) return;
+    atomic_fetch_sub(&d->taken, memory->bytes);
     // A card that is lost has no memory to give back.
     d->api->context_set(d->context);
     d->api->release((uint64_t)(uintptr_t)memory->address);
     *memory = (bel_device_memory){.address = NULL};
+}
+
+static bool look(bel_device *device, bel_device_use *out_use)
+{
+    const bel_cuda_device *d = of(device);
+    bel_device_use use = {.taken = atomic_load(&d->taken)};
+    if (d->api->context_set(d->context) != 0) return false;
+    if (d->api->memory_info(&use.free, &use.all) != 0) return false;
+    *out_use = use;
+    return true;
 }
 
 // The driver's functions take what they only register as what they write.
@@ -92,10 +119,12 @@ static void unpin(bel_device *device, const void *memory)
 
 static const bel_device_ops ops = {.allocate = allocate,
                                    .release = release,
+                                   .look = look,
                                    .prepare = bel_cuda_prepare,
                                    .bind = bel_cuda_bind,
                                    .unbind = bel_cuda_unbind,
                                    .run = bel_cuda_run,
+                                   .profile = bel_cuda_profile,
                                    .result = bel_cuda_result,
                                    .exchanged = bel_cuda_exchanged,
                                    .pin = pin,
@@ -160,7 +189,7 @@ bel_status *bel_cuda_card_at(int index, bel_cuda_card *out_card)
 
 static bel_status *make(int index, bel_cuda_device **out_device)
 {
-    bel_cuda_device made = {.device = {.ops = &ops}};
+    bel_cuda_device made = {.device = {.ops = &ops, .number = index}};
     BEL_TRY(bel_cuda_open_api(&made.api));
     BEL_TRY(find_card(made.api, index, &made.number, &made.card));
     BEL_TRY(

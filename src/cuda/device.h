@@ -4,6 +4,7 @@
 #define BELFRY_CUDA_DEVICE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/hash.h"
 #include "cuda/api.h"
@@ -25,6 +26,7 @@ typedef struct bel_cuda_device {
     int number; // the driver's
     int multiprocessors;
     void *context;
+    atomic_size_t taken;   // bytes of memory that programs have
     pthread_mutex_t mutex; // of the list
     bel_cuda_module *modules;
     // Handles of cuBLASLt, for any thread, and of cuDNN, for whoever holds the mutex; NULL: not yet
@@ -140,6 +142,8 @@ bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance);
 void bel_cuda_unbind(bel_instance *instance);
 bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, bel_team *team,
                          const bel_instance_run_args *args);
+bel_status *bel_cuda_profile(bel_instance *instance, int runs, int64_t *out_ns,
+                             int64_t *out_all_ns);
 void *bel_cuda_result(const bel_instance *instance, int output);
 void *bel_cuda_exchanged(const bel_instance *instance, int call, bool output);
 

@@ -14,12 +14,15 @@
 //
 // Memory that streams read or write belongs to them until they are waited for. A run therefore
 // never returns, not even with an error, before both streams are finished.
+//
+// While a trace is recorded marks between the parts of a run say when the card did them (marks.h).
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/rng.h"
 #include "cuda/device.h"
+#include "cuda/marks.h"
 #include "ops/collective.h"
 
 _Static_assert((int)BEL_CUDA_MAX_INPUTS >= (int)BEL_OP_MAX_INPUTS + 1 &&
@@ -67,6 +70,7 @@ typedef struct executor {
     void **ready, **gone; // events, by segment: it has run; its reports have been copied
     uint64_t seed;        // of the keys
     bool keyed;
+    bel_cuda_marks marks; // three, and three of each segment
 } executor;
 
 static uint64_t address_of(const void *pointer)
@@ -193,7 +197,7 @@ static bel_status *make_queues(executor *x)
         BEL_TRY(bel_cuda_status(api->event_create(&x->gone[s], BEL_CUDA_EVENT_NO_TIMING),
                                 "make an event"));
     }
-    return NULL;
+    return bel_cuda_marks_make(&x->marks, api, 3 + 3 * x->segment_count);
 }
 
 bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance)
@@ -234,6 +238,7 @@ void bel_cuda_unbind(bel_instance *instance)
         if (x->ready != NULL && x->ready[s] != NULL) api->event_destroy(x->ready[s]);
         if (x->gone != NULL && x->gone[s] != NULL) api->event_destroy(x->gone[s]);
     }
+    bel_cuda_marks_free(&x->marks);
     if (x->work != NULL) api->stream_destroy(x->work);
     if (x->out != NULL) api->stream_destroy(x->out);
     x->device->device.ops->release(&x->device->device, &x->state);
@@ -388,6 +393,7 @@ static bel_status *fetch_reports(executor *x, int s, int next, int end)
     if (next == end) return NULL;
     BEL_TRY(bel_cuda_status(x->api->event_record(x->ready[s], x->work), "record an event"));
     BEL_TRY(bel_cuda_status(x->api->stream_wait(x->out, x->ready[s], 0), "wait for an event"));
+    BEL_TRY(bel_cuda_mark(&x->marks, x->out, BEL_CUDA_BEGINS, 0));
     for (int p = next; p < end; p++) {
         int output = instance->publications[p].output;
         const bel_program_result *result = &instance->program->outputs[output];
@@ -398,6 +404,7 @@ static bel_status *fetch_reports(executor *x, int s, int next, int end)
                                                  bytes, x->out),
                                 "copy from the card"));
     }
+    BEL_TRY(bel_cuda_mark(&x->marks, x->out, BEL_TRACE_COPY_REPORTS, s));
     return bel_cuda_status(x->api->event_record(x->gone[s], x->out), "record an event");
 }
 
@@ -426,7 +433,7 @@ static bel_status *fetch_results(executor *x, int end)
         BEL_TRY(fetch(x, x->staged.results[o], instance->addresses[result->buffer],
                       bel_tensor_bytes(&result->tensor)));
     }
-    return NULL;
+    return bel_cuda_mark(&x->marks, x->work, BEL_TRACE_COPY_RESULTS, 0);
 }
 
 // What the other replicas have made of the exchange before the part that begins.
@@ -468,8 +475,10 @@ static bel_status *queue_all(executor *x, int end, const queued *q, int part)
     const bel_program *program = x->instance->program;
     int end_call = bel_program_calls_before(program, end), next = q->next;
     BEL_TRY(send_exchanged(x, part));
+    BEL_TRY(bel_cuda_mark(&x->marks, x->work, BEL_TRACE_COPY_IN, 0));
     for (int s = q->first_segment; s < q->end_segment; s++) {
         BEL_TRY(run_segment(x, &x->segments[s]));
+        BEL_TRY(bel_cuda_mark(&x->marks, x->work, BEL_TRACE_KERNELS, s));
         int until = publications_before(
             x->instance, next, x->segments[s].end < end_call ? x->segments[s].end : end_call);
         BEL_TRY(fetch_reports(x, s, next, until));
@@ -530,12 +539,12 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
     const bel_program *program = instance->program;
     (void)team;
     BEL_TRY(bel_cuda_enter(x->device));
-    bel_status *status = NULL;
+    bel_status *status = bel_cuda_marks_begin(&x->marks, x->work);
     if (args->part == 0) {
         next = hand_over_leaves(x, args);
         bool fresh = instance->memory->user != instance;
         if (fresh) first = 0; // what the prologue has made is gone
-        status = send_state(x);
+        if (status == NULL) status = send_state(x);
         if (status == NULL) status = send_all(x, fresh);
         instance->memory->user = status == NULL ? instance : NULL;
     }
@@ -557,9 +566,88 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
     if (status == NULL) status = finished;
     if (status == NULL) {
         take_error(x);
+        bel_cuda_marks_end(&x->marks, instance->context, x->device->device.number);
         return NULL;
     }
     instance->memory->user = NULL;
     atomic_store(&x->device->device.lost, true);
     return bel_status_wrap(status, __FILE__, __LINE__, "%s", x->device->device.name);
+}
+
+// --- Profiles ------------------------------------------------------------------------------------
+
+// One run as runs are, then all calls one by one, each between two of `events`, call after call.
+// What is copied in may have been overwritten by then. While the card does the first the second is
+// queued behind it, so that a call's time is the card's and not that of queueing it; but of
+// programs that are through sooner than that.
+static bel_status *queue_profile(executor *x, void **events)
+{
+    int calls = x->instance->program->call_count;
+    BEL_TRY(send_all(x, false));
+    BEL_TRY(bel_cuda_status(x->api->event_record(events[calls + 1], x->work), "record an event"));
+    for (int s = 0; s < x->segment_count; s++)
+        BEL_TRY(run_segment(x, &x->segments[s]));
+    BEL_TRY(bel_cuda_status(x->api->event_record(events[calls + 2], x->work), "record an event"));
+    BEL_TRY(send_all(x, false));
+    for (int c = 0; c < calls; c++) {
+        BEL_TRY(bel_cuda_status(x->api->event_record(events[c], x->work), "record an event"));
+        BEL_TRY(launch_all(x, &(segment){.first = c, .end = c + 1}));
+    }
+    return bel_cuda_status(x->api->event_record(events[calls], x->work), "record an event");
+}
+
+static bel_status *keep_shortest(const executor *x, void *from, void *to, int64_t *out_ns)
+{
+    float ms;
+    BEL_TRY(bel_cuda_status(x->api->event_elapsed(&ms, from, to), "read a card's clock"));
+    int64_t ns = (int64_t)((double)ms * 1e6);
+    if (ns < *out_ns) *out_ns = ns;
+    return NULL;
+}
+
+// What nothing here writes, as the answers of exchanges, is zeros. The first run is none of those
+// that count: graphs are made after it.
+static bel_status *run_profile(executor *x, void **events, int runs, int64_t *out_ns,
+                               int64_t *out_all_ns)
+{
+    const bel_instance *instance = x->instance;
+    int calls = instance->program->call_count;
+    for (int c = 0; c < calls; c++)
+        out_ns[c] = INT64_MAX;
+    *out_all_ns = INT64_MAX;
+    BEL_TRY(bel_cuda_status(
+        x->api->fill(address_of(instance->memory->address), 0, instance->memory->bytes, x->work),
+        "fill memory"));
+    BEL_TRY(send_state(x));
+    BEL_TRY(send_all(x, true));
+    for (int run = 0; run <= runs; run++) {
+        BEL_TRY(queue_profile(x, events));
+        BEL_TRY(bel_cuda_status(x->api->stream_finish(x->work), "run a program"));
+        for (int c = 0; run > 0 && c < calls; c++)
+            BEL_TRY(keep_shortest(x, events[c], events[c + 1], &out_ns[c]));
+        if (run > 0) BEL_TRY(keep_shortest(x, events[calls + 1], events[calls + 2], out_all_ns));
+    }
+    return fetch(x, 0, x->state.address, sizeof(bel_cuda_state));
+}
+
+bel_status *bel_cuda_profile(bel_instance *instance, int runs, int64_t *out_ns, int64_t *out_all_ns)
+{
+    executor *x = instance->on_device;
+    int count = instance->program->call_count + 3; // around calls, and around all of them
+    BEL_TRY(bel_cuda_enter(x->device));
+    void **events = bel_xcalloc((size_t)count, sizeof *events);
+    bel_status *status = NULL;
+    instance->memory->user = NULL;
+    for (int e = 0; e < count && status == NULL; e++)
+        status = bel_cuda_status(x->api->event_create(&events[e], BEL_CUDA_EVENT_TIMED),
+                                 "make an event");
+    if (status == NULL) status = run_profile(x, events, runs, out_ns, out_all_ns);
+    bel_status *finished = bel_cuda_status(x->api->stream_finish(x->work), "run a program");
+    if (status != NULL) bel_status_ignore(finished); // the first error is the cause
+    if (status == NULL) status = finished;
+    if (status == NULL) take_error(x);
+    for (int e = 0; e < count; e++)
+        if (events[e] != NULL) x->api->event_destroy(events[e]);
+    bel_free(events);
+    return status;
 }

@@ -31,5 +31,6 @@ bel_status *bel_cuda_prepare(bel_device *device, const bel_prepare *prepare, bel
         .device = (bel_cuda_device *)device, .prepare = prepare, .call = call, .made = made};
     BEL_TRY(family(&build));
     call->params = made;
+    call->tile_count = made->count;
     return NULL;
 }

@@ -73,6 +73,12 @@ static bel_status *check_rates(const bel_run_config *c)
     return NULL;
 }
 
+static bool wants_cards(const bel_run_config *c)
+{
+    bool asks = c->gpu_count > 0 || c->gpu_math != BEL_GPU_MATH_EXACT;
+    return c->device == BEL_DEVICE_CUDA || (c->device == BEL_DEVICE_AUTO && asks);
+}
+
 // The table, then what one setting asks of another.
 static bel_status *check_limits(const bel_run_config *c)
 {
@@ -93,6 +99,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"lane", (double)c->lane, BEL_LANE_AUTO, BEL_LANE_GRPC},
         {"aggregation", (double)c->aggregation, BEL_AGGREGATE_SYNC, BEL_AGGREGATE_BOUNDED},
         {"activation_memory", (double)c->activation_memory, 0, 0x1p53},
+        {"memory_limit", (double)c->memory_limit, 0, 0x1p53},
         {"table_memory", (double)c->table_memory, 0, 0x1p53},
         {"stage_memory", (double)c->stage_memory, 0, 0x1p53},
         {"metrics_port", c->metrics_port, -1, 65535},
@@ -136,6 +143,11 @@ static bel_status *check_limits(const bel_run_config *c)
             BEL_INVALID_ARGUMENT,
             "activation_memory needs the synchronous executor: the asynchronous one runs "
             "operations in no fixed order");
+    }
+    if (c->memory_limit > 0 && !wants_cards(c)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "memory_limit is of the memory of GPUs, and no tower is to be on one; hint: "
+                       "num_gpus, or device cuda; activation_memory is for the processor as well");
     }
     for (int w = 0; c->towers_of != NULL && w < c->worker_count; w++) {
         if (c->towers_of[w] >= 1 && c->towers_of[w] <= MAX_TOWERS) continue;
@@ -357,12 +369,13 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
     bool fast = config->gpu_math != BEL_GPU_MATH_EXACT;
     if (evaluates && estimator->in_job) worker = estimator->rank;
     return (bel_card_choice){
-        .wanted = cuda || fast || (config->device == BEL_DEVICE_AUTO && config->gpu_count > 0),
+        .wanted = wants_cards(config),
         .needed =
             (cuda || fast) && (!evaluates || !estimator->in_job), // a master's host may have none
         .fast = fast,
         .shared = config->virtual_devices || evaluates,
         .list = config->gpus,
+        .memory_limit = (size_t)config->memory_limit,
         .before = worker < 0 ? 0 : towers_before(estimator, worker)};
 }
 

@@ -2,14 +2,14 @@
 // and no lane is needed to look at it. It is compiled for one thread and for the shapes of the
 // first batch, with the same outputs as a worker's (bel_worker_list_outputs), since the outputs
 // that are asked for decide what is left out. Parameters have their initial values and rows of
-// tables are zeros.
+// tables are zeros. Where flags ask for a card it is the program of the first tower's.
 #include "estimator/graph_dump.h"
 
 #include "base/alloc.h"
 #include "estimator/trainable.h"
 #include "passes/passes.h"
 #include "ps/layout/space.h"
-#include "runtime/program.h"
+#include "runtime/device.h"
 #include "worker/worker.h"
 
 enum { RUNS = 20 };
@@ -22,12 +22,27 @@ typedef struct bench {
     bel_program_output *outputs;
     int report_count, output_count;
     bel_program *program;
-    float *values;  // of variables, laid out as the space
-    void **results; // by output: those that are external
-    float **rows;   // by lookup
-    void *arena;
+    float *values;      // of variables, laid out as the space
+    void **results;     // by output: those that are external
+    float **rows;       // by lookup
+    bel_device *device; // NULL: the CPU
+    bel_device_memory arena;
     bel_instance *instance;
 } bench;
+
+// Copies from there to a card are then queued like kernels.
+static void pin(const bench *b, bool pins)
+{
+    const bel_graph *graph = b->trainable.built->graph;
+    if (b->device == NULL) return;
+    bel_device_pin(b->device, b->values, bel_space_bytes(b->trainable.layout), pins);
+    for (size_t i = 0; i < graph->input_count; i++) {
+        int field = b->trainable.models->fields[i];
+        if (field < 0) continue;
+        const bel_tensor *tensor = &b->batch->fields[field];
+        bel_device_pin(b->device, tensor->data, bel_tensor_bytes(tensor), pins);
+    }
+}
 
 static void bench_deinit(bench *b)
 {
@@ -36,8 +51,9 @@ static void bench_deinit(bench *b)
         bel_free(b->results[o]);
     for (size_t l = 0; b->rows != NULL && l < b->trainable.built->graph->lookup_count; l++)
         bel_free(b->rows[l]);
+    if (b->instance != NULL) pin(b, false);
     bel_instance_destroy(b->instance);
-    if (b->arena != NULL) bel_pages_destroy(b->arena, bel_program_arena_bytes(b->program));
+    if (b->program != NULL) bel_program_release(b->program, &b->arena);
     bel_program_destroy(b->program);
     if (layout != NULL) bel_space_free_array(layout, b->values);
     bel_batch_destroy(b->batch);
@@ -81,6 +97,9 @@ static bel_status *build(bench *b, const bel_estimator *estimator, const bel_tra
 static bel_status *compile(bench *b, unsigned passes_off)
 {
     bel_program_options options = bel_estimator_program_options(b->trainable.estimator);
+    bel_card_choice cards = bel_estimator_cards(b->trainable.estimator, 0);
+    BEL_TRY(bel_cards_choose(&cards, 1, &b->device));
+    options.device = b->device;
     options.passes_off = passes_off;
     options.asynchronous = false; // instructions are timed one after another
     options.threads = 1;
@@ -95,11 +114,10 @@ static bel_status *bind(bench *b)
 {
     const bel_graph *graph = b->trainable.built->graph;
     const bel_layout *layout = b->trainable.layout;
-    size_t bytes = bel_program_arena_bytes(b->program);
     BEL_TRY(bel_space_array(layout, "parameters", &b->values));
     BEL_TRY(bel_space_initialize(layout, b->trainable.estimator->config.seed, b->values));
-    if (bytes > 0) BEL_TRY(bel_pages_create(bytes, true, "activations", &b->arena));
-    b->instance = bel_instance_create(b->program, b->arena);
+    BEL_TRY(bel_program_allocate(b->program, &b->arena));
+    BEL_TRY(bel_instance_create_on(b->program, &b->arena, &b->instance));
     for (size_t v = 0; v < graph->variable_count; v++) {
         const bel_layout_variable *variable = &layout->variables[b->trainable.variables[v]];
         bel_instance_bind_variable(b->instance, (int)v, b->values + variable->offset);
@@ -123,6 +141,7 @@ static bel_status *bind(bench *b)
         b->results[o] = bel_xcalloc(bel_tensor_bytes(&tensor), 1);
         bel_instance_bind_output(b->instance, o, b->results[o]);
     }
+    pin(b, true);
     return NULL;
 }
 
@@ -134,23 +153,46 @@ static double error_of(int64_t expected, int64_t measured)
     return measured > 0 ? 100.0 * (double)(expected - measured) / (double)measured : 0;
 }
 
-static void write_line(const bel_program_line *line, int64_t ns, int64_t all_ns, bel_str *out)
+// `sum_ns` of all lines; 0: not measured. Of a card nothing is expected.
+static void write_line(const bench *b, const bel_program_line *line, int64_t ns, int64_t sum_ns,
+                       bel_str *out)
 {
     char shape[BEL_SHAPE_TEXT];
-    bel_str_printf(out, "%5d  %-22s %-18s %5lld", line->group, line->op,
-                   bel_shape_text(&line->shape, shape), (long long)line->tiles);
-    if (all_ns > 0) {
-        bel_str_printf(out, " %10.1f %6.1f %10.1f %+6.0f", (double)ns * 1e-3,
-                       100.0 * (double)ns / (double)all_ns, (double)line->cost_ns * 1e-3,
+    bel_str_printf(out, "%5d  %-22s %-18s %*lld", line->group, line->op,
+                   bel_shape_text(&line->shape, shape), b->device != NULL ? 8 : 5,
+                   (long long)line->tiles);
+    if (sum_ns > 0) {
+        bel_str_printf(out, " %10.1f %6.1f", (double)ns * 1e-3,
+                       100.0 * (double)ns / (double)sum_ns);
+    }
+    if (sum_ns > 0 && b->device == NULL) {
+        bel_str_printf(out, " %10.1f %+6.0f", (double)line->cost_ns * 1e-3,
                        error_of(line->cost_ns, ns));
     }
     bel_str_printf(out, "  %s\n", line->name);
+}
+
+static void write_heading(const bench *b, bool measured, bel_str *out)
+{
+    bool card = b->device != NULL;
+    bel_str_printf(out, "group  %-22s %-18s %s", "operation", "result",
+                   card ? "launches" : "tiles");
+    if (measured) bel_str_puts(out, "         us  share");
+    if (measured && !card) bel_str_puts(out, "   expected  error");
+    bel_str_puts(out, "  name\n");
 }
 
 // Times of all instructions, and how far they are from what was expected of them, each counted by
 // its time.
 static void write_times(const bench *b, const int64_t *ns, int64_t all_ns, bel_str *out)
 {
+    if (b->device != NULL) {
+        bel_str_printf(out,
+                       "%.1f us as a run replays them on %s, without reading, copies, update and "
+                       "exchange\n",
+                       (double)all_ns * 1e-3, b->device->name);
+        return;
+    }
     int64_t expected = 0, off = 0;
     for (int i = 0; i < bel_program_instruction_count(b->program); i++) {
         int64_t cost_ns = bel_program_line_at(b->program, i).cost_ns;
@@ -164,26 +206,40 @@ static void write_times(const bench *b, const int64_t *ns, int64_t all_ns, bel_s
                    all_ns > 0 ? 100.0 * (double)off / (double)all_ns : 0);
 }
 
-// `ns` by instruction; NULL: not measured.
-static void write_program(const bench *b, const int64_t *ns, bel_str *out)
+// A card's has parameters, inputs and results in it.
+static void write_memory(const bench *b, int64_t launches, bel_str *out)
 {
-    int count = bel_program_instruction_count(b->program);
-    int64_t all_ns = 0;
-    for (int i = 0; ns != NULL && i < count; i++)
-        all_ns += ns[i];
-    bel_str_printf(out, "group  %-22s %-18s tiles%s  name\n", "operation", "result",
-                   ns != NULL ? "         us  share   expected  error" : "");
-    for (int i = 0; i < count; i++) {
-        bel_program_line line = bel_program_line_at(b->program, i);
-        write_line(&line, ns != NULL ? ns[i] : 0, all_ns, out);
-    }
     char arena[32], live[32];
     size_t bytes = bel_program_arena_bytes(b->program), least = bel_program_live_bytes(b->program);
-    bel_str_printf(out,
-                   "%d instructions in %d groups; memory %s, %.2f times the largest live set "
-                   "(%s)\n",
-                   count, bel_program_group_count(b->program), bel_bytes_text(bytes, arena),
-                   least > 0 ? (double)bytes / (double)least : 1.0, bel_bytes_text(least, live));
+    bel_str_printf(out, "%d instructions in %d groups", bel_program_instruction_count(b->program),
+                   bel_program_group_count(b->program));
+    (void)bel_bytes_text(least, live);
+    if (b->device != NULL) {
+        bel_str_printf(out,
+                       ", %lld launches; memory %s on %s, of which values of a step need %s at "
+                       "once\n",
+                       (long long)launches, bel_bytes_text(bytes, arena), b->device->name, live);
+    } else {
+        bel_str_printf(out, "; memory %s, %.2f times the largest live set (%s)\n",
+                       bel_bytes_text(bytes, arena),
+                       least > 0 ? (double)bytes / (double)least : 1.0, live);
+    }
+}
+
+// `ns` by instruction, NULL: not measured; and of all of them together.
+static void write_program(const bench *b, const int64_t *ns, int64_t all_ns, bel_str *out)
+{
+    int count = bel_program_instruction_count(b->program);
+    int64_t sum_ns = 0, tiles = 0;
+    for (int i = 0; ns != NULL && i < count; i++)
+        sum_ns += ns[i];
+    write_heading(b, ns != NULL, out);
+    for (int i = 0; i < count; i++) {
+        bel_program_line line = bel_program_line_at(b->program, i);
+        write_line(b, &line, ns != NULL ? ns[i] : 0, sum_ns, out);
+        tiles += line.tiles;
+    }
+    write_memory(b, tiles, out);
     int again = bel_program_repeated_count(b->program);
     if (again > 0) bel_str_printf(out, "%d operations run again to save memory\n", again);
     if (ns != NULL) write_times(b, ns, all_ns, out);
@@ -234,14 +290,15 @@ static bel_status *explain(bench *b, const bel_graph_dump_options *options, bel_
     if (options->dump) return dump(b, options->passes_off, out);
     BEL_TRY(compile(b, options->passes_off));
     if (!options->measure) {
-        write_program(b, NULL, out);
+        write_program(b, NULL, 0, out);
         return NULL;
     }
     BEL_TRY(bind(b));
     bel_run_context context = {.seed = b->trainable.estimator->config.seed};
     int64_t *ns = bel_xcalloc((size_t)bel_program_instruction_count(b->program), sizeof *ns);
-    bel_status *status = bel_instance_profile(b->instance, &context, RUNS, ns);
-    if (status == NULL) write_program(b, ns, out);
+    int64_t all_ns = 0;
+    bel_status *status = bel_instance_profile(b->instance, &context, RUNS, ns, &all_ns);
+    if (status == NULL) write_program(b, ns, all_ns, out);
     bel_free(ns);
     return status;
 }

@@ -423,6 +423,7 @@ static void show_worker(const bel_embedded *embedded, int w, int64_t now, bel_bo
     bel_board_row *row = bel_board_find(board, BEL_BOARD_WORKER, w);
     bel_worker *worker = embedded->workers[w].worker;
     double values[BEL_NUMBER_COUNT] = {0}, reports[BEL_NUMBERS_BY_WORKER];
+    bel_device_numbers devices[BEL_MOST_DEVICES];
     if (worker == NULL) return;
     bel_str words = {0};
     int64_t step = bel_worker_doing(worker, &words);
@@ -431,6 +432,7 @@ static void show_worker(const bel_embedded *embedded, int w, int64_t now, bel_bo
     bel_board_note(row, values, now);
     bel_numbers_of_reports(embedded->servers[0].shard, w, reports);
     bel_board_note_reports(row, reports);
+    bel_board_note_devices(row, devices, bel_devices_of_worker(worker, devices));
     bel_str_deinit(&words);
 }
 

@@ -157,6 +157,7 @@ void bel_members_destroy(bel_members *members)
         bel_free(members->seats[i].member.address);
         bel_free(members->seats[i].member.doing);
         bel_free(members->seats[i].member.numbers);
+        bel_free(members->seats[i].member.devices);
         bel_free(members->seats[i].loss);
         bel_seat_forget_kept(&members->seats[i]);
         bel_free(members->seats[i].kept);
@@ -213,6 +214,21 @@ static void take_numbers(bel_seat *s, double **numbers, size_t *count)
     *count = 0;
 }
 
+// Those that make no sense are left out.
+static void take_devices(bel_seat *s, const Bel__Status *status)
+{
+    size_t count = status->n_devices < BEL_MOST_DEVICES ? status->n_devices : BEL_MOST_DEVICES;
+    bel_free(s->member.devices);
+    s->member.devices = count > 0 ? bel_xcalloc(count, sizeof *s->member.devices) : NULL;
+    s->member.device_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const Bel__Device *its = status->devices[i];
+        if (its->number < 0 || its->number >= BEL_MOST_DEVICES || its->towers < 0) continue;
+        s->member.devices[s->member.device_count++] =
+            (bel_device_numbers){its->number, its->towers, its->taken, its->free, its->memory};
+    }
+}
+
 // True when a message is only noted here; false: it is for the caller as well.
 static bool note(const bel_members *members, bel_seat *s, Bel__Message *message)
 {
@@ -221,6 +237,7 @@ static bool note(const bel_members *members, bel_seat *s, Bel__Message *message)
         s->member.step = status->step;
         set_text(&s->member.doing, status->doing);
         take_numbers(s, &status->numbers, &status->n_numbers);
+        take_devices(s, status);
         return true;
     }
     if (message->kind_case == BEL__MESSAGE__KIND_LEAVE) {

@@ -16,6 +16,7 @@
 #define BELFRY_MASTER_MEMBERS_H
 
 #include "base/str.h"
+#include "monitoring/numbers.h"
 #include "transport/grpc/endpoint.h"
 #include "transport/lane.h"
 #include "wire/message.h"
@@ -71,7 +72,9 @@ typedef struct bel_member_view {
     int64_t leave_ns; // when it has said that it is told to go; 0: it has not, -1: as it joined
     double *numbers;  // that it has sent last
     size_t number_count;
-    int64_t numbers_ns;    // when
+    int64_t numbers_ns;          // when
+    bel_device_numbers *devices; // of a worker, as of its newest status
+    int device_count;
     int64_t clock_lead_ns; // this clock when its join was taken, less its own when it sent that
 } bel_member_view;
 

@@ -31,6 +31,7 @@ static void show_member(remote *r, const bel_member_view *m, bel_board *board)
     bool with_master = m->role == BEL_ROLE_WORKER && m->index == 0 && task->master_trains;
     row->is_process = !with_master; // else its memory is in the master's row
     bel_board_set_doing(row, m->step, m->doing);
+    bel_board_note_devices(row, m->devices, m->device_count);
     if (m->number_count < BEL_NUMBER_COUNT) return;
     bel_board_note(row, m->numbers, m->numbers_ns);
     bool holds_shard = m->role == BEL_ROLE_WORKER && task->ps_count == 0;

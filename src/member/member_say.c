@@ -31,6 +31,22 @@ double *bel_member_numbers(const member *m, size_t *out_count)
     return numbers;
 }
 
+static size_t list_devices(const member *m, Bel__Device *devices, Bel__Device **list)
+{
+    bel_device_numbers numbers[BEL_MOST_DEVICES];
+    int count = m->worker.worker != NULL ? bel_devices_of_worker(m->worker.worker, numbers) : 0;
+    for (int d = 0; d < count; d++) {
+        list[d] = &devices[d];
+        bel__device__init(&devices[d]);
+        devices[d].number = numbers[d].number;
+        devices[d].towers = numbers[d].towers;
+        devices[d].taken = numbers[d].taken;
+        devices[d].free = numbers[d].free;
+        devices[d].memory = numbers[d].all;
+    }
+    return (size_t)count;
+}
+
 void bel_member_send_status(member *m, bool at_once)
 {
     enum { SECOND_NS = 1000000000 };
@@ -57,6 +73,9 @@ void bel_member_send_status(member *m, bool at_once)
     status.doing = words.text;
     status.numbers = numbers;
     status.n_numbers = count;
+    Bel__Device devices[BEL_MOST_DEVICES], *list[BEL_MOST_DEVICES];
+    status.n_devices = list_devices(m, devices, list);
+    status.devices = list;
     bel_member_send(m, &status.base);
     bel_free(numbers);
     bel_str_deinit(&words);

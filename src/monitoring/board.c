@@ -51,11 +51,17 @@ bel_board *bel_board_create(int worker_count, int shard_count, int evaluator_cou
     return board;
 }
 
+static void free_row(bel_board_row *row)
+{
+    bel_free(row->doing);
+    bel_free(row->devices);
+}
+
 void bel_board_destroy(bel_board *board)
 {
     if (board == NULL) return;
     for (int i = 0; i < board->row_count; i++)
-        bel_free(board->rows[i].doing);
+        free_row(&board->rows[i]);
     bel_free(board->rows);
     bel_free(board);
 }
@@ -78,7 +84,7 @@ void bel_board_seat(bel_board *board, int worker, bool here)
         behind > 0 && board->rows[at].role == BEL_BOARD_WORKER && board->rows[at].index == worker;
     if (has == here) return;
     if (has) {
-        bel_free(board->rows[at].doing);
+        free_row(&board->rows[at]);
         board->row_count--;
         memmove(&board->rows[at], &board->rows[at + 1], (behind - 1) * sizeof *board->rows);
         return;
@@ -130,6 +136,14 @@ void bel_board_note_reports(bel_board_row *row, const double values[BEL_NUMBERS_
     row->values[BEL_NUMBER_COUNTED] = values[0];
     row->values[BEL_NUMBER_STALE] = values[1];
     row->values[BEL_NUMBER_DROPPED] = values[2];
+}
+
+void bel_board_note_devices(bel_board_row *row, const bel_device_numbers *devices, int count)
+{
+    bel_free(row->devices);
+    row->devices = count > 0 ? bel_xcalloc((size_t)count, sizeof *devices) : NULL;
+    row->device_count = count;
+    if (count > 0) memcpy(row->devices, devices, (size_t)count * sizeof *devices);
 }
 
 void bel_board_set_doing(bel_board_row *row, int64_t step, const char *doing)

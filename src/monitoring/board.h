@@ -27,7 +27,9 @@ typedef struct bel_board_row {
     double values[BEL_NUMBER_COUNT];
     double rates[BEL_NUMBER_COUNT]; // of those that count, per second; NAN: not known
     int64_t step;
-    char *doing; // "waits for version 7 of shard 1"; NULL: not known
+    char *doing;                 // "waits for version 7 of shard 1"; NULL: not known
+    bel_device_numbers *devices; // of a worker
+    int device_count;
 } bel_board_row;
 
 typedef struct bel_board {
@@ -60,6 +62,9 @@ void bel_board_note(bel_board_row *row, const double values[BEL_NUMBER_COUNT], i
 
 // Only COUNTED, STALE and DROPPED, which shard 0 knows of a worker.
 void bel_board_note_reports(bel_board_row *row, const double values[BEL_NUMBERS_BY_WORKER]);
+
+// What a worker's towers run on: takes a copy.
+void bel_board_note_devices(bel_board_row *row, const bel_device_numbers *devices, int count);
 
 void bel_board_set_doing(bel_board_row *row, int64_t step, const char *doing);
 

@@ -18,6 +18,20 @@ static void put_number(bel_str *out, const char *name, const char *suffix, doubl
     bel_json_write_number(out, value);
 }
 
+static void put_devices(const bel_board_row *row, bel_str *out)
+{
+    for (int d = 0; d < row->device_count; d++) {
+        const bel_device_numbers *its = &row->devices[d];
+        bel_str_printf(out, "%s{\"number\":%d,\"towers\":%d", d == 0 ? ",\"devices\":[" : ",",
+                       its->number, its->towers);
+        put_number(out, "taken_bytes", "", its->taken);
+        put_number(out, "free_bytes", "", its->free);
+        put_number(out, "memory_bytes", "", its->all);
+        bel_str_puts(out, "}");
+    }
+    bel_str_puts(out, "]");
+}
+
 static void put_row(const bel_board_row *row, bel_str *out)
 {
     bel_str_printf(out, "{\"role\":\"%s\",\"index\":%d,\"process\":%d,\"step\":%lld,\"doing\":",
@@ -31,6 +45,7 @@ static void put_row(const bel_board_row *row, bel_str *out)
             put_number(out, bel_number_table[n].name, RATE, row->rates[n]);
         }
     }
+    if (row->device_count > 0) put_devices(row, out);
     bel_str_puts(out, "}");
 }
 
@@ -70,6 +85,28 @@ static bool read_role(const bel_json_value *object, bel_board_role *out_role)
     return false;
 }
 
+// Those that make no sense are left out.
+static void read_devices(const bel_json_value *list, bel_board_row *row)
+{
+    bel_device_numbers devices[BEL_MOST_DEVICES];
+    int count = 0;
+    for (size_t i = 0; i < bel_json_length(list) && count < BEL_MOST_DEVICES; i++) {
+        const bel_json_value *object = bel_json_at(list, i);
+        int64_t number, towers;
+        bool ok =
+            bel_json_i64(object, "number", &number) && bel_json_i64(object, "towers", &towers);
+        if (!ok || number < 0 || number >= BEL_MOST_DEVICES || towers < 0 || towers > INT16_MAX)
+            continue;
+        devices[count++] =
+            (bel_device_numbers){.number = (int)number,
+                                 .towers = (int)towers,
+                                 .taken = read_number(object, "taken_bytes", (double)NAN),
+                                 .free = read_number(object, "free_bytes", (double)NAN),
+                                 .all = read_number(object, "memory_bytes", (double)NAN)};
+    }
+    bel_board_note_devices(row, devices, count);
+}
+
 // False: not a row. Numbers that are not there do not matter.
 static bool read_row(const bel_json_value *object, bel_board_row *row)
 {
@@ -82,6 +119,8 @@ static bool read_row(const bel_json_value *object, bel_board_row *row)
     row->index = (int)index;
     row->is_process = process != 0;
     row->doing = doing[0] != '\0' ? bel_xstrdup(doing) : NULL;
+    const bel_json_value *devices = bel_json_member(object, "devices");
+    if (bel_json_is_array(devices)) read_devices(devices, row);
     for (int n = 0; n < BEL_NUMBER_COUNT; n++) {
         char rate[64];
         bel_snprintf(rate, sizeof rate, "%s" RATE, bel_number_table[n].name);

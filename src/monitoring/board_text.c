@@ -63,6 +63,46 @@ static void put_number(const bel_board *board, bel_str *out, bel_number number, 
     }
 }
 
+typedef double device_number(const bel_device_numbers *device);
+
+static double towers_of(const bel_device_numbers *device)
+{
+    return device->towers;
+}
+
+static double taken_of(const bel_device_numbers *device)
+{
+    return device->taken;
+}
+
+static double free_of(const bel_device_numbers *device)
+{
+    return device->free;
+}
+
+static double all_of(const bel_device_numbers *device)
+{
+    return device->all;
+}
+
+// One number of all devices of workers; nothing where no worker has one.
+static void put_devices(const bel_board *board, bel_str *out, const char *name, const char *help,
+                        device_number *of)
+{
+    bool begun = false;
+    char labels[64];
+    for (int i = 0; i < board->row_count; i++) {
+        const bel_board_row *row = &board->rows[i];
+        for (int d = 0; d < row->device_count; d++) {
+            if (!begun) put_head(out, name, false, help);
+            begun = true;
+            bel_snprintf(labels, sizeof labels, "{worker=\"%d\",device=\"cuda:%d\"}", row->index,
+                         row->devices[d].number);
+            put_value(out, name, labels, of(&row->devices[d]));
+        }
+    }
+}
+
 // All numbers of numbers.h, and the rate of steps, which people ask for first.
 void bel_board_write_metrics(const bel_board *board, bel_str *out)
 {
@@ -82,6 +122,13 @@ void bel_board_write_metrics(const bel_board *board, bel_str *out)
     for (int n = 0; n < BEL_NUMBER_COUNT; n++)
         put_number(board, out, (bel_number)n, false);
     put_number(board, out, BEL_NUMBER_STEPS, true);
+    put_devices(board, out, "belfry_device_towers", "Towers of the worker on the device.",
+                towers_of);
+    put_devices(board, out, "belfry_device_taken_bytes",
+                "Memory of the device that the worker's process has taken for programs.", taken_of);
+    put_devices(board, out, "belfry_device_free_bytes",
+                "Memory of the device that no process has taken.", free_of);
+    put_devices(board, out, "belfry_device_memory_bytes", "Memory of the device.", all_of);
 }
 
 // --- Tables --------------------------------------------------------------------------------------
@@ -137,6 +184,24 @@ static void put_shard(const bel_board_row *row, bel_str *out)
                    row->doing != NULL ? row->doing : "-");
 }
 
+// Where workers have none: nothing.
+static void put_device_table(const bel_board *board, bel_str *out)
+{
+    bool begun = false;
+    char taken[32], left[32], all[32];
+    for (int i = 0; i < board->row_count; i++) {
+        const bel_board_row *row = &board->rows[i];
+        for (int d = 0; d < row->device_count; d++) {
+            const bel_device_numbers *its = &row->devices[d];
+            if (!begun) bel_str_puts(out, "\nWORKER  DEVICE   TOWERS  TAKEN      FREE       OF\n");
+            begun = true;
+            bel_str_printf(out, "%-6d  cuda:%-2d  %-6d  %-9s  %-9s  %s\n", row->index, its->number,
+                           its->towers, byte_text(its->taken, taken), byte_text(its->free, left),
+                           byte_text(its->all, all));
+        }
+    }
+}
+
 void bel_board_write_table(const bel_board *board, bel_str *out)
 {
     char loss[32] = "-", rate[32] = "-"; // before the first step
@@ -155,6 +220,7 @@ void bel_board_write_table(const bel_board *board, bel_str *out)
                       "MEMORY     DOES\n");
     for (int i = 0; i < board->row_count; i++)
         if (board->rows[i].role == BEL_BOARD_SHARD) put_shard(&board->rows[i], out);
+    put_device_table(board, out);
     bel_str sentence = {0};
     bool found = bel_board_write_slowest(board, true, &sentence) ||
                  bel_board_write_slowest(board, false, &sentence);

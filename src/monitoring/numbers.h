@@ -48,4 +48,14 @@ typedef struct bel_number_info {
 
 extern const bel_number_info bel_number_table[BEL_NUMBER_COUNT];
 
+// A card that towers of a worker run on, and its memory in bytes.
+typedef struct bel_device_numbers {
+    int number;       // the 1 of "cuda:1", as the worker's process counts them
+    int towers;       // of this worker
+    double taken;     // by this process, for programs
+    double free, all; // of all processes
+} bel_device_numbers;
+
+enum { BEL_MOST_DEVICES = 64 };
+
 #endif

@@ -71,6 +71,8 @@ typedef struct bel_run_context {
     int64_t step;
     int64_t replica;
     int64_t round;
+    int traced_as;     // in traces of devices: 1 + the worker whose run it is; 0: in none …
+    int tower;         // … and which of its towers
     atomic_int error;  // 0, or 1 + index of the instruction that met bad data
     int64_t bad_value; // which is not in [bad_low, bad_limit)
     int64_t bad_low, bad_limit;
@@ -89,7 +91,7 @@ typedef void bel_kernel_fn(const bel_kernel_call *call, int64_t tile);
 struct bel_kernel_call {
     bel_op op;
     bel_kernel_fn *run;
-    int64_t tile_count;    // a function of shapes only: docs/determinism.md
+    int64_t tile_count;    // a function of shapes only: docs/determinism.md. Of a card: launches
     int64_t tile_elements; // > 0: tile t writes these elements of output 0 from t · tile_elements
                            // on, the last one the rest, and nothing else
     int input_count;

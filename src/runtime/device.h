@@ -19,11 +19,21 @@
 
 #include "runtime/instance_inner.h"
 
+// Memory of a device that is not in place, in bytes.
+typedef struct bel_device_use {
+    size_t taken;     // by `allocate` of this process, and not released
+    size_t free, all; // of all processes
+} bel_device_use;
+
 typedef struct bel_device_ops {
-    // RESOURCE_EXHAUSTED: names `what`, what was asked for and what is free.
+    // RESOURCE_EXHAUSTED: names `what`, what was asked for, and what is free or within the limit.
+    // (For an instance: bel_program_allocate.)
     bel_status *(*allocate)(bel_device *device, size_t bytes, const char *what,
                             bel_device_memory *out_memory);
     void (*release)(bel_device *device, bel_device_memory *memory); // empty memory is fine
+
+    // Of a device that is not in place; any thread. False: the device does not say.
+    bool (*look)(bel_device *device, bel_device_use *out_use);
 
     // Fills in how `call`, whose operands are known, is run. UNIMPLEMENTED: the device cannot;
     // says what. Names of calls come from the caller.
@@ -37,6 +47,10 @@ typedef struct bel_device_ops {
     // `next` on and is written by them. Data errors go to instance->context.
     bel_status *(*run)(bel_instance *instance, int first, int end, int next, bel_team *team,
                        const bel_instance_run_args *args);
+
+    // Runs all calls `runs` times, one by one, and says the shortest time of each, in nanoseconds,
+    // and the shortest of all of them as `run` runs them.
+    bel_status *(*profile)(bel_instance *instance, int runs, int64_t *out_ns, int64_t *out_all_ns);
 
     // Of a device that is not in place: where the caller reads output `output` of the last run, and
     // reads or writes what call `call`, of a collective, takes and gives.
@@ -52,6 +66,10 @@ typedef struct bel_device_ops {
 struct bel_device {
     const bel_device_ops *ops;
     char name[16]; // "cpu:0", "cuda:1"
+    int number;    // the 1 of "cuda:1"
+    // Of a device that is not in place: the most that `allocate` gives at a time, in all; 0: what
+    // there is. Whoever chose the device last has set it.
+    atomic_size_t memory_limit;
     bool in_place;
     atomic_bool lost; // bel_device_is_lost
 };

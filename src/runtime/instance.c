@@ -7,7 +7,6 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/clock.h"
 #include "runtime/device.h"
 
 // --- Binding -------------------------------------------------------------------------------------
@@ -237,6 +236,22 @@ static void set_addresses(bel_instance *instance)
         bel_xcalloc((size_t)program->output_count + 1, sizeof *instance->bound_outputs);
 }
 
+bel_status *bel_program_allocate(const bel_program *program, bel_device_memory *out_memory)
+{
+    bel_device *device = program->device;
+    bel_status *status =
+        device->ops->allocate(device, program->arena_bytes, "activations", out_memory);
+    if (status == NULL) return NULL;
+    char text[BEL_PROGRAM_LARGEST_TEXT];
+    return bel_status_wrap(status, __FILE__, __LINE__, "the largest values are %s",
+                           bel_program_largest_text(program, text));
+}
+
+void bel_program_release(const bel_program *program, bel_device_memory *memory)
+{
+    program->device->ops->release(program->device, memory);
+}
+
 bel_status *bel_instance_create_on(const bel_program *program, bel_device_memory *memory,
                                    bel_instance **out_instance)
 {
@@ -401,22 +416,11 @@ bel_exchange_part bel_instance_exchange_part(const bel_instance *instance, int e
 }
 
 bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *context, int runs,
-                                 int64_t *out_ns)
+                                 int64_t *out_ns, int64_t *out_all_ns)
 {
     const bel_program *program = instance->program;
-    BEL_CHECK(program->device->in_place);
     atomic_store_explicit(&context->error, 0, memory_order_relaxed);
-    instance->context = context;
-    for (int run = 0; run < runs; run++) {
-        for (int i = 0; i < program->call_count; i++) {
-            bel_kernel_call *call = &instance->calls[i];
-            call->context = context;
-            int64_t begun = bel_clock_ns();
-            for (int64_t tile = 0; tile < call->tile_count; tile++)
-                call->run(call, tile);
-            int64_t spent = bel_clock_ns() - begun;
-            if (run == 0 || spent < out_ns[i]) out_ns[i] = spent;
-        }
-    }
+    set_context(instance, context);
+    BEL_TRY(program->device->ops->profile(instance, runs, out_ns, out_all_ns));
     return bel_instance_data_error(program, context);
 }

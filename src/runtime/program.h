@@ -20,7 +20,7 @@ typedef struct bel_program bel_program;
 typedef struct bel_instance bel_instance;
 typedef struct bel_device bel_device; // runtime/device.h
 
-// Memory of a device (bel_device_ops.allocate). `user` is the instance that has left variables and
+// Memory of a device. `user` is the instance that has left variables and
 // constants there; one that finds another there brings its own again.
 typedef struct bel_device_memory {
     void *address;
@@ -96,8 +96,8 @@ void bel_program_mark_shown(const bel_program *program, bool *out_shown); // tha
 typedef struct bel_program_line {
     int group;
     const char *name, *op;
-    bel_shape shape; // of its first output
-    int64_t tiles, cost_ns;
+    bel_shape shape;        // of its first output
+    int64_t tiles, cost_ns; // on a card launches of kernels; nothing is expected there: 0
 } bel_program_line;
 bel_program_line bel_program_line_at(const bel_program *program, int instruction);
 
@@ -109,8 +109,14 @@ int bel_program_repeated_count(const bel_program *program);
 // program and the arena must outlive the instance. For the CPU.
 bel_instance *bel_instance_create(const bel_program *program, void *arena);
 
-// The same on the program's device, whose memory it is (bel_device_ops.allocate). Errors: the
-// device's.
+// Memory for an instance, on the program's device. RESOURCE_EXHAUSTED: names what was asked for,
+// what is there and the largest values of the plan.
+bel_status *bel_program_allocate(const bel_program *program,
+                                 bel_device_memory *out_memory) BEL_MUST_USE;
+void bel_program_release(const bel_program *program, bel_device_memory *memory);
+
+// An instance on the program's device, in such memory, which several of one tower may share. The
+// program and the memory must outlive the instance. Errors: the device's.
 bel_status *bel_instance_create_on(const bel_program *program, bel_device_memory *memory,
                                    bel_instance **out_instance) BEL_MUST_USE;
 void bel_instance_destroy(bel_instance *instance);
@@ -136,10 +142,12 @@ bel_tensor bel_instance_output(const bel_instance *instance, int output);
 // each output once.
 typedef void bel_publish_fn(void *context, int output, int64_t first, int64_t count);
 
-// Runs all instructions `runs` times, one after the other on this thread, and says the shortest
-// time of each, in nanoseconds. For the CPU. Errors as of bel_instance_run.
+// Runs all instructions `runs` times, one after the other on this thread or on the card, and says
+// the shortest time of each, in nanoseconds, and of all together: on the CPU their sum, on a card
+// as a run replays them, without copies to and from it. What exchanges would have brought is of no
+// meaning. Errors as of bel_instance_run.
 bel_status *bel_instance_profile(bel_instance *instance, bel_run_context *context, int runs,
-                                 int64_t *out_ns) BEL_MUST_USE;
+                                 int64_t *out_ns, int64_t *out_all_ns) BEL_MUST_USE;
 
 // Runs all instructions. OUT_OF_RANGE: a label or index was out of range; names the operation, the
 // first one of the program if there are several. An asynchronous program then leaves out what

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "runtime/cost.h"
+#include "runtime/device.h"
 #include "runtime/program_inner.h"
 
 size_t bel_program_arena_bytes(const bel_program *program)
@@ -98,12 +99,13 @@ static int group_of(const bel_program *program, int instruction)
 bel_program_line bel_program_line_at(const bel_program *program, int instruction)
 {
     const bel_program_call *call = &program->calls[instruction];
+    bool known = program->device->in_place; // the model is of the CPU
     return (bel_program_line){.group = group_of(program, instruction),
                               .name = call->name,
                               .op = bel_op_get(call->call.op)->name,
                               .shape = call->call.outputs[0].shape,
                               .tiles = call->call.tile_count,
-                              .cost_ns = bel_cost_ns(&call->call)};
+                              .cost_ns = known ? bel_cost_ns(&call->call) : 0};
 }
 
 // A buffer, and the call that is the first to have it as its result, or else as an operand.

@@ -121,12 +121,7 @@ static bel_status *grow_arena(bel_runner *runner, int s, const bel_program *prog
         runner->entries[i].instances[s] = NULL;
     }
     runner->device->ops->release(runner->device, &its->arena);
-    bel_status *status =
-        runner->device->ops->allocate(runner->device, bytes, "activations", &its->arena);
-    if (status == NULL) return NULL;
-    char text[BEL_PROGRAM_LARGEST_TEXT];
-    return bel_status_wrap(status, __FILE__, __LINE__, "the largest values are %s",
-                           bel_program_largest_text(program, text));
+    return bel_program_allocate(program, &its->arena);
 }
 
 // Compiles for these shapes, in place of the entry that was not used for the longest time.

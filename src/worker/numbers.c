@@ -3,6 +3,8 @@
 // may be a step apart; each of them only grows.
 #include "worker/numbers.h"
 
+#include "runtime/device.h"
+
 static const double seconds_of_ns = 1e-9;
 
 void bel_numbers_of_worker(const bel_worker *worker, double values[BEL_NUMBER_COUNT])
@@ -15,4 +17,26 @@ void bel_numbers_of_worker(const bel_worker *worker, double values[BEL_NUMBER_CO
     values[BEL_NUMBER_EXCHANGE] = (double)times.exchange_ns * seconds_of_ns;
     values[BEL_NUMBER_INPUT_MEMORY] = (double)bel_worker_input_bytes(worker);
     values[BEL_NUMBER_TOTAL] = (double)times.total_ns * seconds_of_ns;
+}
+
+int bel_devices_of_worker(const bel_worker *worker, bel_device_numbers devices[BEL_MOST_DEVICES])
+{
+    int count = 0;
+    for (int t = 0; t < bel_worker_tower_count(worker); t++) {
+        bel_device *device = bel_worker_device(worker, t);
+        bel_device_use use;
+        int at = 0;
+        if (device == NULL) continue;
+        while (at < count && devices[at].number != device->number)
+            at++;
+        if (at < count) devices[at].towers++;
+        if (at < count || count == BEL_MOST_DEVICES) continue;
+        if (!device->ops->look(device, &use)) continue;
+        devices[count++] = (bel_device_numbers){.number = device->number,
+                                                .towers = 1,
+                                                .taken = (double)use.taken,
+                                                .free = (double)use.free,
+                                                .all = (double)use.all};
+    }
+    return count;
 }

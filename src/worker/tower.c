@@ -16,6 +16,7 @@
 #include "base/fault.h"
 #include "base/trace.h"
 #include "ps/layout/step_stats.h"
+#include "runtime/device.h"
 #include "worker/worker_inner.h"
 
 // Replicas that a tower plays in a step: index, index + towers, … below the worker's count.
@@ -226,7 +227,10 @@ static void set_weight(bel_tower *tower)
 static void trace(const bel_tower *tower, bel_trace_span span, int64_t begun, int64_t done)
 {
     const bel_worker *worker = tower->worker;
+    const bel_device *device = span == BEL_TRACE_COMPUTE ? tower->program.device : NULL;
+    uint8_t card = device != NULL ? (uint8_t)(device->number + 1) : 0;
     bel_trace_add((bel_trace_event){.role = BEL_TRACE_WORKER,
+                                    .device = card,
                                     .index = (int16_t)worker->config.worker,
                                     .step = worker->step,
                                     .part = worker->first_replica + tower->replica,
@@ -316,6 +320,8 @@ static bel_status *begin_batch(bel_tower *tower)
     run->context.seed = worker->config.seed;
     run->context.step = worker->step;
     run->context.replica = worker->first_replica + tower->replica;
+    run->context.traced_as = worker->config.worker + 1;
+    run->context.tower = tower->index;
     if (is_observed(tower)) BEL_TRY_CTX(observe(tower), "summaries");
     int slot = (int)(run - tower->runs);
     bel_runner *runner = tower->runners[worker->function - worker->functions];

@@ -470,6 +470,16 @@ int64_t bel_worker_input_bytes(const bel_worker *worker)
     return bytes;
 }
 
+int bel_worker_tower_count(const bel_worker *worker)
+{
+    return worker->config.tower_count;
+}
+
+bel_device *bel_worker_device(const bel_worker *worker, int tower)
+{
+    return worker->devices[tower];
+}
+
 // The worker's thread. `step` is the version that is computed on; with a ledger it is whatever came
 // last.
 bel_status *bel_worker_run(bel_worker *worker)

@@ -133,6 +133,10 @@ bel_worker_times bel_worker_time_so_far(const bel_worker *worker);
 // Memory of the batches that all its towers keep ready and read. Any thread, while it runs.
 int64_t bel_worker_input_bytes(const bel_worker *worker);
 
+// The card that a tower runs on; NULL: it is a share of the CPU.
+int bel_worker_tower_count(const bel_worker *worker);
+bel_device *bel_worker_device(const bel_worker *worker, int tower);
+
 // The step it is at, and in words what it does: "computes", "waits for version 7 of shard 1",
 // "waits in exchange 0". Any
 // thread.

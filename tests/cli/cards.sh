@@ -134,6 +134,22 @@ run_fails 1 "largest values|activations need|free" train small "${settings[@]}" 
 CUDA_DOUBLE_MEMORY=200000 run_ok train roomy "${settings[@]}" --num_gpus 1 --hidden_units 512
 check "an evaluation without room is the processor's" grep -q "this evaluates on the processor" err.txt
 unset CUDA_DOUBLE_MEMORY
+
+# A limit of what is taken: of all towers on a GPU together; what an evaluation does not find is the processor's.
+export CUDA_DOUBLE_CHECKS=0
+wide=("${settings[@]:2}" --train_steps 2 --hidden_units 2048)
+run_fails 1 "cuda:1: activations need|of 1.0 MiB, the memory_limit, 7|are taken|largest values are dense_1/" train within \
+    "${wide[@]}" --num_gpus 2 --gpus 1 --virtual_devices --memory_limit 1
+run_ok train within "${wide[@]}" --num_gpus 2 --memory_limit 1
+check "an evaluation within the limit is the processor's" \
+    grep -q "but of 1.0 MiB, the memory_limit, .* are taken.*: this evaluates on the processor" err.txt
+run_ok train without-limit "${wide[@]}" --num_gpus 2 --memory_limit 8
+check "with more it is the GPU's" test -z "$(grep "on the processor" err.txt)"
+equal "within a limit" "$(digest within)" "$(digest without-limit)"
+run_ok train within "${wide[@]}" --train_steps 3 --num_gpus 2 # a checkpoint does not remember it
+run_fails 2 "memory_limit|no tower is to be on one" train refused "${settings[@]}" --memory_limit 1
+run_fails 2 "memory_limit|no tower is to be on one" train refused "${settings[@]}" --num_gpus 2 --device cpu --memory_limit 1
+unset CUDA_DOUBLE_CHECKS
 run_fails 1 "cuda:0|CUDA cannot" env CUDA_DOUBLE_LOSE=0:150 "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" \
     "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2 --model_dir lost
 check "a checkpoint is there" test -e lost/ckpt-00000002

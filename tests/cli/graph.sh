@@ -47,6 +47,27 @@ run_ok belfry graph "${small[@]}" --dump --l2 0.01 --passes none
 check "no passes, the same graph" sh -c 'grep -qE "; simplify 0, fold 0, same 0, concat 0, fuse 0$" out.txt && ! grep -q Fused out.txt'
 run_ok belfry graph "${small[@]}" --l2 0.01 --passes fold,same
 check "a program without fusing" sh -c '! grep -q Fused out.txt'
+# On GPUs, which a stand-in plays: the same operations as launches of kernels, measured there.
+export BELFRY_CUDA_PATH=$BUILD/tests/cuda_double XDG_CACHE_HOME=$BUILD/tests/cuda_double/cache CUDA_DOUBLE_CHECKS=0
+capture belfry graph "${small[@]}" --device cuda
+if ! grep -q "BELFRY_CUDA=OFF" err.txt; then
+    check "a line of the first result" grep -qE '^ +0 +Gemm +\[16, 32\] +[1-9] +dense_0/' out.txt
+    equal "products on a GPU" "$(grep -c ' Gemm ' out.txt)" 5
+    launches=$(awk '/^ +[0-9]+  / { all += $(NF - 1) } END { print all }' out.txt)
+    check "$launches launches in $(grep -c '^ ' out.txt) calls" grep -qE "instructions in [0-9]+ groups, $launches launches; memory [0-9.]+ KiB on cuda:0," out.txt
+    check "nothing is measured" sh -c '! grep -q " us " out.txt'
+    for model in "dnn --hidden_units 8" "resnet --blocks 1 --width 2 --batch_norm sync"; do # sync: with an exchange
+        read -ra words <<<"$model"
+        run_ok belfry graph --train_files "$TRAIN_CSV" --model "${words[@]}" --train_batch_size 2 --num_gpus 1 --gpus 1 --cost
+        shares=$(awk '/^ +[0-9]+  / { shares += $(NF - 1) } END { print shares }' out.txt)
+        check "${words[0]}: shares add up to $shares" awk "BEGIN { exit !(${shares:-0} > 97 && ${shares:-0} < 103) }"
+        check "${words[0]}: all of them" grep -qE '^[0-9.]+ us as a run replays them on cuda:1, ' out.txt
+    done
+    CUDA_DOUBLE_DEVICES=0 run_fails 3 "finds no card" belfry graph "${small[@]}" --device cuda --cost
+    CUDA_DOUBLE_MEMORY=9000 run_fails 1 "largest values|dense_0/Gemm_4|free" belfry graph "${small[@]}" --device cuda --cost
+fi
+unset BELFRY_CUDA_PATH XDG_CACHE_HOME CUDA_DOUBLE_CHECKS
+
 run_fails 2 "did you mean fuse" belfry graph "${small[@]}" --passes fold,fusee
 run_fails 2 "train_files" belfry graph
 run_fails 2 "hidden_units" belfry graph "${small[@]}" --hidden_units 0

@@ -28,7 +28,7 @@ for line in text.splitlines():
         assert (kind == "counter") == name.endswith("_total"), line
         kinds[name] = kind
     else:
-        match = re.fullmatch(r'([a-z_]+)(\{([a-z]+="[a-z0-9]+"(,[a-z]+="[a-z0-9]+")*)\})? (\S+)', line)
+        match = re.fullmatch(r'([a-z_]+)(\{([a-z]+="[a-z0-9:]+"(,[a-z]+="[a-z0-9:]+")*)\})? (\S+)', line)
         assert match, line
         assert match[1] == current and current in kinds, line
         assert line.rsplit(" ", 1)[0] not in samples, line
@@ -68,10 +68,14 @@ stop() { # the job ends by itself, well, with what it has
     wait "$job" || true
 }
 
+# GPUs, which a stand-in plays where Belfry is built for any.
+export BELFRY_CUDA_PATH=$BUILD/tests/cuda_double XDG_CACHE_HOME=$BUILD/tests/cuda_double/cache CUDA_DOUBLE_CHECKS=0
+has_gpus() { "$BUILD/tools/belfry" doctor >doctor.txt && grep -q "CUDA double" doctor.txt; }
+
 # One process.
 export BELFRY_FAULT=slow:tower_compute#20
 start alone.log "$BUILD/tools/belfry" train --model_dir alone "${digits[@]:0:2}" "${digits[@]:4}" \
-    --train_steps 5000 --num_workers 2 --parameter_server_count 2 --metrics_port -1
+    --train_steps 5000 --num_workers 2 --num_gpus 1 --parameter_server_count 2 --metrics_port -1
 check "metrics of one process" until_true 20 knows alone.log 'belfry_worker_steps_per_second\{worker="1"\}'
 check "they are valid" valid metrics.txt
 for sample in belfry_step belfry_loss belfry_examples_total belfry_examples_per_second \
@@ -80,11 +84,32 @@ for sample in belfry_step belfry_loss belfry_examples_total belfry_examples_per_
     'belfry_process_memory_bytes\{role="master",index="0"\}'; do
     check "there is $sample" has "$sample"
 done
+if has_gpus; then check "the worker's GPU" has 'belfry_device_towers\{worker="1",device="cuda:1"\}'; fi
 check "no file is written" test ! -e alone/board.json
 port=$(address alone.log | sed 's|.*:\([0-9]*\)/.*|\1|')
 run_fails 1 "cannot serve metrics on 127.0.0.1:$port|--metrics_port" \
     train second --train_steps 5 --metrics_port "$port"
 stop
+
+# Which GPUs each worker of a job has, and their memory.
+numbers_of() { sed -n "s/^belfry_device_${1}{worker=\"$2\",device=\"cuda:$3\"} //p" metrics.txt; }
+memory_of() { # WORKER DEVICE: what is taken, free and there
+    local taken free all
+    taken=$(numbers_of taken_bytes "$1" "$2") free=$(numbers_of free_bytes "$1" "$2")
+    all=$(numbers_of memory_bytes "$1" "$2")
+    [ "${taken:-0}" -gt 10000 ] && [ "$((taken + free))" -le "$all" ] && [ "$all" -eq 268435456 ]
+}
+all_have() { knows gpus.log belfry_step && memory_of 0 0 && memory_of 0 1 && memory_of 1 0 && memory_of 1 1; }
+towers_of() { for gpu in 0 1; do numbers_of towers "$1" $gpu; done | xargs; }
+if has_gpus; then
+    start gpus.log "$BUILD/tools/belfry" local train --distributed --worker_count 2 --job_dir gpus -- "${digits[@]}" \
+        --train_steps 5000 --num_gpus 3 --virtual_devices --metrics_port -1
+    check "memory of GPUs" until_true 30 all_have
+    check "valid with GPUs" valid metrics.txt
+    equal "towers of worker 0 on each GPU" "$(towers_of 0)" "2 1"
+    equal "towers of worker 1" "$(towers_of 1)" "1 2"
+    stop
+fi
 
 # A cluster: worker 2 is slow. One is killed.
 export BELFRY_FAULT=slow:tower_compute#5,slow:tower_compute#40@worker-2

@@ -179,6 +179,8 @@ void lane_append(lane *l, work *w);
 task *task_keep(task *t); // takes NULL too
 void task_drop(task *t);
 bool task_is_done(const task *t);
+int64_t task_done_ns(const task *t); // 0: NULL
+int64_t now_ns(void);
 // Runs operations, of any stream whose turn it may be, until this one is done.
 void task_finish(task *t);
 // All that the clock stands for is now known to be done by the host.
@@ -257,6 +259,7 @@ typedef struct stream {
 typedef struct event {
     object head;
     bool recorded, timed;
+    int64_t recorded_ns;
     task *at; // NULL: what it recorded is done
     vector clock;
     capture *in; // NULL: it was not recorded in a capture

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MOST_PENDING = 10000, MOST_OPERATIONS = (1 << 28) - 1 };
 
@@ -25,6 +26,7 @@ struct task {
     work what;
     unsigned references, waits; // how many must be done first
     bool done;
+    int64_t done_ns;
     uint32_t operation; // 0: a join, which touches nothing
     vector clock;
     task **successors;
@@ -92,6 +94,13 @@ void describe_operation(uint32_t number, char *out, size_t size)
              o->kernel != NULL ? kernel_name(o->kernel) : "", number, o->stream);
 }
 
+int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 // --- Work ----------------------------------------------------------------------------------------
 
 void work_copy(work *to, const work *from)
@@ -153,6 +162,7 @@ static void follow(task *t, task *behind)
 static void complete(task *t)
 {
     t->done = true;
+    t->done_ns = now_ns();
     for (uint32_t i = 0; i < t->successor_count; i++)
         if (--t->successors[i]->waits == 0) make_ready(t->successors[i]);
     free(t->successors);
@@ -239,6 +249,11 @@ void task_finish(task *t)
     while (!t->done)
         run_one();
     task_drop(t);
+}
+
+int64_t task_done_ns(const task *t)
+{
+    return t == NULL ? 0 : t->done_ns;
 }
 
 bool any_pending(work_test *test, const void *context)

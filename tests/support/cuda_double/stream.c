@@ -237,6 +237,7 @@ API(cuEventRecord, (void *handle, void *stream_handle))
     stream *s = object_of(stream_handle, STREAM, d, __func__);
     forget_record(e);
     e->recorded = true;
+    e->recorded_ns = now_ns();
     if (s->in != NULL) {
         capture_record(s, e);
         return leave(SUCCESS);
@@ -261,6 +262,13 @@ API(cuEventSynchronize, (void *handle))
     return leave(state_of(d));
 }
 
+// When the stream came to it.
+static int64_t passed_ns(const event *e)
+{
+    int64_t done = task_done_ns(e->at);
+    return done > e->recorded_ns ? done : e->recorded_ns;
+}
+
 API(cuEventElapsedTime, (float *out_ms, void *from_handle, void *to_handle))
 {
     device *d;
@@ -272,6 +280,6 @@ API(cuEventElapsedTime, (float *out_ms, void *from_handle, void *to_handle))
         return leave(ERROR_INVALID_HANDLE);
     if (from->in != NULL || to->in != NULL) return leave(ERROR_CAPTURED_EVENT);
     if (!task_is_done(from->at) || !task_is_done(to->at)) return leave(ERROR_NOT_READY);
-    *out_ms = 0.01f;
+    *out_ms = (float)((double)(passed_ns(to) - passed_ns(from)) * 1e-6);
     return leave(SUCCESS);
 }

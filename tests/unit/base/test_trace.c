@@ -144,6 +144,33 @@ static void test_killed_process(void **state)
     bel_test_remove_folder(folder);
 }
 
+// What a device does has a track beside its worker's, with two rows for each tower, whichever
+// thread has recorded it; the thread's own spans say on which device they were.
+static void test_devices(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder();
+    BEL_ASSERT_OK(bel_trace_start(folder, "one"));
+    bel_trace_event event = {.role = BEL_TRACE_WORKER, .index = 3, .device = 2, .tower = 1};
+    static const bel_trace_span spans[] = {BEL_TRACE_COMPUTE, BEL_TRACE_KERNELS,
+                                           BEL_TRACE_COPY_REPORTS};
+    for (int i = 0; i < 3; i++) {
+        event.span = (uint8_t)spans[i];
+        bel_trace_add(event, 10 + i, 20);
+    }
+    bel_trace_stop();
+    merged m = merge(folder);
+    assert_int_equal(count(&m, "M", "process_name"), 2);
+    assert_int_equal(count(&m, "M", "thread_name"), 3);
+    assert_non_null(strstr(m.text, "\"name\":\"worker 3\""));
+    assert_non_null(strstr(m.text, "\"name\":\"worker 3 on cuda:1\""));
+    assert_non_null(strstr(m.text, "\"tid\":3,\"args\":{\"name\":\"tower 1, copies in and"));
+    assert_non_null(strstr(m.text, "\"tid\":4,\"args\":{\"name\":\"tower 1, copies of rep"));
+    assert_non_null(strstr(m.text, "\"replica\":0,\"device\":\"cuda:1\"}"));
+    free_merged(&m);
+    bel_test_remove_folder(folder);
+}
+
 // Two steps of one worker at one shard: the report of a step goes to its pass, and from there to
 // the wait for the next version.
 static void test_flows(void **state)
@@ -182,9 +209,13 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_off),     cmocka_unit_test(test_newest_stay),
-        cmocka_unit_test(test_flows),   cmocka_unit_test(test_killed_process),
-        cmocka_unit_test(test_threads), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_off),
+        cmocka_unit_test(test_newest_stay),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_flows),
+        cmocka_unit_test(test_killed_process),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

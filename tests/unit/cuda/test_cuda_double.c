@@ -887,7 +887,7 @@ static void time_events(void)
     NEED(cuda.event_elapsed(&ms, from, to) == 600);
     OK(event_finish(to));
     OK(event_elapsed(&ms, from, to));
-    NEED(ms == 0.01f);
+    NEED(ms > 0);
     NEED(cuda.event_elapsed(&ms, from, untimed) == 400);
 }
 

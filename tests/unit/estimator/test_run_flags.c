@@ -46,7 +46,7 @@ static void flags_are_taken_and_others_stay(void **state)
     char left[512];
     BEL_ASSERT_OK(take("program --mode async data.csv --num_gpus=4 --own x --noisy --no_report "
                        "--train_metrics --seed 7 --average=sum --stall_timeout 1.5 "
-                       "--activation_memory 3 --model_dir here -- --mode sync",
+                       "--activation_memory 3 --memory_limit 5 --model_dir here -- --mode sync",
                        &config, left, sizeof left));
     assert_string_equal(left, "program data.csv --own x --noisy -- --mode sync ");
     assert_int_equal(config.aggregation, BEL_AGGREGATE_ASYNC);
@@ -57,6 +57,7 @@ static void flags_are_taken_and_others_stay(void **state)
     assert_int_equal(config.average, BEL_AVERAGE_SUM);
     assert_true(config.stall_timeout_secs == 1.5);
     assert_int_equal(config.activation_memory, 3 << 20);
+    assert_int_equal(config.memory_limit, 5 << 20);
     assert_string_equal(config.model_dir, "here");
     assert_null(config.trace_file);
     BEL_ASSERT_OK(take("--mode async", &config, left, sizeof left)); // the program's name is none

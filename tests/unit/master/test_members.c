@@ -265,11 +265,25 @@ static void test_messages(void **state)
     fixture f = set_up(SOON_SECONDS);
     call_all(&f);
     static char words[] = "waits for reports of worker 1";
-    bel_mailbox_send(f.peers[0], 0, BEL_TEST_KIND(Status, status, .step = 7, .doing = words));
+    Bel__Device devices[3], *list[] = {&devices[0], &devices[1], &devices[2]};
+    for (int d = 0; d < 3; d++) {
+        bel__device__init(&devices[d]);
+        devices[d].number = d == 0 ? 64 : d; // the first is none
+        devices[d].towers = d + 1;
+        devices[d].taken = 100 * d;
+    }
+    bel_mailbox_send(
+        f.peers[0], 0,
+        BEL_TEST_KIND(Status, status, .step = 7, .doing = words, .devices = list, .n_devices = 3));
     bel_mailbox_send(f.peers[0], 0, BEL_TEST_KIND(Progress, progress, .step = 8));
     int member;
     Bel__Message *got;
     assert_true(bel_members_take(f.members, SOON_SECONDS, &member, &got));
+    const bel_member_view *view = bel_members_get(f.members, member);
+    assert_int_equal(view->device_count, 2);
+    assert_int_equal(view->devices[1].number, 2);
+    assert_int_equal(view->devices[1].towers, 3);
+    assert_true(view->devices[0].taken == 100 && view->devices[1].taken == 200);
     assert_int_equal(got->kind_case,
                      BEL__MESSAGE__KIND_PROGRESS); // the status is noted, not handed out
     assert_int_equal(got->progress->step, 8);

@@ -164,6 +164,8 @@ static bel_board *make_board(void)
     note_steps(board, 1, 30, 1, 20, 30, 2 * (int64_t)SECOND);
     bel_board_note_reports(bel_board_find(board, BEL_BOARD_WORKER, 0), reports);
     bel_board_set_doing(bel_board_find(board, BEL_BOARD_WORKER, 1), 30, "waits for \"it\"");
+    static const bel_device_numbers devices[] = {{0, 1, 4096, 8192, 16384}, {3, 2, 0, 512, 1024}};
+    bel_board_note_devices(bel_board_find(board, BEL_BOARD_WORKER, 1), devices, 2);
     return board;
 }
 
@@ -192,6 +194,11 @@ static void test_metrics(void **state)
     assert_line(text.text, "belfry_worker_reports_stale_total{worker=\"0\"} 3");
     assert_line(text.text, "belfry_process_memory_bytes{role=\"worker\",index=\"0\"} 1000000");
     assert_null(strstr(text.text, "belfry_shard_versions_total{")); // nothing heard of it
+    assert_line(text.text, "# TYPE belfry_device_taken_bytes gauge");
+    assert_line(text.text, "belfry_device_towers{worker=\"1\",device=\"cuda:3\"} 2");
+    assert_line(text.text, "belfry_device_taken_bytes{worker=\"1\",device=\"cuda:0\"} 4096");
+    assert_line(text.text, "belfry_device_free_bytes{worker=\"1\",device=\"cuda:3\"} 512");
+    assert_line(text.text, "belfry_device_memory_bytes{worker=\"1\",device=\"cuda:0\"} 16384");
     bel_str_deinit(&text);
     bel_board_destroy(board);
 }
@@ -212,6 +219,11 @@ static void test_json(void **state)
     assert_true(row->values[BEL_NUMBER_STEPS] == 30 && isnan(row->rates[BEL_NUMBER_STEPS]));
     assert_true(bel_board_find(read, BEL_BOARD_WORKER, 0)->rates[BEL_NUMBER_STEPS] == 20);
     assert_true(read->examples == board->examples && board->examples > 0);
+    assert_int_equal(row->device_count, 2);
+    assert_int_equal(row->devices[1].number, 3);
+    assert_int_equal(row->devices[1].towers, 2);
+    assert_true(row->devices[0].taken == 4096 && row->devices[0].free == 8192);
+    assert_true(row->devices[1].all == 1024);
     bel_board_destroy(read);
     static const char *const bad[] = {"", "[]", "{}", "{\"rows\":[]}", "nonsense"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -235,6 +247,7 @@ static void test_table(void **state)
     bel_board_write_table(board, &text);
     assert_non_null(strstr(text.text, "step 30/1000, loss -, - examples/s, "));
     assert_non_null(strstr(text.text, "waits for \"it\""));
+    assert_line(text.text, "1       cuda:3   2       0 B        512 B      1.0 KiB");
     assert_line(text.text, "worker 1 is the slowest: compute 20.0 ms of 30.0 (others 2.0)");
     bel_str_deinit(&text);
     bel_board_destroy(board);
