@@ -81,7 +81,7 @@ typedef struct bel_package {
 
 /// Rises when packages must be compiled again; a package of another number is refused when it is
 /// loaded. New fields come at the end of bel_package and need no new number.
-enum { BEL_PACKAGE_ABI = 11 };
+enum { BEL_PACKAGE_ABI = 12 };
 
 /// Exports the package of a shared object, once in it: the fields behind `size`, by their names.
 #define BEL_PACKAGE(...)                                                                           \
