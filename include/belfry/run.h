@@ -49,8 +49,9 @@ typedef enum bel_products { BEL_PRODUCTS_BELFRY, BEL_PRODUCTS_OPENBLAS } bel_pro
 /// How towers on GPUs multiply: MatMul, Gemm, convolutions and their gradients. EXACT: by Belfry's
 /// own kernels, in f32, with the processor's bits. The others: by cuBLASLt and cuDNN, which must be
 /// there, with the same bits from run to run on one kind of GPU and one version of them. F32: in
-/// f32; TF32: factors rounded to 10 bits of mantissa; BF16: to 7. Sums, and whatever is kept
-/// (parameters, gradients, activations), are f32 with all of them.
+/// f32; TF32: factors rounded to 10 bits of mantissa; BF16: to 7, and so are the results of
+/// convolutions and of their gradients. Sums are f32 with all of them, and so is what is kept:
+/// parameters, gradients, activations.
 typedef enum bel_gpu_math {
     BEL_GPU_MATH_EXACT,
     BEL_GPU_MATH_F32,

@@ -159,15 +159,18 @@ static void take_ring(trace *t, const bel_trace_ring *ring, int64_t lead_ns, con
     bel_str arguments = {0};
     bel_str_printf(&arguments, "\"name\":\"%s, thread %d\"", name, t->row_count);
     bool named[BEL_TRACE_ROLE_COUNT] = {false}; // a row's name counts in one track only
+    size_t own = before;                        // the first span of the thread's own row
     for (size_t i = before; i < t->count; i++) {
         const bel_trace_event *e = &t->spans[i].e;
         bool *done = &named[e->role], of_thread = span_names[e->span].row == BEL_TRACE_OF_THREAD;
+        bool own_is = span_names[t->spans[own].e.span].row == BEL_TRACE_OF_THREAD;
+        if (of_thread && !own_is) own = i;
         if (!*done && of_thread) put_meta(t, "thread_name", &t->spans[i], arguments.text);
         *done = *done || of_thread;
     }
     arguments.length = 0;
     bel_str_printf(&arguments, "\"count\":%llu", (unsigned long long)first);
-    if (first > 0) put_meta(t, "dropped_events", &t->spans[before], arguments.text);
+    if (first > 0) put_meta(t, "dropped_events", &t->spans[own], arguments.text);
     bel_str_deinit(&arguments);
 }
 

@@ -33,6 +33,14 @@ static pthread_once_t open_once = PTHREAD_ONCE_INIT, fast_once = PTHREAD_ONCE_IN
 static bel_cuda_api api;
 static opening opened_all, opened_fast;
 
+// Libraries of CUDA work with drivers of their own major version and newer ones.
+static bool is_too_new(library which, const char *name)
+{
+    const char *end = strrchr(name, '.');
+    bool numbered = (which == NVRTC || which == CUBLAS) && strcmp(end, ".so") != 0;
+    return numbered && atoi(end + 1) > api.driver / 1000;
+}
+
 static void *open_library(library which)
 {
     const char *named = getenv(BEL_CUDA_PATH_VARIABLE);
@@ -40,6 +48,7 @@ static void *open_library(library which)
     for (int f = named != NULL && named[0] != '\0' ? 0 : 1; f < 3; f++)
         for (int n = 0; n < 4 && names[which][n] != NULL; n++) {
             char path[1024];
+            if (is_too_new(which, names[which][n])) continue;
             bel_snprintf(path, sizeof path, "%s%s%s", folders[f], folders[f][0] != '\0' ? "/" : "",
                          names[which][n]);
             void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -60,7 +69,10 @@ static void find(opening *o, void *opened, const char *symbol, void *out_functio
 {
     void *address = dlsym(opened, symbol);
     memcpy(out_function, &address, sizeof address);
-    if (address == NULL) fail(o, BEL_FAILED_PRECONDITION, "CUDA has no function ", symbol);
+    if (address == NULL)
+        fail(o, BEL_FAILED_PRECONDITION,
+             "one of CUDA's libraries is too old, or another one by that name: it has no function ",
+             symbol);
 }
 
 static void find_all(opening *o, library which, void *opened)
@@ -73,8 +85,8 @@ static void find_all(opening *o, library which, void *opened)
 static void check_versions(opening *o)
 {
     int major = 0, minor = 0;
-    if (api.driver_version(&api.driver) != 0 || api.nvrtc_version(&major, &minor) != 0) {
-        fail(o, BEL_FAILED_PRECONDITION, "CUDA does not tell its version", "");
+    if (api.nvrtc_version(&major, &minor) != 0) {
+        fail(o, BEL_FAILED_PRECONDITION, "NVRTC does not tell its version", "");
         return;
     }
     api.nvrtc = 1000 * major + 10 * minor;
@@ -96,6 +108,7 @@ static void open_all(void)
     find_all(o, DRIVER, driver);
     if (o->problem[0] != '\0') return;
     int error = api.init(0), count = 0;
+    if (error == 0) error = api.driver_version(&api.driver);
     if (error == 0) error = api.device_count(&count);
     if (error == BEL_CUDA_NO_DEVICE || (error == 0 && count == 0)) {
         fail(o, BEL_NOT_FOUND, "the CUDA driver finds no card", "");
@@ -186,7 +199,10 @@ bel_status *bel_cuda_open_fast(char text[BEL_CUDA_TEXT])
 bel_status *bel_cuda_library_status(int error, const char *whose, const char *action)
 {
     if (error == 0) return NULL;
-    return BEL_ERR(BEL_INTERNAL, "%s cannot %s: status %d", whose, action, error);
+    bool full = error == BEL_CUBLAS_ALLOCATION || error == BEL_CUDNN_HOST_ALLOCATION ||
+                error == BEL_CUDNN_DEVICE_ALLOCATION;
+    return BEL_ERR(full ? BEL_RESOURCE_EXHAUSTED : BEL_INTERNAL, "%s cannot %s: status %d%s", whose,
+                   action, error, full ? ", out of memory" : "");
 }
 
 bel_status *bel_cuda_status(int error, const char *action)

@@ -24,6 +24,7 @@ enum {
 // Numbers of the published interface.
 enum {
     BEL_CUDA_OUT_OF_MEMORY = 2,
+    BEL_CUDA_NOT_READY = 600,
     BEL_CUDA_NO_DEVICE = 100,
     BEL_CUDA_ATTRIBUTE_MULTIPROCESSORS = 16,
     BEL_CUDA_ATTRIBUTE_MAJOR = 75,
@@ -52,7 +53,8 @@ enum {
     BEL_CUBLAS_THEN_NOTHING = 1, // epilogues
     BEL_CUBLAS_THEN_RELU = 2,
     BEL_CUBLAS_THEN_BIAS = 4,
-    BEL_CUBLAS_THEN_BIAS_RELU = 6,
+    BEL_CUBLAS_ALLOCATION = 3, // statuses
+    BEL_CUBLAS_NOT_SUPPORTED = 15,
     BEL_CUBLAS_MOST_WORKSPACE = 1, // attributes of a preference: size_t …
     BEL_CUBLAS_ALIGNMENT_A = 5,    // … and of a, b, c and d, one after another: uint32_t
     // cuDNN
@@ -63,6 +65,12 @@ enum {
     BEL_CUDNN_MATH_DEFAULT = 0, // math types; the default may take tf32 for f32
     BEL_CUDNN_MATH_TENSOR = 1,
     BEL_CUDNN_MATH_FMA = 3,
+    BEL_CUDNN_BAD_PARAM = 2000,     // statuses: these and more up to the next thousand …
+    BEL_CUDNN_NOT_SUPPORTED = 3000, // … of which some are the installation's fault
+    BEL_CUDNN_INCOMPATIBLE_DRIVER = 3005,
+    BEL_CUDNN_SUBLIBRARY_UNAVAILABLE = 3009,
+    BEL_CUDNN_HOST_ALLOCATION = 4003,
+    BEL_CUDNN_DEVICE_ALLOCATION = 4004,
     BEL_CUDNN_DETERMINISTIC = 1,
     BEL_CUDNN_MOST_CHOICES = 8,
 };
@@ -99,7 +107,8 @@ typedef struct bel_cuda_api {
 // version is too old; says which, and what to install.
 bel_status *bel_cuda_open_api(const bel_cuda_api **out_api) BEL_MUST_USE;
 
-// The status of what a library, "cuBLAS", answered to `action`; NULL for 0.
+// The status of what a library, "cuBLAS", answered to `action`; NULL for 0. RESOURCE_EXHAUSTED: out
+// of memory. INTERNAL: others, by their number.
 bel_status *bel_cuda_library_status(int error, const char *whose, const char *action) BEL_MUST_USE;
 
 // The status of an error that the driver returned to `action` ("copy 12 bytes"); NULL for 0.

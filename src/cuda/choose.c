@@ -11,11 +11,9 @@
 #include "cuda/cuda.h"
 #include "runtime/device.h"
 
-enum { MOST_CARDS = 64 };
-
 // Cards of the machine that may be used, in the order in which they are.
 typedef struct card_list {
-    int cards[MOST_CARDS];
+    int cards[BEL_CUDA_MOST_CARDS];
     int count;
 } card_list;
 
@@ -32,7 +30,7 @@ static bel_status *read_list(const char *list, int present, card_list *out)
         char *end;
         long card = strtol(at, &end, 10);
         bool number = end != at && *at >= '0' && *at <= '9';
-        if (!number || (*end != ',' && *end != '\0') || out->count == MOST_CARDS)
+        if (!number || (*end != ',' && *end != '\0') || out->count == BEL_CUDA_MOST_CARDS)
             return malformed(list);
         if (card >= present)
             return BEL_ERR(BEL_OUT_OF_RANGE, "card %ld of the list %s is not there: there are %d",
@@ -50,7 +48,7 @@ static bel_status *list_cards(const char *list, card_list *out)
     int present;
     BEL_TRY(bel_cuda_count(&present));
     if (list != NULL && list[0] != '\0') return read_list(list, present, out);
-    out->count = present < MOST_CARDS ? present : MOST_CARDS;
+    out->count = present < BEL_CUDA_MOST_CARDS ? present : BEL_CUDA_MOST_CARDS;
     for (int i = 0; i < out->count; i++)
         out->cards[i] = i;
     return NULL;
@@ -73,6 +71,20 @@ static bel_status *too_few(int towers, int before, int cards)
                    towers, others, cards);
 }
 
+// Where it cannot round so a library would do something else, unasked.
+static bel_status *check_math(int index, bel_gpu_math math)
+{
+    enum { OLDEST = 8 };
+    bel_cuda_card card;
+    if (math != BEL_GPU_MATH_TF32 && math != BEL_GPU_MATH_BF16) return NULL;
+    BEL_TRY(bel_cuda_card_at(index, &card));
+    if (card.major >= OLDEST) return NULL;
+    return BEL_ERR(BEL_FAILED_PRECONDITION,
+                   "card %d, %s, has compute capability %d.%d, and tf32 and bf16 take %d.0; hint: "
+                   "gpu_math f32 or exact",
+                   index, card.name, card.major, card.minor, OLDEST);
+}
+
 static atomic_bool said; // once for all towers of a process
 
 bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_device **out_devices)
@@ -90,13 +102,16 @@ bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_devi
         return NULL;
     }
     BEL_TRY(status);
-    if (choice->fast) BEL_TRY(bel_cuda_open_fast(NULL));
+    if (choice->math != BEL_GPU_MATH_EXACT) BEL_TRY(bel_cuda_open_fast(NULL));
     int first = choice->before;
     if (first + towers > list.count && towers <= list.count && gives_own_cards()) first = 0;
     if (first + towers > list.count && !choice->shared) return too_few(towers, first, list.count);
     for (int t = 0; t < towers; t++) {
-        BEL_TRY(bel_cuda_device_get(list.cards[(first + t) % list.count], &out_devices[t]));
+        int card = list.cards[(first + t) % list.count];
+        BEL_TRY(check_math(card, choice->math));
+        BEL_TRY(bel_cuda_device_get(card, &out_devices[t]));
         atomic_store(&out_devices[t]->memory_limit, choice->memory_limit);
+        atomic_store(&out_devices[t]->patience_ns, (long long)(choice->patience_secs * 1e9));
     }
     return NULL;
 }

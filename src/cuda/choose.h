@@ -5,12 +5,13 @@
 #include "runtime/program.h"
 
 typedef struct bel_card_choice {
-    bool wanted;      // cards where there are any; false: the CPU alone
-    bool needed;      // no cards are an error
-    bool fast;        // for fast arithmetic, whose libraries are opened with them
-    bool shared;      // several towers may use one card
-    const char *list; // "0,2": these cards of the machine; NULL: all, in the order of the PCI bus
-    size_t memory_limit; // of each card, for programs of this process; 0: what there is
+    bool wanted;       // cards where there are any; false: the CPU alone
+    bool needed;       // no cards are an error
+    bel_gpu_math math; // of the programs; for others than EXACT the libraries are opened as well
+    bool shared;       // several towers may use one card
+    const char *list;  // "0,2": these cards of the machine; NULL: all, in the order of the PCI bus
+    double patience_secs; // with a run before the card counts as lost; 0: a few minutes
+    size_t memory_limit;  // of each card, for programs of this process; 0: what there is
     int before; // towers of the job's other processes or workers of this host that come first
 } bel_card_choice;
 
@@ -18,7 +19,8 @@ typedef struct bel_card_choice {
 // or, with a line in the log, where there are none. Where each process of a host is given cards of
 // its own (CUDA_VISIBLE_DEVICES) and sees enough of them for itself, `before` is not looked at.
 // INVALID_ARGUMENT: a malformed list. OUT_OF_RANGE: fewer cards than towers, or than the list
-// names. NOT_FOUND: they are needed. Or they cannot be used: errors of
+// names. NOT_FOUND: they are needed. FAILED_PRECONDITION: one cannot
+// multiply so. Or they cannot be used: errors of
 // bel_cuda_open_api and bel_cuda_open_fast.
 bel_status *bel_cards_choose(const bel_card_choice *choice, int towers,
                              bel_device **out_devices) BEL_MUST_USE;

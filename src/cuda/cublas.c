@@ -13,11 +13,9 @@
 
 #include "cuda/device.h"
 #include "ops/matmul.h"
+#include "runtime/plan.h"
 
-enum {
-    ALIGNMENT = 64, // of every buffer of a plan
-    MOST_WORKSPACE = 32 << 20
-};
+enum { MOST_WORKSPACE = 32 << 20 };
 
 typedef struct matrix { // as it lies, column by column
     uint64_t rows, columns;
@@ -92,7 +90,7 @@ static int make(const bel_cuda_api *api, const library_product *p, const void *b
 static int make_preference(const bel_cuda_api *api, void **out_preference)
 {
     const size_t most = MOST_WORKSPACE;
-    const uint32_t alignment = ALIGNMENT;
+    const uint32_t alignment = BEL_PLAN_ALIGNMENT;
     int error = api->cublas_preference_create(out_preference);
     if (error == 0)
         error = api->cublas_preference_set(*out_preference, BEL_CUBLAS_MOST_WORKSPACE, &most,
@@ -103,11 +101,11 @@ static int make_preference(const bel_cuda_api *api, void **out_preference)
     return error;
 }
 
-// False: the library has no algorithm for it.
-static bool choose(const bel_cuda_device *device, library_product *p)
+// *out_found false: the library has no algorithm for it.
+static bel_status *choose(const bel_cuda_device *device, library_product *p, bool *out_found)
 {
     const bel_cuda_api *api = device->api;
-    _Alignas(ALIGNMENT) static const char aligned[1]; // nobody reads there
+    _Alignas(BEL_PLAN_ALIGNMENT) static const char aligned[1]; // nobody reads there
     descriptors d = {.product = NULL};
     bel_cublas_choice choice = {.status = -1};
     int count = 0, error = make(api, p, aligned, &d);
@@ -116,10 +114,15 @@ static bool choose(const bel_cuda_device *device, library_product *p)
         error = api->cublas_choose(device->cublas, d.product, d.layouts[0], d.layouts[1],
                                    d.layouts[2], d.layouts[2], d.preference, 1, &choice, &count);
     destroy(api, &d);
-    if (error != 0 || count < 1 || choice.status != 0) return false;
+    bool none = error == BEL_CUBLAS_NOT_SUPPORTED || (error == 0 && count == 0);
+    *out_found = error == 0 && count > 0 && choice.status == 0;
+    if (!*out_found)
+        return none ? NULL
+                    : bel_cuda_library_status(error != 0 ? error : choice.status, "cuBLAS",
+                                              "choose an algorithm");
     p->workspace_bytes = choice.workspace_bytes;
     memcpy(p->algorithm, choice.algorithm, sizeof p->algorithm);
-    return true;
+    return NULL;
 }
 
 // --- Reading a call ------------------------------------------------------------------------------
@@ -200,7 +203,9 @@ bel_status *bel_cuda_try_cublas(bel_cuda_build *build, bool *out_taken)
     *out_taken = false;
     if (!bel_cuda_is_fast(build)) return NULL;
     BEL_TRY(bel_cuda_libraries(build->device));
-    if (!read(build, build->call->params, &p) || !choose(build->device, &p)) return NULL;
+    bool found = false;
+    if (read(build, build->call->params, &p)) BEL_TRY(choose(build->device, &p, &found));
+    if (!found) return NULL;
     if (p.workspace_bytes > 0)
         build->call->workspace_bytes = p.workspace_bytes + BEL_CUDA_WORK_ALIGNMENT;
     bel_cuda_add_library(build, multiply, &p, sizeof p);

@@ -5,7 +5,10 @@
 
 #include "runtime/program.h"
 
-enum { BEL_CUDA_TEXT = 320 }; // bytes of texts below
+enum {
+    BEL_CUDA_MOST_CARDS = 64, // of a machine; more are not seen
+    BEL_CUDA_TEXT = 320,      // bytes of texts below
+};
 
 typedef struct bel_cuda_card {
     char name[96], pci[16];

@@ -96,28 +96,42 @@ static int ask(const bel_cuda_device *device, const library_conv *p, const descr
                                      out_choices);
 }
 
-// The fastest that adds in an order of its own; false: there is none.
-static bool choose(bel_cuda_device *device, library_conv *p)
+// It cannot do what it was asked for; not that something is wrong with it.
+static bool is_not_supported(int error)
+{
+    bool installation =
+        error >= BEL_CUDNN_INCOMPATIBLE_DRIVER && error <= BEL_CUDNN_SUBLIBRARY_UNAVAILABLE;
+    return error >= BEL_CUDNN_BAD_PARAM && error < BEL_CUDNN_NOT_SUPPORTED + 1000 && !installation;
+}
+
+// The fastest that adds in the same order each time, and does not round factors unasked;
+// *out_found false: there is none.
+static bel_status *choose(bel_cuda_device *device, library_conv *p, bool *out_found)
 {
     descriptors d = {.x = NULL};
     bel_cudnn_choice choices[BEL_CUDNN_MOST_CHOICES];
     int count = 0;
+    *out_found = false;
     pthread_mutex_lock(&device->libraries_mutex);
     int error = make(device->api, p, &d);
     if (error == 0) error = ask(device, p, &d, &count, choices);
     destroy(device->api, &d);
     pthread_mutex_unlock(&device->libraries_mutex);
-    for (int i = 0; error == 0 && i < count; i++) {
+    if (is_not_supported(error)) return NULL;
+    BEL_TRY(bel_cuda_library_status(error, "cuDNN", "choose an algorithm"));
+    for (int i = 0; i < count; i++) {
         const bel_cudnn_choice *its = &choices[i];
         bool good = its->status == 0 && its->determinism == BEL_CUDNN_DETERMINISTIC &&
-                    its->workspace_bytes <= MOST_WORKSPACE;
+                    its->workspace_bytes <= MOST_WORKSPACE &&
+                    (p->math != BEL_CUDNN_MATH_FMA || its->math == BEL_CUDNN_MATH_FMA);
         if (!good) continue;
         p->algorithm = its->algorithm;
         p->math = its->math;
         p->workspace_bytes = its->workspace_bytes;
-        return true;
+        *out_found = true;
+        return NULL;
     }
-    return false;
+    return NULL;
 }
 
 // --- Reading a call ------------------------------------------------------------------------------
@@ -145,6 +159,7 @@ static bool read_window(const bel_window *window, library_conv *p)
     bool pads = true, margins = true;
     for (int d = 0; d < 2; d++) {
         int64_t before = window->pad[d], both = before + window->pad_end[d], in = window->in[d];
+        if (before > INT32_MAX / 4 || both > INT32_MAX / 4) return false;
         pads = pads && before >= 0 && fits(window, d, in + 2 * before);
         margins = margins && before >= 0 && both >= before && fits(window, d, in + both);
         p->stride[d] = (int)window->stride[d];
@@ -198,12 +213,20 @@ static bel_cuda_arrange form_of(const library_conv *p, int which)
                               .bf16 = p->type == BEL_CUDNN_BF16};
 }
 
+// Where a dimension has one place its step does not matter.
+static bool is_step(int64_t step, int64_t dense, int64_t size)
+{
+    return step == dense || size == 1;
+}
+
 static bool is_form(const bel_cuda_arrange *form, const bel_cuda_image_steps *steps)
 {
+    int64_t row = form->channels * form->columns;
     return form->rows == form->form_rows && form->columns == form->form_columns &&
-           steps->channel == 1 && steps->column == form->channels &&
-           steps->row == form->channels * form->columns &&
-           steps->image == form->channels * form->columns * form->rows;
+           is_step(steps->channel, 1, form->channels) &&
+           is_step(steps->column, form->channels, form->columns) &&
+           is_step(steps->row, row, form->rows) &&
+           is_step(steps->image, row * form->rows, form->images);
 }
 
 // Places x, w and y: in the tensor, if it lies as the library wants it, else in the workspace.
@@ -337,7 +360,9 @@ bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken)
     if (!read_sizes(shape, &p) || !read_window(&shape->window, &p)) return NULL;
     bel_cuda_image_steps steps[OPERANDS];
     place_operands(call, &p, steps);
-    if (!choose(build->device, &p)) return NULL;
+    bool found;
+    BEL_TRY(choose(build->device, &p, &found));
+    if (!found) return NULL;
     call->workspace_bytes = p.workspace_offset + p.workspace_bytes + BEL_CUDA_WORK_ALIGNMENT;
     *out_taken = true;
     return add_all(build, &p, steps, biased && call->input_count > 2,

@@ -10,10 +10,8 @@
 #include "base/number.h"
 #include "base/str.h"
 
-enum { MAX_CARDS = 64 };
-
 static pthread_mutex_t devices_mutex = PTHREAD_MUTEX_INITIALIZER;
-static bel_cuda_device *devices[MAX_CARDS];
+static bel_cuda_device *devices[BEL_CUDA_MOST_CARDS];
 
 // --- Memory --------------------------------------------------------------------------------------
 
@@ -31,18 +29,21 @@ static void *as_pointer(uint64_t address)
     return pointer;
 }
 
-// Counts the bytes as taken. Towers that share the card ask at the same time.
+// Counts the bytes as taken, unless they go beyond the limit: a request that is refused must not be
+// in the way of another tower's, which asks at the same time.
 static bel_status *take(bel_cuda_device *d, size_t bytes, const char *what)
 {
-    size_t limit = atomic_load(&d->device.memory_limit);
-    size_t before = atomic_fetch_add(&d->taken, bytes);
-    if (limit == 0 || (before <= limit && bytes <= limit - before)) return NULL;
-    atomic_fetch_sub(&d->taken, bytes);
-    char wanted_text[32], taken_text[32], limit_text[32];
-    return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
-                   "%s: %s need %s, but of %s, the memory_limit, %s are taken", d->device.name,
-                   what, bel_bytes_text(bytes, wanted_text), bel_bytes_text(limit, limit_text),
-                   bel_bytes_text(before, taken_text));
+    size_t limit = atomic_load(&d->device.memory_limit), before = atomic_load(&d->taken);
+    do {
+        bool fits = limit == 0 || (before <= limit && bytes <= limit - before);
+        if (fits) continue;
+        char wanted_text[32], taken_text[32], limit_text[32];
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                       "%s: %s need %s, but of %s, the memory_limit, %s are taken", d->device.name,
+                       what, bel_bytes_text(bytes, wanted_text), bel_bytes_text(limit, limit_text),
+                       bel_bytes_text(before, taken_text));
+    } while (!atomic_compare_exchange_weak(&d->taken, &before, before + bytes));
+    return NULL;
 }
 
 static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
@@ -72,9 +73,10 @@ static void release(bel_device *device, bel_device_memory *memory)
     bel_cuda_device *d = of(device);
     if (memory->address == NULL) return;
     atomic_fetch_sub(&d->taken, memory->bytes);
-    // A card that is lost has no memory to give back.
-    d->api->context_set(d->context);
-    d->api->release((uint64_t)(uintptr_t)memory->address);
+    if (!bel_device_is_lost(device)) { // else the driver may wait for it
+        d->api->context_set(d->context);
+        d->api->release((uint64_t)(uintptr_t)memory->address);
+    }
     *memory = (bel_device_memory){.address = NULL};
 }
 
@@ -82,7 +84,7 @@ static bool look(bel_device *device, bel_device_use *out_use)
 {
     const bel_cuda_device *d = of(device);
     bel_device_use use = {.taken = atomic_load(&d->taken)};
-    if (d->api->context_set(d->context) != 0) return false;
+    if (bel_device_is_lost(device) || d->api->context_set(d->context) != 0) return false;
     if (d->api->memory_info(&use.free, &use.all) != 0) return false;
     *out_use = use;
     return true;
@@ -111,7 +113,7 @@ static void pin(bel_device *device, const void *memory, size_t bytes)
 static void unpin(bel_device *device, const void *memory)
 {
     const bel_cuda_device *d = of(device);
-    if (memory == NULL) return;
+    if (memory == NULL || bel_device_is_lost(device)) return;
     d->api->context_set(d->context);
     d->api->host_unregister(
         as_mutable(memory)); // what was not registered is an error that changes nothing
@@ -160,10 +162,10 @@ static bel_status *read_card(const bel_cuda_api *api, int number, bel_cuda_card 
 static bel_status *find_card(const bel_cuda_api *api, int index, int *out_number,
                              bel_cuda_card *out_card)
 {
-    bel_cuda_card cards[MAX_CARDS];
-    int count = 0, order[MAX_CARDS], numbers[MAX_CARDS];
+    bel_cuda_card cards[BEL_CUDA_MOST_CARDS];
+    int count = 0, order[BEL_CUDA_MOST_CARDS], numbers[BEL_CUDA_MOST_CARDS];
     BEL_TRY(bel_cuda_status(api->device_count(&count), "count cards"));
-    if (count > MAX_CARDS) count = MAX_CARDS;
+    if (count > BEL_CUDA_MOST_CARDS) count = BEL_CUDA_MOST_CARDS;
     if (index < 0 || index >= count)
         return BEL_ERR(BEL_OUT_OF_RANGE, "there is no card %d: this machine has %d", index, count);
     for (int i = 0; i < count; i++) {
@@ -212,7 +214,7 @@ bel_status *bel_cuda_device_get(int index, bel_device **out_device)
     bel_status *status = NULL;
     bel_cuda_device *found = NULL;
     pthread_mutex_lock(&devices_mutex);
-    bool known = index >= 0 && index < MAX_CARDS;
+    bool known = index >= 0 && index < BEL_CUDA_MOST_CARDS;
     if (known) found = devices[index];
     if (found == NULL) status = make(index, &found);
     if (known && status == NULL) devices[index] = found;

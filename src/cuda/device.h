@@ -113,7 +113,8 @@ bel_status *bel_cuda_prepare(bel_device *device, const bel_prepare *prepare, bel
 
 // --- Fast arithmetic (fast.c, cublas.c, cudnn.c) -------------------------------------------------
 
-// Where a library's workspace begins behind `offset` bytes of the call's. Calls are 64 bytes apart.
+// Where a library's workspace begins behind `offset` bytes of the call's, which begins at a
+// multiple of BEL_PLAN_ALIGNMENT.
 enum { BEL_CUDA_WORK_ALIGNMENT = 256 };
 static inline char *bel_cuda_work_at(const bel_cuda_operands *operands, size_t offset)
 {
@@ -136,7 +137,9 @@ bel_status *bel_cuda_libraries(bel_cuda_device *device) BEL_MUST_USE;
 bel_status *bel_cuda_try_cublas(bel_cuda_build *build, bool *out_taken) BEL_MUST_USE;
 bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken) BEL_MUST_USE;
 
-// --- Running (executor.c) ------------------------------------------------------------------------
+enum { BEL_CUDA_PATIENCE_SECS = 150 }; // where a device says none
+
+// --- Running (executor.c, bind.c) ------------------------------------------------------------------------
 
 bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance);
 void bel_cuda_unbind(bel_instance *instance);

@@ -52,7 +52,7 @@ static bel_status *check_rows(const bel_estimator_spec *spec, const bel_instance
 }
 
 // On a card whose memory training has, a batch may find no room: then the tower goes on as a share
-// of the CPU, with the same bits.
+// of the CPU, with the bits of gpu_math exact.
 static bel_status *bind(block_tower *tower)
 {
     bel_status *status = bel_forward_bind(tower->forward, tower->batch->fields);

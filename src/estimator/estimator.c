@@ -372,10 +372,12 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
         .wanted = wants_cards(config),
         .needed =
             (cuda || fast) && (!evaluates || !estimator->in_job), // a master's host may have none
-        .fast = fast,
+        .math = config->gpu_math,
         .shared = config->virtual_devices || evaluates,
         .list = config->gpus,
         .memory_limit = (size_t)config->memory_limit,
+        // A job can start another process before it counts as stalled itself.
+        .patience_secs = config->stall_timeout_secs / 4,
         .before = worker < 0 ? 0 : towers_before(estimator, worker)};
 }
 

@@ -99,6 +99,14 @@ static const row *find(const char *name, size_t length)
     return NULL;
 }
 
+void bel_run_flag_word(const char *name, int value, bel_str *out)
+{
+    const char *word = find(name, strlen(name))->words;
+    while (value-- > 0)
+        word = strchr(word, '|') + 1;
+    bel_str_append(out, word, strcspn(word, "|"));
+}
+
 // --- Texts to values -----------------------------------------------------------------------------
 
 static bel_status *malformed(const row *r, const char *expected, const char *text)

@@ -4,7 +4,12 @@
 
 #include <stddef.h>
 
+#include "base/str.h"
+
 // The name of the index-th one, NULL behind the last.
 const char *bel_run_flag(size_t index);
+
+// Appends word `value` of the choices of flag `name`: 2 of "gpu_math" is tf32.
+void bel_run_flag_word(const char *name, int value, bel_str *out);
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "belfry/columns.h"
 #include "estimator/feature_list.h"
+#include "estimator/run_flags.h"
 #include "optim/settings.h"
 #include "ps/layout/shard_settings.h"
 
@@ -87,8 +88,10 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
         add_text(settings, BEL_SETTING_PRODUCTS, bel_openblas_text());
     }
     if (config->gpu_math != BEL_GPU_MATH_EXACT) {
-        static const char *const names[] = {"exact", "f32", "tf32", "bf16"};
-        add(settings, BEL_SETTING_GPU_MATH, "%s", names[config->gpu_math]);
+        bel_str math = {0};
+        bel_run_flag_word("gpu_math", (int)config->gpu_math, &math);
+        add_text(settings, BEL_SETTING_GPU_MATH, math.text);
+        bel_str_deinit(&math);
     }
     add(settings, BEL_SETTING_BATCH, "%lld", (long long)bel_input_batch_size(input));
     for (int f = 0; f < built->function_count; f++) {

@@ -174,11 +174,9 @@ static void leave_lost_card(const member *m)
 {
     enum { AS_ABORTED = 128 + 6 }; // counts as killed (docs/operations.md)
     const member_worker *w = &m->worker;
-    bool alone = m->program->master_over == NULL && bel_task_recovers(m->task);
-    if (w->status == NULL || !alone || !bel_worker_has_lost_card(w->worker)) return;
-    bel_log_write(BEL_LOG_WARN, "%s: this process ends, as nothing runs on that GPU any more in it",
-                  bel_status_message(w->status));
-    if (m->program->leave != NULL) m->program->leave(m->program->leave_context);
+    bool replaced = m->program->master_over == NULL && bel_task_recovers(m->task);
+    if (w->status == NULL || !replaced || !bel_worker_has_lost_card(w->worker)) return;
+    bel_log_failure(w->status); // the supervisor says it when it starts another, or ends the job
     _exit(AS_ABORTED);
 }
 

@@ -70,6 +70,9 @@ struct bel_device {
     // Of a device that is not in place: the most that `allocate` gives at a time, in all; 0: what
     // there is. Whoever chose the device last has set it.
     atomic_size_t memory_limit;
+    // How long a run may take before it counts as hanging, and the device as lost; 0: a few
+    // minutes. Set as the limit is.
+    atomic_llong patience_ns;
     bool in_place;
     atomic_bool lost; // bel_device_is_lost
 };

@@ -16,8 +16,6 @@
 
 #include "base/alloc.h"
 
-enum { ALIGNMENT = 64 };
-
 // By size, then by first use; large buffers first leave the small ones to fill the gaps.
 static int larger_first(const void *a, const void *b)
 {
@@ -28,7 +26,7 @@ static int larger_first(const void *a, const void *b)
 
 static size_t rounded(size_t size)
 {
-    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return (size + BEL_PLAN_ALIGNMENT - 1) / BEL_PLAN_ALIGNMENT * BEL_PLAN_ALIGNMENT;
 }
 
 // --- Spans ---------------------------------------------------------------------------------------

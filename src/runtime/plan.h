@@ -5,12 +5,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { BEL_PLAN_ALIGNMENT = 64 }; // of every buffer
+
 // A buffer that is alive from instruction `first` (which writes it) to `last` (which reads it
 // last).
 typedef struct bel_plan_buffer {
     size_t size_bytes;
     int first, last;
-    size_t offset; // out: a multiple of 64
+    size_t offset; // out: a multiple of BEL_PLAN_ALIGNMENT
 } bel_plan_buffer;
 
 // Where instructions have no single order: which buffers, by index, may be alive together.

@@ -7,11 +7,10 @@
 #include "base/alloc.h"
 #include "runtime/plan.h"
 
-enum { ALIGNMENT = 64 };
-
 static size_t end_of(const bel_plan_buffer *buffer)
 {
-    return buffer->offset + (buffer->size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return buffer->offset +
+           (buffer->size_bytes + BEL_PLAN_ALIGNMENT - 1) / BEL_PLAN_ALIGNMENT * BEL_PLAN_ALIGNMENT;
 }
 
 // A buffer begins to be alive, or has been alive for the last time.

@@ -3,6 +3,8 @@
 // may be a step apart; each of them only grows.
 #include "worker/numbers.h"
 
+#include "base/trace.h"
+#include "cuda/cuda.h"
 #include "runtime/device.h"
 
 static const double seconds_of_ns = 1e-9;
@@ -18,6 +20,10 @@ void bel_numbers_of_worker(const bel_worker *worker, double values[BEL_NUMBER_CO
     values[BEL_NUMBER_INPUT_MEMORY] = (double)bel_worker_input_bytes(worker);
     values[BEL_NUMBER_TOTAL] = (double)times.total_ns * seconds_of_ns;
 }
+
+_Static_assert((int)BEL_CUDA_MOST_CARDS <= (int)BEL_MOST_DEVICES &&
+                   (int)BEL_CUDA_MOST_CARDS <= (int)BEL_TRACE_MOST_CARDS,
+               "whatever card a tower runs on is counted and traced");
 
 int bel_devices_of_worker(const bel_worker *worker, bel_device_numbers devices[BEL_MOST_DEVICES])
 {

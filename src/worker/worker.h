@@ -142,8 +142,8 @@ bel_device *bel_worker_device(const bel_worker *worker, int tower);
 // thread.
 int64_t bel_worker_doing(bel_worker *worker, bel_str *out_words);
 
-// True when the worker has ended because a card does not run anything any more: no other run of
-// this process can use it, but another process may.
+// True when one of its cards does not run anything any more: no other run of this process can use
+// it, but another process may.
 bool bel_worker_has_lost_card(const bel_worker *worker);
 
 // Calls `job` once on every thread of every tower, side by side; waits for all. For the thread that

@@ -158,8 +158,15 @@ equal "gone on behind it" "$(digest lost)" "$(digest one)"
 # A process of a job ends with its GPU, and another one takes its place, as often as that happens.
 run_ok env CUDA_DOUBLE_LOSE=1:150 "$BUILD/tools/belfry" local train --distributed --worker_count 2 --job_dir replaced -- \
     "${digits[@]}" "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2
-check "it is started again" grep -q 'worker 1 .*ended with exit code 134.*started again' err.txt
+check "it is started again" grep -q 'worker 1 .*ended with exit code 134.*cuda:1.*started again' err.txt
 equal "with another in its place" "$(digest replaced)" "$bits"
+# One that hangs counts as lost after a quarter of the stall timeout.
+run_fails 1 "cuda:0: the GPU has not done its work within 1 s" env CUDA_DOUBLE_HANG=0:100 "$BUILD/tools/belfry" \
+    train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 1 --stall_timeout 4 --model_dir hangs
+run_ok env CUDA_DOUBLE_HANG=1:150 "$BUILD/tools/belfry" local train --distributed --worker_count 2 --job_dir unhung -- \
+    "${digits[@]}" "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2 --stall_timeout 16
+check "one that hangs is replaced" grep -q 'worker 1 .*ended with exit code 134.*cuda:1.*started again' err.txt
+equal "with another in its place" "$(digest unhung)" "$bits"
 
 # A file of the cache of kernels that is torn is made again.
 export XDG_CACHE_HOME=$PWD/cache

@@ -8,7 +8,8 @@ typedef union bits {
     uint32_t whole;
 } bits;
 
-// A bfloat is the upper half of an f32, rounded to nearest, ties to even. NaN stays NaN.
+// As bel_bfloat_make (tensor/half.c), of the bits of an f32, as images are large and that one
+// computes in doubles: the upper half, rounded to nearest, ties to even. NaN stays NaN.
 static inline uint16_t bfloat_of(float value)
 {
     bits b = {value};

@@ -64,6 +64,8 @@ typedef struct settings {
     uint64_t seed;
     int lose_device; // -1: none
     int64_t lose_after;
+    int hang_device; // -1: none
+    int64_t hang_after;
 } settings;
 
 extern settings config;
@@ -182,7 +184,8 @@ bool task_is_done(const task *t);
 int64_t task_done_ns(const task *t); // 0: NULL
 int64_t now_ns(void);
 // Runs operations, of any stream whose turn it may be, until this one is done.
-void task_finish(task *t);
+void task_finish(task *t); // never returns where the device hangs
+bool task_try(task *t);    // false: its device hangs
 // All that the clock stands for is now known to be done by the host.
 void host_saw(const vector *clock);
 
@@ -258,7 +261,7 @@ typedef struct stream {
 
 typedef struct event {
     object head;
-    bool recorded, timed;
+    bool recorded, timed, asked; // asked for since it was recorded
     int64_t recorded_ns;
     task *at; // NULL: what it recorded is done
     vector clock;

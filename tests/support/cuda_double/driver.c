@@ -146,6 +146,18 @@ static long long number_from(const char *name, long long otherwise)
     return number;
 }
 
+// "device:count"
+static void read_place(const char *name, int *out_device, int64_t *out_after)
+{
+    const char *text = getenv(name);
+    long long after = 0;
+    *out_device = -1;
+    if (text == NULL || *text == '\0') return;
+    if (sscanf(text, "%d:%lld", out_device, &after) != 2)
+        die("%s=%s is no device:count", name, text);
+    *out_after = after;
+}
+
 static void read_settings(void)
 {
     long long count = number_from("CUDA_DOUBLE_DEVICES", 2);
@@ -155,14 +167,9 @@ static void read_settings(void)
         .checks = number_from("CUDA_DOUBLE_CHECKS", 1) != 0,
         .leaks = number_from("CUDA_DOUBLE_LEAKS", 0) != 0,
         .seed = (uint64_t)number_from("CUDA_DOUBLE_SEED", 1),
-        .lose_device = -1,
     };
-    const char *lose = getenv("CUDA_DOUBLE_LOSE");
-    if (lose == NULL || *lose == '\0') return;
-    long long after;
-    if (sscanf(lose, "%d:%lld", &config.lose_device, &after) != 2)
-        die("CUDA_DOUBLE_LOSE=%s is no device:count", lose);
-    config.lose_after = after;
+    read_place("CUDA_DOUBLE_LOSE", &config.lose_device, &config.lose_after);
+    read_place("CUDA_DOUBLE_HANG", &config.hang_device, &config.hang_after);
 }
 
 API(cuInit, (unsigned flags))
@@ -186,7 +193,7 @@ API(cuInit, (unsigned flags))
 
 API(cuDriverGetVersion, (int *out_version))
 {
-    *out_version = 12090;
+    *out_version = 13000;
     return SUCCESS;
 }
 

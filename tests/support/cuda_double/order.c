@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MOST_PENDING = 10000, MOST_OPERATIONS = (1 << 28) - 1 };
 
@@ -205,10 +206,14 @@ static void perform(const work *w)
     }
 }
 
-// A device that is lost does nothing more, and nobody waits for it in vain.
+// A device that is lost does nothing more, and nobody waits for it in vain. One that hangs begins
+// an operation that does not end.
 static void execute(task *t)
 {
     device *d = t->what.on;
+    bool hangs =
+        t->what.what != JOIN && d->index == config.hang_device && d->executed >= config.hang_after;
+    if (hangs) return;
     if (t->what.what != JOIN && !d->lost) {
         if (d->index == config.lose_device && d->executed == config.lose_after) {
             d->lost = true;
@@ -236,19 +241,30 @@ static size_t draw(size_t count)
 
 static void run_one(void)
 {
-    if (ready_count == 0) die("operations that wait for each other");
     size_t chosen = draw(ready_count);
     task *t = ready[chosen];
     ready[chosen] = ready[--ready_count];
     execute(t);
 }
 
-void task_finish(task *t)
+bool task_try(task *t)
 {
     task_keep(t);
-    while (!t->done)
+    while (!t->done && ready_count > 0)
         run_one();
+    bool done = t->done;
     task_drop(t);
+    if (!done && config.hang_device < 0) die("operations that wait for each other");
+    return done;
+}
+
+// The host of one that hangs stands still, and other threads do not.
+void task_finish(task *t)
+{
+    if (task_try(t)) return;
+    leave(SUCCESS);
+    for (;;)
+        pause();
 }
 
 int64_t task_done_ns(const task *t)
@@ -329,6 +345,6 @@ void lane_append(lane *l, work *w)
     vector_join(&l->clock, &host);
     task *t = append(l, w);
     linked(t);
-    while (pending_count > MOST_PENDING) // as a card's queue would not take more
+    while (pending_count > MOST_PENDING && ready_count > 0) // as a card's queue would not take more
         run_one();
 }

@@ -237,6 +237,7 @@ API(cuEventRecord, (void *handle, void *stream_handle))
     stream *s = object_of(stream_handle, STREAM, d, __func__);
     forget_record(e);
     e->recorded = true;
+    e->asked = false;
     e->recorded_ns = now_ns();
     if (s->in != NULL) {
         capture_record(s, e);
@@ -258,6 +259,25 @@ API(cuEventSynchronize, (void *handle))
         return leave(ERROR_CAPTURED_EVENT);
     }
     if (e->at != NULL) task_finish(e->at);
+    host_saw(&e->clock);
+    return leave(state_of(d));
+}
+
+// Who asks for the first time is mostly too early on a card; here as well, until all is done that
+// runs before.
+API(cuEventQuery, (void *handle))
+{
+    device *d;
+    int error = enter(&d);
+    if (error != SUCCESS) return leave(error);
+    event *e = object_of(handle, EVENT, d, __func__);
+    if (e->in != NULL) {
+        capture_break(e->in);
+        return leave(ERROR_CAPTURED_EVENT);
+    }
+    bool early = !e->asked && e->at != NULL && !task_is_done(e->at);
+    e->asked = true;
+    if (early || (e->at != NULL && !task_try(e->at))) return leave(ERROR_NOT_READY);
     host_saw(&e->clock);
     return leave(state_of(d));
 }

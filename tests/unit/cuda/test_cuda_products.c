@@ -211,7 +211,7 @@ static const product products[] = {
      .batches = 2,
      .alpha = 1,
      .gap = 1,
-     .epilogue = BEL_CUBLAS_THEN_BIAS_RELU},
+     .epilogue = BEL_CUBLAS_THEN_BIAS | BEL_CUBLAS_THEN_RELU},
     {.rows = 7,
      .columns = 5,
      .inner = 30,
@@ -573,7 +573,7 @@ static void multiply_by_no_choice(void)
 static void multiply_by_others_choice(void)
 {
     product *p = usual();
-    uint32_t relu = BEL_CUBLAS_THEN_BIAS_RELU;
+    uint32_t relu = BEL_CUBLAS_THEN_BIAS | BEL_CUBLAS_THEN_RELU;
     set_product(p->by, BEL_CUBLAS_EPILOGUE, &relu, sizeof relu);
     (void)multiply(p);
 }

@@ -1,0 +1,217 @@
+// An instance on a card: its streams and events, its launches with all their arguments, the
+// segments that they are cut into (executor.c), and the memory of the process that the card copies
+// to and from.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cuda/executor.h"
+#include "ops/collective.h"
+
+_Static_assert((int)BEL_CUDA_MAX_INPUTS >= (int)BEL_OP_MAX_INPUTS + 1 &&
+                   (int)BEL_CUDA_MAX_OUTPUTS >= (int)BEL_OP_MAX_OUTPUTS,
+               "the operands of a call");
+_Static_assert(sizeof(bel_rng_key) == 2 * sizeof(uint32_t), "keys as kernels read them");
+
+enum { TOGETHER_BYTES = 1 << 20 }; // reports that leave together, at least
+
+// What kernels find of each call.
+static void set_operands(bel_cuda_executor *x)
+{
+    const bel_instance *instance = x->instance;
+    for (int c = 0; c < instance->program->call_count; c++) {
+        const bel_kernel_call *call = &instance->calls[c];
+        bel_cuda_operands *at = &x->operands[c];
+        for (int i = 0; i < call->input_count; i++)
+            at->in[i] = call->inputs[i].data;
+        for (int i = 0; i < call->output_count; i++)
+            at->out[i] = call->outputs[i].data;
+        at->work = call->workspace;
+        at->run = x->state.address;
+        at->call = c;
+    }
+}
+
+const bel_cuda_call *bel_cuda_launches(const bel_kernel_call *call)
+{
+    return bel_op_is_collective(call->op) ? NULL : call->params;
+}
+
+static void set_launches(bel_cuda_executor *x)
+{
+    const bel_program *program = x->instance->program;
+    int all = 0;
+    for (int c = 0; c < program->call_count; c++) {
+        const bel_cuda_call *made = bel_cuda_launches(&program->calls[c].call);
+        x->first_launches[c] = all;
+        if (made != NULL) all += made->count;
+    }
+    x->first_launches[program->call_count] = all;
+    x->launches = bel_xcalloc((size_t)all + 1, sizeof *x->launches);
+    for (int c = 0; c < program->call_count; c++) {
+        const bel_cuda_call *made = bel_cuda_launches(&program->calls[c].call);
+        for (int l = 0; made != NULL && l < made->count; l++) {
+            x->launches[x->first_launches[c] + l] = (bel_cuda_bound_launch){&made->launches[l], c};
+        }
+    }
+}
+
+static size_t take(size_t *bytes, const bel_tensor *tensor)
+{
+    size_t at = *bytes;
+    *bytes += (bel_tensor_bytes(tensor) + 63) / 64 * 64;
+    return at;
+}
+
+// Where everything lies that the card copies and the caller reads or writes: the state, results,
+// and what is exchanged.
+static void lay_out(bel_cuda_executor *x)
+{
+    const bel_program *program = x->instance->program;
+    size_t calls = (size_t)program->call_count;
+    x->state_bytes = sizeof(bel_cuda_state) + calls * sizeof(bel_rng_key);
+    x->staged.bytes = (x->state_bytes + 63) / 64 * 64;
+    x->staged.results = bel_xcalloc((size_t)program->output_count + 1, sizeof(size_t));
+    x->staged.exchanged_in = bel_xcalloc(calls + 1, sizeof(size_t));
+    x->staged.exchanged_out = bel_xcalloc(calls + 1, sizeof(size_t));
+    for (int o = 0; o < program->output_count; o++)
+        x->staged.results[o] = program->outputs[o].external
+                                   ? SIZE_MAX
+                                   : take(&x->staged.bytes, &program->outputs[o].tensor);
+    for (int e = 0; e < program->exchange_count; e++)
+        for (int c = program->exchanges[e].first_call; c < program->exchanges[e].end_call; c++) {
+            x->staged.exchanged_in[c] = take(&x->staged.bytes, &program->calls[c].call.inputs[0]);
+            x->staged.exchanged_out[c] = take(&x->staged.bytes, &program->calls[c].call.outputs[0]);
+        }
+}
+
+// A segment ends behind the last writer of a report that is to leave, and where a part ends.
+static void cut_segments(bel_cuda_executor *x)
+{
+    const bel_instance *instance = x->instance;
+    const bel_program *program = instance->program;
+    bool *ends = bel_xcalloc((size_t)program->call_count + 1, sizeof *ends);
+    size_t bytes = 0;
+    for (int p = 0; p < instance->publication_count; p++) {
+        const bel_instance_publication *its = &instance->publications[p];
+        bytes += bel_tensor_bytes(&program->outputs[its->output].tensor);
+        if (bytes < TOGETHER_BYTES) continue;
+        ends[its->call + 1] = true;
+        bytes = 0;
+    }
+    for (int e = 0; e < program->exchange_count; e++) {
+        ends[program->exchanges[e].first_call] = true;
+        ends[program->exchanges[e].end_call] = true;
+    }
+    ends[bel_program_calls_before(program, program->prologue_groups)] = true;
+    ends[program->call_count] = true;
+    x->segments = bel_xcalloc((size_t)program->call_count + 1, sizeof *x->segments);
+    int first = 0;
+    for (int c = 1; c <= program->call_count; c++) {
+        if (!ends[c]) continue;
+        x->segments[x->segment_count++] = (bel_cuda_segment){.first = first, .end = c};
+        first = c;
+    }
+    if (first == 0)
+        x->segments[x->segment_count++] = (bel_cuda_segment){.first = 0}; // without any call
+    bel_free(ends);
+}
+
+static bel_status *make_queues(bel_cuda_executor *x)
+{
+    const bel_cuda_api *api = x->api;
+    BEL_TRY(bel_cuda_status(api->stream_create(&x->work, BEL_CUDA_STREAM_NON_BLOCKING),
+                            "make a stream"));
+    BEL_TRY(bel_cuda_status(api->stream_create(&x->out, BEL_CUDA_STREAM_NON_BLOCKING),
+                            "make a stream"));
+    for (int i = 0; i < 2; i++)
+        BEL_TRY(bel_cuda_status(api->event_create(&x->done[i], BEL_CUDA_EVENT_NO_TIMING),
+                                "make an event"));
+    x->ready = bel_xcalloc((size_t)x->segment_count + 1, sizeof(void *));
+    x->gone = bel_xcalloc((size_t)x->segment_count + 1, sizeof(void *));
+    for (int s = 0; s < x->segment_count; s++) {
+        BEL_TRY(bel_cuda_status(api->event_create(&x->ready[s], BEL_CUDA_EVENT_NO_TIMING),
+                                "make an event"));
+        BEL_TRY(bel_cuda_status(api->event_create(&x->gone[s], BEL_CUDA_EVENT_NO_TIMING),
+                                "make an event"));
+    }
+    return bel_cuda_marks_make(&x->marks, api, 3 + 3 * x->segment_count);
+}
+
+bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance)
+{
+    bel_cuda_executor *x = bel_xcalloc(1, sizeof *x);
+    size_t calls = (size_t)instance->program->call_count;
+    x->device = (bel_cuda_device *)device;
+    x->api = x->device->api;
+    x->instance = instance;
+    instance->on_device = x;
+    for (int c = 0; c < instance->program->call_count; c++)
+        instance->tile_outputs[c] = -1; // reports leave whole
+    x->first_launches = bel_xcalloc(calls + 1, sizeof *x->first_launches);
+    x->operands = bel_xcalloc(calls + 1, sizeof *x->operands);
+    lay_out(x);
+    BEL_TRY(bel_cuda_enter(x->device));
+    void *staged;
+    BEL_TRY(bel_cuda_status(x->api->host_allocate(&staged, x->staged.bytes, BEL_CUDA_HOST_PORTABLE),
+                            "allocate memory of the process"));
+    x->staged.memory = staged;
+    memset(staged, 0, x->staged.bytes);
+    x->keys = (bel_rng_key *)(x->staged.memory + sizeof(bel_cuda_state));
+    BEL_TRY(device->ops->allocate(device, x->state_bytes, "the state of a run", &x->state));
+    set_operands(x);
+    set_launches(x);
+    cut_segments(x);
+    return make_queues(x);
+}
+
+// What the driver has made.
+static void give_back(bel_cuda_executor *x)
+{
+    const bel_cuda_api *api = x->api;
+    api->context_set(x->device->context);
+    for (int s = 0; s < x->segment_count; s++) {
+        if (x->segments[s].graph != NULL) api->graph_exec_destroy(x->segments[s].graph);
+        if (x->ready != NULL && x->ready[s] != NULL) api->event_destroy(x->ready[s]);
+        if (x->gone != NULL && x->gone[s] != NULL) api->event_destroy(x->gone[s]);
+    }
+    for (int i = 0; i < 2; i++)
+        if (x->done[i] != NULL) api->event_destroy(x->done[i]);
+    bel_cuda_marks_free(&x->marks);
+    if (x->work != NULL) api->stream_destroy(x->work);
+    if (x->out != NULL) api->stream_destroy(x->out);
+    if (x->staged.memory != NULL) api->host_release(x->staged.memory);
+}
+
+// The driver may wait for a card that is lost, so nothing of it is touched any more.
+void bel_cuda_unbind(bel_instance *instance)
+{
+    bel_cuda_executor *x = instance->on_device;
+    if (x == NULL) return;
+    if (!bel_device_is_lost(&x->device->device)) give_back(x);
+    x->device->device.ops->release(&x->device->device, &x->state);
+    bel_free(x->staged.results);
+    bel_free(x->staged.exchanged_in);
+    bel_free(x->staged.exchanged_out);
+    bel_free(x->ready);
+    bel_free(x->gone);
+    bel_free(x->segments);
+    bel_free(x->launches);
+    bel_free(x->first_launches);
+    bel_free(x->operands);
+    bel_free(x);
+    instance->on_device = NULL;
+}
+
+void *bel_cuda_result(const bel_instance *instance, int output)
+{
+    const bel_cuda_executor *x = instance->on_device;
+    if (instance->program->outputs[output].external) return instance->bound_outputs[output];
+    return x->staged.memory + x->staged.results[output];
+}
+
+void *bel_cuda_exchanged(const bel_instance *instance, int call, bool output)
+{
+    const bel_cuda_executor *x = instance->on_device;
+    return x->staged.memory +
+           (output ? x->staged.exchanged_out[call] : x->staged.exchanged_in[call]);
+}

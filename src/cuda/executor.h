@@ -1,0 +1,84 @@
+// An instance on a card, for bind.c, which makes it, executor.c, which runs it, and profile.c.
+#ifndef BELFRY_CUDA_EXECUTOR_H
+#define BELFRY_CUDA_EXECUTOR_H
+
+#include "base/rng.h"
+#include "cuda/device.h"
+#include "cuda/marks.h"
+
+// A launch with all its arguments.
+typedef struct bel_cuda_bound_launch {
+    const bel_cuda_launch *launch;
+    int call;
+} bel_cuda_bound_launch;
+
+// A stretch of launches, and the graph that replays it.
+typedef struct bel_cuda_segment {
+    int first, end; // calls
+    void *graph;    // NULL: not yet
+    bool ran;
+} bel_cuda_segment;
+
+// Memory of the process that the card copies to and from.
+typedef struct bel_cuda_staging {
+    char *memory;
+    size_t bytes;
+    size_t *results;                      // by output: where it is; SIZE_MAX: nowhere
+    size_t *exchanged_in, *exchanged_out; // by call
+} bel_cuda_staging;
+
+typedef struct bel_cuda_executor {
+    bel_cuda_device *device;
+    const bel_cuda_api *api;
+    const bel_instance *instance;
+    void *work, *out; // streams
+    bel_cuda_bound_launch *launches;
+    int *first_launches;         // by call, and one behind
+    bel_cuda_operands *operands; // by call
+    bel_device_memory state;     // on the card: bel_cuda_state and the keys
+    size_t state_bytes;
+    bel_rng_key *keys;       // behind the bel_cuda_state in `staged`, by call
+    bel_cuda_staging staged; // begins with what goes to `state`
+    bel_cuda_segment *segments;
+    int segment_count;
+    void **ready, **gone; // events, by segment: it has run; its reports have been copied
+    void *done[2];        // events: all that was queued on `work`, and on `out`
+    uint64_t seed;        // of the keys
+    bool keyed;
+    bel_cuda_marks marks; // three, and three of each segment
+} bel_cuda_executor;
+
+static inline uint64_t bel_cuda_address(const void *pointer)
+{
+    return (uint64_t)(uintptr_t)pointer;
+}
+
+// The launches of a call; NULL: it has none.
+const bel_cuda_call *bel_cuda_launches(const bel_kernel_call *call);
+
+// --- Queueing (executor.c): on `work`, in the order of the calls ---------------------------------
+
+bel_status *bel_cuda_send_state(bel_cuda_executor *x) BEL_MUST_USE;
+
+// Inputs always; variables where they may be others than those there; with `fresh` constants, too:
+// another program has used the memory since.
+bel_status *bel_cuda_send_all(bel_cuda_executor *x, bool fresh) BEL_MUST_USE;
+
+// The launches of calls [first, end) one by one; and those of a segment, as they are run.
+bel_status *bel_cuda_launch_calls(bel_cuda_executor *x, int first, int end) BEL_MUST_USE;
+bel_status *bel_cuda_run_segment(bel_cuda_executor *x, bel_cuda_segment *segment) BEL_MUST_USE;
+
+// Copies from the card to `place` in the staged memory.
+bel_status *bel_cuda_fetch(bel_cuda_executor *x, size_t place, const void *from,
+                           size_t bytes) BEL_MUST_USE;
+
+// --- Waiting (executor.c) ------------------------------------------------------------------------
+
+// Until all that was queued is done, whatever `status` has come of queueing it; gives that, or else
+// what has come of the work. Where that has not ended well the card is lost (bel_device_is_lost).
+bel_status *bel_cuda_finish(bel_cuda_executor *x, bel_status *status) BEL_MUST_USE;
+
+// After that: data errors go to the instance's context.
+void bel_cuda_take_error(const bel_cuda_executor *x);
+
+#endif
