@@ -139,7 +139,7 @@ bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken) BEL_MUST_
 
 enum { BEL_CUDA_PATIENCE_SECS = 150 }; // where a device says none
 
-// --- Running (executor.c, bind.c) ------------------------------------------------------------------------
+// --- Running (bind.c, executor.c, profile.c) -----------------------------------------------------
 
 bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance);
 void bel_cuda_unbind(bel_instance *instance);

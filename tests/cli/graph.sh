@@ -48,7 +48,7 @@ check "no passes, the same graph" sh -c 'grep -qE "; simplify 0, fold 0, same 0,
 run_ok belfry graph "${small[@]}" --l2 0.01 --passes fold,same
 check "a program without fusing" sh -c '! grep -q Fused out.txt'
 # On GPUs, which a stand-in plays: the same operations as launches of kernels, measured there.
-export BELFRY_CUDA_PATH=$BUILD/tests/cuda_double XDG_CACHE_HOME=$BUILD/tests/cuda_double/cache CUDA_DOUBLE_CHECKS=0
+export BELFRY_CUDA_PATH=$BUILD/tests/cuda_double XDG_CACHE_HOME=${BELFRY_TEST_CACHE:-$BUILD/tests/cuda_double/cache} CUDA_DOUBLE_CHECKS=0
 capture belfry graph "${small[@]}" --device cuda
 if ! grep -q "BELFRY_CUDA=OFF" err.txt; then
     check "a line of the first result" grep -qE '^ +0 +Gemm +\[16, 32\] +[1-9] +dense_0/' out.txt

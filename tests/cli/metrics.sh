@@ -69,7 +69,7 @@ stop() { # the job ends by itself, well, with what it has
 }
 
 # GPUs, which a stand-in plays where Belfry is built for any.
-export BELFRY_CUDA_PATH=$BUILD/tests/cuda_double XDG_CACHE_HOME=$BUILD/tests/cuda_double/cache CUDA_DOUBLE_CHECKS=0
+export BELFRY_CUDA_PATH=$BUILD/tests/cuda_double XDG_CACHE_HOME=${BELFRY_TEST_CACHE:-$BUILD/tests/cuda_double/cache} CUDA_DOUBLE_CHECKS=0
 has_gpus() { "$BUILD/tools/belfry" doctor >doctor.txt && grep -q "CUDA double" doctor.txt; }
 
 # One process.

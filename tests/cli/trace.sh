@@ -101,7 +101,7 @@ for device in ("cuda:0", "cuda:1"):
             assert k["ts"] + k["dur"] <= e["ts"] + 0.002, (k, e)
 PYTHON
 }
-capture env BELFRY_CUDA_PATH="$BUILD/tests/cuda_double" XDG_CACHE_HOME="$BUILD/tests/cuda_double/cache" \
+capture env BELFRY_CUDA_PATH="$BUILD/tests/cuda_double" XDG_CACHE_HOME="${BELFRY_TEST_CACHE:-$BUILD/tests/cuda_double/cache}" \
     CUDA_DOUBLE_CHECKS=0 "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 2 \
     --device cuda --model_dir cards --trace cards.json
 if ! grep -q "BELFRY_CUDA=OFF" err.txt; then

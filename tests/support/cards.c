@@ -1,5 +1,5 @@
-// Compiled kernels of the stand-in are kept in the build folder, where they are of use to all tests
-// of it and to nobody else.
+// Compiled kernels of the stand-in are kept in the build folder, or where BELFRY_TEST_CACHE says,
+// as those of one build fit another (tools/check).
 #include "support/cards.h"
 
 #include <stdio.h>
@@ -12,7 +12,8 @@ void bel_use_cards(void)
     const char *real = getenv("BELFRY_TEST_CARD");
     if (real != NULL && real[0] == '1') return;
     setenv(BEL_CUDA_PATH_VARIABLE, BEL_CUDA_DOUBLE_DIR, 1);
-    setenv("XDG_CACHE_HOME", BEL_CUDA_DOUBLE_DIR "/cache", 1);
+    const char *cache = getenv("BELFRY_TEST_CACHE");
+    setenv("XDG_CACHE_HOME", cache != NULL ? cache : BEL_CUDA_DOUBLE_DIR "/cache", 1);
 }
 
 bool bel_cards_open(bel_device **out_card)
