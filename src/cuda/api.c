@@ -37,8 +37,9 @@ static opening opened_all, opened_fast;
 static bool is_too_new(library which, const char *name)
 {
     const char *end = strrchr(name, '.');
-    bool numbered = (which == NVRTC || which == CUBLAS) && strcmp(end, ".so") != 0;
-    return numbered && atoi(end + 1) > api.driver / 1000;
+    int64_t major;
+    bool numbered = bel_parse_i64(end + 1, strlen(end + 1), &major);
+    return (which == NVRTC || which == CUBLAS) && numbered && major > api.driver / 1000;
 }
 
 static void *open_library(library which)
