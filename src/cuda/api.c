@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/str.h"
 #include "cuda/cuda.h"
 
 typedef enum library { DRIVER, NVRTC, CUBLAS, CUDNN, LIBRARY_COUNT } library;
