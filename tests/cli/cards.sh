@@ -19,6 +19,11 @@ fi
 run_ok train cpu "${settings[@]}"
 run_ok train one "${settings[@]}" --num_gpus 1
 equal "one GPU, and the processor" "$(digest one)" "$(digest cpu)"
+for way in "4 cpu" "8 cuda" "12 cpu"; do # from one to the other and back
+    read -r steps device <<<"$way"
+    run_ok train moved "${settings[@]}" --train_steps "$steps" --num_gpus 1 --device "$device"
+done
+equal "a training that moves" "$(digest moved)" "$(digest one)"
 run_ok train cpus "${settings[@]}" --num_gpus 2 --device cpu
 bits=$(digest cpus)
 for seed in 2 3; do
