@@ -93,7 +93,12 @@ bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_devi
     memset(out_devices, 0, (size_t)towers * sizeof *out_devices);
     if (!choice->wanted || towers == 0) return NULL;
     bel_status *status = list_cards(choice->list, &list);
-    if (status != NULL && bel_status_code(status) == BEL_NOT_FOUND && !choice->needed) {
+    bool none = status != NULL && bel_status_code(status) == BEL_NOT_FOUND;
+    if (none && choice->needed) {
+        const char *who = choice->math != BEL_GPU_MATH_EXACT ? "gpu_math" : "device cuda";
+        return bel_status_wrap(status, __FILE__, __LINE__, "%s asks for GPUs", who);
+    }
+    if (none) {
         if (!atomic_exchange(&said, true)) {
             bel_log_write(BEL_LOG_INFO, "no GPU is used, as %s: towers share the processor",
                           bel_status_message(status));

@@ -216,7 +216,7 @@ static bel_status *send_exchanged(bel_cuda_executor *x, int part)
 // to shards and the input.
 static bel_status *await(const bel_cuda_executor *x, void *event, const char *action)
 {
-    enum { AT_ONCE_NS = 200000, MOST_NAP_NS = 1000000 };
+    enum { AT_ONCE_NS = 200000, MOST_NAP_NS = 250000 };
     int64_t patience = atomic_load(&x->device->device.patience_ns), begun = bel_clock_ns();
     if (patience == 0) patience = INT64_C(1000000000) * BEL_CUDA_PATIENCE_SECS;
     for (;;) {
