@@ -32,6 +32,11 @@ bel_status *bel_cuda_device_get(int index, bel_device **out_device)
     return absent();
 }
 
+bool bel_cuda_has_lost_card(void)
+{
+    return false;
+}
+
 bel_status *bel_cuda_open_fast(char text[BEL_CUDA_TEXT])
 {
     (void)text;

@@ -29,6 +29,9 @@ bel_status *bel_cuda_card_at(int index, bel_cuda_card *out_card) BEL_MUST_USE;
 // OUT_OF_RANGE: there are fewer; those of bel_cuda_open_api; the driver's.
 bel_status *bel_cuda_device_get(int index, bel_device **out_device) BEL_MUST_USE;
 
+// A card of this process does not run anything any more (bel_device_is_lost).
+bool bel_cuda_has_lost_card(void);
+
 // cuBLASLt and cuDNN, for fast arithmetic (bel_gpu_math); opened once per process, after any of the
 // above. FAILED_PRECONDITION: one is missing, a function of it is, or it is too old; says which,
 // and what to install. `text`: "cuBLASLt 13.0, cuDNN 9.1"; NULL: not wanted.

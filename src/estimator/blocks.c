@@ -52,12 +52,16 @@ static bel_status *check_rows(const bel_estimator_spec *spec, const bel_instance
 }
 
 // On a card whose memory training has, a batch may find no room: then the tower goes on as a share
-// of the CPU, with the bits of gpu_math exact.
+// of the CPU, with the same bits. With fast arithmetic it would have others, and which towers find
+// room is chance.
 static bel_status *bind(block_tower *tower)
 {
     bel_status *status = bel_forward_bind(tower->forward, tower->batch->fields);
     bool full = status != NULL && bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
     if (!full || tower->program.program.device == NULL) return status;
+    if (tower->program.program.gpu_math != BEL_GPU_MATH_EXACT) // others would have found room
+        return bel_status_wrap(status, __FILE__, __LINE__,
+                               "with fast arithmetic an evaluation cannot go on on the processor");
     bel_log_write(BEL_LOG_WARN, "%s: this evaluates on the processor", bel_status_message(status));
     bel_status_ignore(status); // said
     bel_forward_destroy(tower->forward);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "cuda/choose.h"
 #include "member/member_inner.h"
 #include "ps/frames/frames.h"
 #include "transport/inproc/inproc.h"
@@ -168,18 +169,6 @@ static bool was_left(const member *m)
     return cut;
 }
 
-// A lost card does not come back within a process, and mostly does for another one (an error of its
-// memory, a kernel that was ended). Where none would take this one's place it is the job's error.
-static void leave_lost_card(const member *m)
-{
-    enum { AS_ABORTED = 128 + 6 }; // counts as killed (docs/operations.md)
-    const member_worker *w = &m->worker;
-    bool replaced = m->program->master_over == NULL && bel_task_recovers(m->task);
-    if (w->status == NULL || !replaced || !bel_worker_has_lost_card(w->worker)) return;
-    bel_log_failure(w->status); // the supervisor says it when it starts another, or ends the job
-    _exit(AS_ABORTED);
-}
-
 bel_status *bel_member_worker_check_lanes(const member *m)
 {
     const member_worker *w = &m->worker;
@@ -195,7 +184,9 @@ void bel_member_worker_check(member *m)
     if (!w->here || w->told || w->worker == NULL || !atomic_load(&w->ended)) return;
     w->told = true;
     if (was_left(m)) return;
-    leave_lost_card(m);
+    // Where none would take this process's place it is the job's error.
+    if (m->program->master_over == NULL && bel_task_recovers(m->task))
+        bel_cards_leave_if_lost(m->worker.status);
     bel_str words = {0};
     char *text = bel_xstrdup(w->status != NULL ? bel_status_message(w->status) : "");
     size_t count;

@@ -160,13 +160,6 @@ static void pin_memory(const bel_worker *worker, bool pins)
     }
 }
 
-bool bel_worker_has_lost_card(const bel_worker *worker)
-{
-    for (int t = 0; t < worker->config.tower_count; t++)
-        if (worker->devices[t] != NULL && bel_device_is_lost(worker->devices[t])) return true;
-    return false;
-}
-
 bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_worker)
 {
     bel_worker *worker = bel_xcalloc(1, sizeof *worker);

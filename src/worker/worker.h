@@ -142,10 +142,6 @@ bel_device *bel_worker_device(const bel_worker *worker, int tower);
 // thread.
 int64_t bel_worker_doing(bel_worker *worker, bel_str *out_words);
 
-// True when one of its cards does not run anything any more: no other run of this process can use
-// it, but another process may.
-bool bel_worker_has_lost_card(const bel_worker *worker);
-
 // Calls `job` once on every thread of every tower, side by side; waits for all. For the thread that
 // runs the worker, while no tower runs.
 void bel_worker_on_all_threads(bel_worker *worker, void (*job)(void *context), void *context);

@@ -138,6 +138,8 @@ export CUDA_DOUBLE_MEMORY=60000
 run_fails 1 "largest values|activations need|free" train small "${settings[@]}" --num_gpus 1 --hidden_units 512
 CUDA_DOUBLE_MEMORY=200000 run_ok train roomy "${settings[@]}" --num_gpus 1 --hidden_units 512
 check "an evaluation without room is the processor's" grep -q "this evaluates on the processor" err.txt
+CUDA_DOUBLE_MEMORY=200000 run_fails 1 "fast arithmetic|free" train rough "${settings[@]}" --num_gpus 1 --hidden_units 512 \
+    --gpu_math tf32
 unset CUDA_DOUBLE_MEMORY
 
 # A limit of what is taken: of all towers on a GPU together; what an evaluation does not find is the processor's.
@@ -165,6 +167,10 @@ run_ok env CUDA_DOUBLE_LOSE=1:150 "$BUILD/tools/belfry" local train --distribute
     "${digits[@]}" "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2
 check "it is started again" grep -q 'worker 1 .*ended with exit code 134.*cuda:1.*started again' err.txt
 equal "with another in its place" "$(digest replaced)" "$bits"
+run_ok env CUDA_DOUBLE_LOSE=0:60 "$BUILD/tools/belfry" local train --distributed --worker_count 2 --job_dir evaluates -- \
+    "${digits[@]}" "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2
+check "so is the one that evaluates" grep -q 'master .*ended with exit code 134.*cuda:0.*started again' err.txt
+equal "with another in its place" "$(digest evaluates)" "$bits"
 # One that hangs counts as lost after a quarter of the stall timeout.
 run_fails 1 "cuda:0: the GPU has not done its work within 1 s" env CUDA_DOUBLE_HANG=0:100 "$BUILD/tools/belfry" \
     train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 1 --stall_timeout 4 --model_dir hangs
