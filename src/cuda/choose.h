@@ -19,16 +19,15 @@ typedef struct bel_card_choice {
 // or, with a line in the log, where there are none. Where each process of a host is given cards of
 // its own (CUDA_VISIBLE_DEVICES) and sees enough of them for itself, `before` is not looked at.
 // INVALID_ARGUMENT: a malformed list. OUT_OF_RANGE: fewer cards than towers, or than the list
-// names. NOT_FOUND: they are needed. FAILED_PRECONDITION: one cannot
-// multiply so. Or they cannot be used: errors of
-// bel_cuda_open_api and bel_cuda_open_fast.
+// names. NOT_FOUND: they are needed. FAILED_PRECONDITION: one cannot multiply so. Or they cannot be
+// used: errors of bel_cuda_open_api and bel_cuda_open_fast.
 bel_status *bel_cards_choose(const bel_card_choice *choice, int towers,
                              bel_device **out_devices) BEL_MUST_USE;
 
-// For a process that another one replaces when it is killed, after `failure`: if a card of it is lost
-// it says the failure and ends, with a code that counts as killed (docs/operations.md). A lost card
-// does not come back within a process, and mostly does for another one (an error of its memory, a
-// kernel that was ended).
+// For a process that another one replaces when it is killed, after `failure`: if a card of it is
+// lost it says the failure and ends, with a code that counts as killed (docs/operations.md). A lost
+// card does not come back within a process, and mostly does for another one (an error of its
+// memory, a kernel that was ended).
 void bel_cards_leave_if_lost(const bel_status *failure);
 
 #endif
