@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/number.h"
@@ -120,12 +119,4 @@ bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_devi
         atomic_store(&out_devices[t]->patience_ns, (long long)(choice->patience_secs * 1e9));
     }
     return NULL;
-}
-
-void bel_cards_leave_if_lost(const bel_status *failure)
-{
-    enum { AS_ABORTED = 128 + 6 };
-    if (failure == NULL || !bel_cuda_has_lost_card()) return;
-    bel_log_failure(failure); // the supervisor says it when it starts another, or ends the job
-    _exit(AS_ABORTED);
 }

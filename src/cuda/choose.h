@@ -24,10 +24,4 @@ typedef struct bel_card_choice {
 bel_status *bel_cards_choose(const bel_card_choice *choice, int towers,
                              bel_device **out_devices) BEL_MUST_USE;
 
-// For a process that another one replaces when it is killed, after `failure`: if a card of it is
-// lost it says the failure and ends, with a code that counts as killed (docs/operations.md). A lost
-// card does not come back within a process, and mostly does for another one (an error of its
-// memory, a kernel that was ended).
-void bel_cards_leave_if_lost(const bel_status *failure);
-
 #endif

@@ -21,6 +21,7 @@
 #include "base/number.h"
 #include "base/openblas.h"
 #include "base/thread.h"
+#include "cuda/cuda.h"
 #include "estimator/estimator_inner.h"
 #include "launch/task.h"
 
@@ -379,6 +380,14 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
         // A job can start another process before it counts as stalled itself.
         .patience_secs = config->stall_timeout_secs / 4,
         .before = worker < 0 ? 0 : towers_before(estimator, worker)};
+}
+
+void bel_estimator_leave_if_lost(const bel_status *failure)
+{
+    enum { AS_ABORTED = 128 + 6 };
+    if (failure == NULL || !bel_cuda_has_lost_card()) return;
+    bel_log_failure(failure); // the supervisor says it when it starts another, or ends the job
+    _exit(AS_ABORTED);
 }
 
 // The memory of a training step is not that of an evaluation, which keeps nothing for a backward

@@ -71,6 +71,12 @@ int bel_estimator_evaluation_towers(const bel_estimator *estimator);
 // trains.
 bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker);
 
+// For a process that another one replaces when it is killed, after `failure`: if a card of it is
+// lost it says the failure and ends, with a code that counts as killed (docs/operations.md). A lost
+// card does not come back within a process, and mostly does for another one (an error of its
+// memory, a kernel that was ended).
+void bel_estimator_leave_if_lost(const bel_status *failure);
+
 // How a tower's program is compiled, wherever that is done: training, `belfry graph`, a dry run.
 bel_program_options bel_estimator_program_options(const bel_estimator *estimator);
 // The same for evaluation and prediction.

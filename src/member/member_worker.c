@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "cuda/choose.h"
+#include "estimator/estimator_inner.h"
 #include "member/member_inner.h"
 #include "ps/frames/frames.h"
 #include "transport/inproc/inproc.h"
@@ -186,7 +186,7 @@ void bel_member_worker_check(member *m)
     if (was_left(m)) return;
     // Where none would take this process's place it is the job's error.
     if (m->program->master_over == NULL && bel_task_recovers(m->task))
-        bel_cards_leave_if_lost(m->worker.status);
+        bel_estimator_leave_if_lost(m->worker.status);
     bel_str words = {0};
     char *text = bel_xstrdup(w->status != NULL ? bel_status_message(w->status) : "");
     size_t count;
