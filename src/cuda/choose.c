@@ -1,5 +1,6 @@
 // See choose.h. Towers take cards one after another; with shared cards they begin again from the
-// first.
+// first. So which card a tower has follows from its place alone, the same after a restart. Whatever
+// would make a tower compute otherwise than it was asked to is an error here, before it begins.
 #include "cuda/choose.h"
 
 #include <stdatomic.h>

@@ -34,16 +34,13 @@ static void *as_pointer(uint64_t address)
 static bel_status *take(bel_cuda_device *d, size_t bytes, const char *what)
 {
     size_t limit = atomic_load(&d->device.memory_limit), before = atomic_load(&d->taken);
-    do {
-        bool fits = limit == 0 || (before <= limit && bytes <= limit - before);
-        if (fits) continue;
-        char wanted_text[32], taken_text[32], limit_text[32];
-        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
-                       "%s: %s need %s, but of %s, the memory_limit, %s are taken", d->device.name,
-                       what, bel_bytes_text(bytes, wanted_text), bel_bytes_text(limit, limit_text),
-                       bel_bytes_text(before, taken_text));
-    } while (!atomic_compare_exchange_weak(&d->taken, &before, before + bytes));
-    return NULL;
+    while (limit == 0 || (before <= limit && bytes <= limit - before))
+        if (atomic_compare_exchange_weak(&d->taken, &before, before + bytes)) return NULL;
+    char wanted_text[32], taken_text[32], limit_text[32];
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                   "%s: %s need %s, but of %s, the memory_limit, %s are taken", d->device.name,
+                   what, bel_bytes_text(bytes, wanted_text), bel_bytes_text(limit, limit_text),
+                   bel_bytes_text(before, taken_text));
 }
 
 static bel_status *allocate(bel_device *device, size_t bytes, const char *what,

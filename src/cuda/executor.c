@@ -250,7 +250,7 @@ bel_status *bel_cuda_finish(bel_cuda_executor *x, bel_status *status)
         if (status != NULL) bel_status_ignore(finished); // the first error is the cause
         if (status == NULL) status = finished;
     }
-    return bel_status_wrap(status, __FILE__, __LINE__, "%s", x->device->device.name);
+    return status;
 }
 
 // --- Running -------------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
     status = bel_cuda_finish(x, status);
     if (status != NULL) {
         instance->memory->user = NULL;
-        return status;
+        return bel_status_wrap(status, __FILE__, __LINE__, "%s", x->device->device.name);
     }
     bel_cuda_take_error(x);
     bel_cuda_marks_end(&x->marks, instance->context, x->device->device.number);

@@ -1,5 +1,6 @@
 // Matrix products: see kernels/product.cu. How large a block's tile is follows from the shape and
-// the card's number of multiprocessors; it does not enter the bits.
+// the card's number of multiprocessors; it does not enter the bits, as a chain is never divided. A
+// library is asked first where fast arithmetic is wanted (cublas.c).
 #include "cuda/kernels/product.h"
 #include "cuda/device.h"
 #include "cuda/walk.h"

@@ -1,4 +1,6 @@
-// How long calls take on a card, by its own clock: what graph --cost shows.
+// How long calls take on a card, by its own clock: what graph --cost shows. Events between calls
+// that are queued one by one say it of each, and the shortest of some runs counts; of all together
+// it is the time of a run as runs are, since replayed graphs have no gaps. Nothing is published.
 #include "base/alloc.h"
 #include "cuda/executor.h"
 
@@ -73,5 +75,5 @@ bel_status *bel_cuda_profile(bel_instance *instance, int runs, int64_t *out_ns, 
     for (int e = 0; e < count; e++)
         if (events[e] != NULL) x->api->event_destroy(events[e]);
     bel_free(events);
-    return status;
+    return bel_status_wrap(status, __FILE__, __LINE__, "%s", x->device->device.name);
 }

@@ -21,7 +21,6 @@
 #include "base/number.h"
 #include "base/openblas.h"
 #include "base/thread.h"
-#include "cuda/cuda.h"
 #include "estimator/estimator_inner.h"
 #include "launch/task.h"
 
@@ -72,12 +71,6 @@ static bel_status *check_rates(const bel_run_config *c)
                        c->aggregation == BEL_AGGREGATE_ASYNC ? "async" : "bounded");
     }
     return NULL;
-}
-
-static bool wants_cards(const bel_run_config *c)
-{
-    bool asks = c->gpu_count > 0 || c->gpu_math != BEL_GPU_MATH_EXACT;
-    return c->device == BEL_DEVICE_CUDA || (c->device == BEL_DEVICE_AUTO && asks);
 }
 
 // The table, then what one setting asks of another.
@@ -145,7 +138,7 @@ static bel_status *check_limits(const bel_run_config *c)
             "activation_memory needs the synchronous executor: the asynchronous one runs "
             "operations in no fixed order");
     }
-    if (c->memory_limit > 0 && !wants_cards(c)) {
+    if (c->memory_limit > 0 && !bel_estimator_wants_cards(c)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "memory_limit is of the memory of GPUs, and no tower is to be on one; hint: "
                        "num_gpus, or device cuda; activation_memory is for the processor as well");
@@ -339,72 +332,6 @@ static bel_status *check_folder(const bel_estimator *estimator, const bel_task *
                    "the job's folder is %s, but the program's model_dir is %s; hint: leave "
                    "model_dir NULL, or start the job with --job_dir %s",
                    named, own, own);
-}
-
-bel_program_options bel_estimator_program_options(const bel_estimator *estimator)
-{
-    const bel_run_config *config = &estimator->config;
-    return (bel_program_options){.threads = estimator->thread_count,
-                                 .openblas = config->products == BEL_PRODUCTS_OPENBLAS,
-                                 .gpu_math = config->gpu_math,
-                                 .asynchronous = config->executor == BEL_EXECUTOR_ASYNC,
-                                 .memory_bytes = (size_t)config->activation_memory};
-}
-
-// Towers of this host that take their cards before those of worker `worker` do. In a job of several
-// hosts, whose workers are not known by host here, they have as many each.
-static int towers_before(const bel_estimator *estimator, int worker)
-{
-    int towers = 0, rank = estimator->local_rank;
-    bool all_here = !estimator->in_job || estimator->local_size == estimator->config.worker_count;
-    if (!all_here) return rank > 0 ? rank * bel_estimator_towers(estimator, worker) : 0;
-    for (int w = 0; w < worker; w++)
-        towers += bel_estimator_towers(estimator, w);
-    return towers;
-}
-
-bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
-{
-    const bel_run_config *config = &estimator->config;
-    bool evaluates = worker < 0, cuda = config->device == BEL_DEVICE_CUDA;
-    bool fast = config->gpu_math != BEL_GPU_MATH_EXACT;
-    if (evaluates && estimator->in_job) worker = estimator->rank;
-    return (bel_card_choice){
-        .wanted = wants_cards(config),
-        .needed =
-            (cuda || fast) && (!evaluates || !estimator->in_job), // a master's host may have none
-        .math = config->gpu_math,
-        .shared = config->virtual_devices || evaluates,
-        .list = config->gpus,
-        .memory_limit = (size_t)config->memory_limit,
-        // A job can start another process before it counts as stalled itself.
-        .patience_secs = config->stall_timeout_secs / 4,
-        .before = worker < 0 ? 0 : towers_before(estimator, worker)};
-}
-
-void bel_estimator_leave_if_lost(const bel_status *failure)
-{
-    enum { AS_ABORTED = 128 + 6 };
-    if (failure == NULL || !bel_cuda_has_lost_card()) return;
-    bel_log_failure(failure); // the supervisor says it when it starts another, or ends the job
-    _exit(AS_ABORTED);
-}
-
-// The memory of a training step is not that of an evaluation, which keeps nothing for a backward
-// pass.
-int bel_estimator_evaluation_towers(const bel_estimator *estimator)
-{
-    int towers = estimator->towers_of[0];
-    for (int w = 1; w < estimator->config.worker_count && !estimator->in_job; w++)
-        towers += estimator->towers_of[w];
-    return towers;
-}
-
-bel_program_options bel_estimator_evaluation_options(const bel_estimator *estimator)
-{
-    bel_program_options options = bel_estimator_program_options(estimator);
-    options.memory_bytes = 0;
-    return options;
 }
 
 static bel_status *take_task(bel_estimator *estimator)

@@ -70,6 +70,7 @@ int bel_estimator_evaluation_towers(const bel_estimator *estimator);
 // The cards of a worker's towers; -1: of those that evaluate, which may share them with whoever
 // trains.
 bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker);
+bool bel_estimator_wants_cards(const bel_run_config *config); // by its settings
 
 // For a process that another one replaces when it is killed, after `failure`: if a card of it is
 // lost it says the failure and ends, with a code that counts as killed (docs/operations.md). A lost

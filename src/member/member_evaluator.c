@@ -19,7 +19,6 @@
 #include "base/trace.h"
 #include "checkpoint/best.h"
 #include "checkpoint/folder.h"
-#include "estimator/estimator_inner.h"
 #include "estimator/goal.h"
 #include "estimator/input_fn.h"
 #include "estimator/model.h"
@@ -216,8 +215,7 @@ bel_status *bel_member_evaluate(member *m, bool last)
         bel_member_send(m, &ended.base);
     }
     bel_str_deinit(&words);
-    if (m->program->master_over == NULL && bel_task_recovers(m->task))
-        bel_estimator_leave_if_lost(status); // the next evaluator makes it up
+    bel_member_leave_if_lost(m, status); // the next evaluator makes it up
     return status;
 }
 

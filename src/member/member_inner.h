@@ -220,6 +220,8 @@ bel_status *bel_member_worker_run(member *m) BEL_MUST_USE; // starts its thread
 // Why a lane of its worker is cut for good; OK: none is.
 bel_status *bel_member_worker_check_lanes(const member *m) BEL_MUST_USE;
 void bel_member_worker_check(member *m); // tells the master when the worker has ended
+void bel_member_leave_if_lost(const member *m,
+                              const bel_status *failure); // bel_estimator_leave_if_lost
 void bel_member_worker_leave(member *m); // ends its thread behind its step, for which others wait
 void bel_member_worker_end(member *m, double patience_secs); // its thread, at its next wait
 void bel_member_worker_stop(member *m); // then its lanes, and what a shard here has read

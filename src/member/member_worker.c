@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "estimator/estimator_inner.h"
 #include "member/member_inner.h"
 #include "ps/frames/frames.h"
 #include "transport/inproc/inproc.h"
@@ -177,6 +176,13 @@ bel_status *bel_member_worker_check_lanes(const member *m)
     return NULL;
 }
 
+// Where no other process would take this one's place it is the job's error.
+void bel_member_leave_if_lost(const member *m, const bel_status *failure)
+{
+    if (m->program->master_over == NULL && bel_task_recovers(m->task))
+        bel_estimator_leave_if_lost(failure);
+}
+
 // Main thread: the worker's end and its last numbers, once for each master.
 void bel_member_worker_check(member *m)
 {
@@ -184,9 +190,7 @@ void bel_member_worker_check(member *m)
     if (!w->here || w->told || w->worker == NULL || !atomic_load(&w->ended)) return;
     w->told = true;
     if (was_left(m)) return;
-    // Where none would take this process's place it is the job's error.
-    if (m->program->master_over == NULL && bel_task_recovers(m->task))
-        bel_estimator_leave_if_lost(m->worker.status);
+    bel_member_leave_if_lost(m, m->worker.status);
     bel_str words = {0};
     char *text = bel_xstrdup(w->status != NULL ? bel_status_message(w->status) : "");
     size_t count;

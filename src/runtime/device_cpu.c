@@ -1,5 +1,6 @@
 // The CPU as a device: its memory is the process's, its queue is whoever runs. A run is a loop over
-// groups of bound calls; the tiles of a group that is worth it are one job of the team.
+// groups of bound calls; the tiles of a group that is worth it are one job of the team. It is the
+// first implementation of device.h, and must cost no more than that loop by itself.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "runtime/device.h"

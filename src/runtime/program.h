@@ -20,8 +20,8 @@ typedef struct bel_program bel_program;
 typedef struct bel_instance bel_instance;
 typedef struct bel_device bel_device; // runtime/device.h
 
-// Memory of a device. `user` is the instance that has left variables and
-// constants there; one that finds another there brings its own again.
+// Memory of a device. `user` is the instance that has left variables and constants there; one that
+// finds another there brings its own again.
 typedef struct bel_device_memory {
     void *address;
     size_t bytes;
