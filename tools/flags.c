@@ -318,6 +318,9 @@ static const bel_option table[] = {
     {"gpu_math", STRING, RUNNING, "exact", "exact|f32|tf32|bf16", NULL, RUN,
      "How GPUs multiply: exact, with the processor's bits, or by cuBLASLt and cuDNN in f32, tf32 or bf16, which is "
      "faster, with the same bits from run to run on one kind of GPU.", NULL},
+    {"update_device", STRING, TRAINING, "auto", "auto|cpu|cuda", NULL, RUN,
+     "Where parameters lie and are updated: in the memory of the process, on the GPUs of the towers, or there where "
+     "that can be. The results are the same.", NULL},
     {"memory_limit", INT, RUNNING, "0", "[0, 8388608]", "MiB", RUN,
      "Memory of each GPU that this process may take for programs, of all towers on it together; 0: what there is.",
      NULL},

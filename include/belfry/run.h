@@ -113,6 +113,10 @@ typedef struct bel_run_config {
     const char *gpus;         ///< "0,2": these cards, by the PCI bus; NULL: all that are seen
     bool virtual_devices;     ///< several towers may share a card [false]
     bel_gpu_math gpu_math;    ///< others than EXACT need cards [EXACT]
+    /// Where parameters lie and are updated: CPU: in the memory of the process; CUDA: on the cards
+    /// of the towers, or an error that says why not; AUTO: there where that can be. With the same
+    /// bits. [AUTO]
+    bel_device_choice update_device;
     /// Bytes that programs of this process may take of each card's memory, those of all towers that
     /// are on it together; 0: what there is. What does not fit is RESOURCE_EXHAUSTED, as on a
     /// smaller card. INVALID_ARGUMENT where no tower is to be on one. [0]

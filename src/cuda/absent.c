@@ -3,6 +3,7 @@
 // the CPU, as on a machine without them.
 #include "base/number.h"
 #include "cuda/cuda.h"
+#include "cuda/updater.h"
 
 static bel_status *absent(void)
 {
@@ -40,6 +41,13 @@ bool bel_cuda_has_lost_card(void)
 bel_status *bel_cuda_open_fast(char text[BEL_CUDA_TEXT])
 {
     (void)text;
+    return absent();
+}
+
+bel_status *bel_cuda_updater_create(bel_device *const *devices, int towers, int replicas,
+                                    int64_t elements, bel_updater **out_updater)
+{
+    (void)devices, (void)towers, (void)replicas, (void)elements, (void)out_updater;
     return absent();
 }
 

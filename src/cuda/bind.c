@@ -14,10 +14,13 @@ _Static_assert(sizeof(bel_rng_key) == 2 * sizeof(uint32_t), "keys as kernels rea
 
 enum { TOGETHER_BYTES = 1 << 20 }; // reports that leave together, at least
 
-// What kernels find of each call.
-static void set_operands(bel_cuda_executor *x)
+void bel_cuda_set_operands(bel_cuda_executor *x)
 {
     const bel_instance *instance = x->instance;
+    for (int s = 0; s < x->segment_count; s++) {
+        if (x->segments[s].graph != NULL) x->api->graph_exec_destroy(x->segments[s].graph);
+        x->segments[s].graph = NULL;
+    }
     for (int c = 0; c < instance->program->call_count; c++) {
         const bel_kernel_call *call = &instance->calls[c];
         bel_cuda_operands *at = &x->operands[c];
@@ -84,14 +87,15 @@ static void lay_out(bel_cuda_executor *x)
         }
 }
 
-// A segment ends behind the last writer of a report that is to leave, and where a part ends.
+// A segment ends behind the last writer of a report that is to leave, and where a part ends. Reports
+// that stay on the card cut nothing.
 static void cut_segments(bel_cuda_executor *x)
 {
     const bel_instance *instance = x->instance;
     const bel_program *program = instance->program;
     bool *ends = bel_xcalloc((size_t)program->call_count + 1, sizeof *ends);
     size_t bytes = 0;
-    for (int p = 0; p < instance->publication_count; p++) {
+    for (int p = 0; p < instance->publication_count && !program->on_device; p++) {
         const bel_instance_publication *its = &instance->publications[p];
         bytes += bel_tensor_bytes(&program->outputs[its->output].tensor);
         if (bytes < TOGETHER_BYTES) continue;
@@ -158,7 +162,7 @@ bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance)
     memset(staged, 0, x->staged.bytes);
     x->keys = (bel_rng_key *)(x->staged.memory + sizeof(bel_cuda_state));
     BEL_TRY(device->ops->allocate(device, x->state_bytes, "the state of a run", &x->state));
-    set_operands(x);
+    bel_cuda_set_operands(x);
     set_launches(x);
     cut_segments(x);
     return make_queues(x);

@@ -141,6 +141,16 @@ enum { BEL_CUDA_PATIENCE_SECS = 150 }; // where a device says none
 
 // --- Running (bind.c, executor.c, profile.c) -----------------------------------------------------
 
+// Until the card has come to the event, or for as long as the device's patience lasts: a card that
+// hangs does not say so. DEADLINE_EXCEEDED; the driver's errors, `action` is what they are of.
+bel_status *bel_cuda_await(const bel_cuda_device *device, void *event,
+                           const char *action) BEL_MUST_USE;
+
+// The same for all that is queued on a stream, with an event of the caller's. Where that has not
+// ended well the card is lost (bel_device_is_lost).
+bel_status *bel_cuda_await_stream(bel_cuda_device *device, void *stream, void *event,
+                                  const char *action) BEL_MUST_USE;
+
 bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance);
 void bel_cuda_unbind(bel_instance *instance);
 bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, bel_team *team,

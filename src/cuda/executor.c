@@ -76,6 +76,7 @@ bel_status *bel_cuda_send_all(bel_cuda_executor *x, bool fresh)
         bool due = its->kind == BEL_LOCATION_INPUT || its->kind == BEL_LOCATION_VARIABLE;
         if (its->kind == BEL_LOCATION_VARIABLE && program->fixed_variables)
             due = fresh || !instance->settled;
+        if (bel_program_binds(program, b)) due = false;
         if (used && due) BEL_TRY(send(x, b, instance->bound[b]));
         if (used && fresh && its->kind == BEL_LOCATION_CONSTANT) BEL_TRY(send(x, b, its->constant));
     }
@@ -144,7 +145,7 @@ bel_status *bel_cuda_run_segment(bel_cuda_executor *x, bel_cuda_segment *s)
 static bel_status *fetch_reports(bel_cuda_executor *x, int s, int next, int end)
 {
     const bel_instance *instance = x->instance;
-    if (next == end) return NULL;
+    if (next == end || instance->program->on_device) return NULL;
     BEL_TRY(bel_cuda_status(x->api->event_record(x->ready[s], x->work), "record an event"));
     BEL_TRY(bel_cuda_status(x->api->stream_wait(x->out, x->ready[s], 0), "wait for an event"));
     BEL_TRY(bel_cuda_mark(&x->marks, x->out, BEL_CUDA_BEGINS, 0));
@@ -160,6 +161,28 @@ static bel_status *fetch_reports(bel_cuda_executor *x, int s, int next, int end)
     }
     BEL_TRY(bel_cuda_mark(&x->marks, x->out, BEL_TRACE_COPY_REPORTS, s));
     return bel_cuda_status(x->api->event_record(x->gone[s], x->out), "record an event");
+}
+
+// Of a program whose outputs are bound on the card: those that no kernel writes where they are
+// bound, as they are a leaf or the same as another one.
+static bel_status *copy_outputs(bel_cuda_executor *x)
+{
+    const bel_instance *instance = x->instance;
+    const bel_program *program = instance->program;
+    for (int o = 0; o < program->output_count && program->on_device; o++) {
+        const bel_program_result *result = &program->outputs[o];
+        const bel_program_buffer *buffer = &program->buffers[result->buffer];
+        bool there = buffer->kind == BEL_LOCATION_OUTPUT && buffer->index == o;
+        size_t bytes = bel_tensor_bytes(&result->tensor);
+        if (!result->external || there || bytes == 0 || instance->bound_outputs[o] == NULL)
+            continue;
+        BEL_TRY(bel_cuda_status(
+            x->api->copy_within(bel_cuda_address(instance->bound_outputs[o]),
+                                bel_cuda_address(instance->addresses[result->buffer]), bytes,
+                                x->work),
+            "copy an output"));
+    }
+    return NULL;
 }
 
 bel_status *bel_cuda_fetch(bel_cuda_executor *x, size_t place, const void *from, size_t bytes)
@@ -181,6 +204,7 @@ static bel_status *fetch_results(bel_cuda_executor *x, int end)
             BEL_TRY(bel_cuda_fetch(x, x->staged.exchanged_in[c], instance->calls[c].inputs[0].data,
                                    bel_tensor_bytes(&instance->calls[c].inputs[0])));
     }
+    if (end == program->group_count) BEL_TRY(copy_outputs(x));
     for (int o = 0; end == program->group_count && o < program->output_count; o++) {
         const bel_program_result *result = &program->outputs[o];
         if (result->external) continue;
@@ -210,17 +234,15 @@ static bel_status *send_exchanged(bel_cuda_executor *x, int part)
 
 // --- Waiting -------------------------------------------------------------------------------------
 
-// Until the card has come to the event, or for as long as the device's patience lasts: a card that
-// hangs does not say so. At first the driver is asked again at once, since a short run's end is
-// noticed soonest so; then in between naps of a sixteenth of the time waited, which leaves the core
-// to shards and the input.
-static bel_status *await(const bel_cuda_executor *x, void *event, const char *action)
+// At first the driver is asked again at once, since a short run's end is noticed soonest so; then in
+// between naps of a sixteenth of the time waited, which leaves the core to shards and the input.
+bel_status *bel_cuda_await(const bel_cuda_device *device, void *event, const char *action)
 {
     enum { AT_ONCE_NS = 200000, MOST_NAP_NS = 250000 };
-    int64_t patience = atomic_load(&x->device->device.patience_ns), begun = bel_clock_ns();
+    int64_t patience = atomic_load(&device->device.patience_ns), begun = bel_clock_ns();
     if (patience == 0) patience = INT64_C(1000000000) * BEL_CUDA_PATIENCE_SECS;
     for (;;) {
-        int error = x->api->event_query(event);
+        int error = device->api->event_query(event);
         if (error != BEL_CUDA_NOT_READY) return bel_cuda_status(error, action);
         int64_t waited = bel_clock_ns() - begun;
         if (waited > patience)
@@ -231,11 +253,15 @@ static bel_status *await(const bel_cuda_executor *x, void *event, const char *ac
     }
 }
 
-static bel_status *await_stream(const bel_cuda_executor *x, void *stream, void *event,
-                                const char *action)
+// What could not be queued is an error; that the card does not end what was, or has failed, is the
+// end of its context.
+bel_status *bel_cuda_await_stream(bel_cuda_device *device, void *stream, void *event,
+                                  const char *action)
 {
-    BEL_TRY(bel_cuda_status(x->api->event_record(event, stream), action));
-    return await(x, event, action);
+    bel_status *status = bel_cuda_status(device->api->event_record(event, stream), action);
+    if (status == NULL) status = bel_cuda_await(device, event, action);
+    if (status != NULL) atomic_store(&device->device.lost, true);
+    return status;
 }
 
 bel_status *bel_cuda_finish(bel_cuda_executor *x, bel_status *status)
@@ -243,10 +269,7 @@ bel_status *bel_cuda_finish(bel_cuda_executor *x, bel_status *status)
     void *const streams[2] = {x->work, x->out};
     static const char *const actions[2] = {"run a program", "copy from the card"};
     for (int i = 0; i < 2; i++) {
-        bel_status *finished = await_stream(x, streams[i], x->done[i], actions[i]);
-        // What could not be queued is an error; that the card does not end what was, or has failed,
-        // is the end of its context.
-        if (finished != NULL) atomic_store(&x->device->device.lost, true);
+        bel_status *finished = bel_cuda_await_stream(x->device, streams[i], x->done[i], actions[i]);
         if (status != NULL) bel_status_ignore(finished); // the first error is the cause
         if (status == NULL) status = finished;
     }
@@ -291,10 +314,11 @@ static bel_status *publish_all(bel_cuda_executor *x, const queued *q, int end_ca
                                const bel_instance_run_args *args)
 {
     int next = q->next;
+    if (x->instance->program->on_device) return NULL; // at the end
     for (int s = q->first_segment; s < q->end_segment; s++) {
         int end = x->segments[s].end < end_call ? x->segments[s].end : end_call;
         if (publications_before(x->instance, next, end) == next) continue;
-        BEL_TRY(await(x, x->gone[s], "wait for a report"));
+        BEL_TRY(bel_cuda_await(x->device, x->gone[s], "wait for a report"));
         bel_instance_publish(x->instance, args, end, &next);
     }
     return NULL;
@@ -339,8 +363,10 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
     (void)team;
     BEL_TRY(bel_cuda_enter(x->device));
     bel_status *status = bel_cuda_marks_begin(&x->marks, x->work);
+    if (instance->rebound) bel_cuda_set_operands(x);
+    instance->rebound = false;
     if (args->part == 0) {
-        next = hand_over_leaves(x, args);
+        if (!program->on_device) next = hand_over_leaves(x, args);
         bool fresh = instance->memory->user != instance;
         if (fresh) first = 0; // what the prologue has made is gone
         if (status == NULL) status = bel_cuda_send_state(x);
@@ -362,6 +388,7 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
         instance->memory->user = NULL;
         return bel_status_wrap(status, __FILE__, __LINE__, "%s", x->device->device.name);
     }
+    if (program->on_device) bel_instance_publish(instance, args, end_call, &next);
     bel_cuda_take_error(x);
     bel_cuda_marks_end(&x->marks, instance->context, x->device->device.number);
     return NULL;

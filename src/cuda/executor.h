@@ -53,6 +53,9 @@ static inline uint64_t bel_cuda_address(const void *pointer)
     return (uint64_t)(uintptr_t)pointer;
 }
 
+// Operands of all calls as they are bound now; graphs that have other ones are dropped.
+void bel_cuda_set_operands(bel_cuda_executor *x);
+
 // The launches of a call; NULL: it has none.
 const bel_cuda_call *bel_cuda_launches(const bel_kernel_call *call);
 

@@ -85,6 +85,7 @@ static bel_status *check_limits(const bel_run_config *c)
         {"gpu_count", c->gpu_count, 0, MAX_TOWERS},
         {"device", (double)c->device, BEL_DEVICE_AUTO, BEL_DEVICE_CUDA},
         {"gpu_math", (double)c->gpu_math, BEL_GPU_MATH_EXACT, BEL_GPU_MATH_BF16},
+        {"update_device", (double)c->update_device, BEL_DEVICE_AUTO, BEL_DEVICE_CUDA},
         {"executor", (double)c->executor, BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC},
         {"precision", (double)c->precision, BEL_PRECISION_F32, BEL_PRECISION_BF16},
         {"products", (double)c->products, BEL_PRODUCTS_BELFRY, BEL_PRODUCTS_OPENBLAS},

@@ -46,6 +46,7 @@ static const row rows[] = {
     ROW("gpus", TEXT, gpus, NULL),
     ROW("virtual_devices", SWITCH, virtual_devices, NULL),
     ROW("gpu_math", CHOICE, gpu_math, "exact|f32|tf32|bf16"),
+    ROW("update_device", CHOICE, update_device, "auto|cpu|cuda"),
     ROW("memory_limit", MIB, memory_limit, NULL),
     ROW("parameter_server_count", INT, shard_count, NULL),
     ROW("num_threads", INT, thread_count, NULL),

@@ -369,6 +369,7 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
     BEL_TRY_CTX(add_reports(t), "gradients");
     BEL_TRY(bel_trainable_check(t));
     make_layout(t);
+    BEL_TRY(bel_trainable_check_updates(t));
     BEL_TRY(bel_row_buffer_check(t->layout, estimator->replica_count));
     for (int f = 0; f < t->built->function_count; f++)
         BEL_TRY(list_series(t, f));

@@ -61,6 +61,17 @@ void bel_trainable_series_values(const bel_trainable *trainable, const double *s
 // assignment, space, client, ranges, first_step and segment.
 bel_worker_config bel_trainable_worker_config(const bel_trainable *trainable, int worker);
 
+// Where parameters of a training in this process alone are updated by the cards that its towers are
+// on: for bel_trainable_worker_config's worker 0, which has all of them. NULL: in the process's
+// memory. Errors: those of bel_cards_choose; RESOURCE_EXHAUSTED: cards have no room for them; where
+// update_device is CUDA, FAILED_PRECONDITION: the towers are not on cards.
+bel_status *bel_trainable_create_updater(const bel_trainable *trainable,
+                                         bel_updater **out_updater) BEL_MUST_USE;
+
+// FAILED_PRECONDITION: update_device is CUDA, but cards cannot update this training's parameters;
+// says why.
+bel_status *bel_trainable_check_updates(const bel_trainable *trainable) BEL_MUST_USE;
+
 // What every shard needs of them.
 bel_shard_settings bel_trainable_shard_settings(const bel_trainable *trainable);
 

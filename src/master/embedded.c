@@ -1,7 +1,6 @@
 // Wiring. Lanes: one per worker and shard, and one between shard 0 and each other shard. Shards
 // have no threads here: a worker that waits does their work with all threads of its towers, and a
-// tower that has computed does it while others compute. For one tower alone one buffer of
-// parameters is enough, as it works for the shards only when it has computed.
+// tower that has computed does it while others compute.
 //
 // A shard that has failed publishes nothing more and tells nobody, so the master asks for its error
 // whenever it looks for news. The workers' threads are joined before anything is freed, and
@@ -13,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "ps/server/numbers.h"
 #include "transport/inproc/inproc.h"
@@ -45,6 +45,7 @@ typedef struct bel_embedded {
     const bel_trainable *trainable;
     bel_assignment *assignment;
     bel_space *space;
+    bel_updater *updater; // NULL: parameters lie in `space`
     server *servers;
     thread_worker *workers;
     float **outboxes; // with a ledger: the workers' values
@@ -108,6 +109,7 @@ static bel_status *make_shards(bel_embedded *embedded)
                                    .shard = k,
                                    .assignment = embedded->assignment,
                                    .space = embedded->space,
+                                   .updater = embedded->updater,
                                    .snapshot = embedded->backend.values,
                                    .snapshot_averages = embedded->backend.averages,
                                    .settings = bel_trainable_shard_settings(embedded->trainable),
@@ -147,6 +149,31 @@ static size_t row_buffer_bytes(const bel_embedded *embedded, int worker)
     return bel_row_buffer_bytes(embedded->trainable->layout, embedded->assignment, worker);
 }
 
+// Gradients lie where they are added up.
+static bel_status *make_ranges(bel_embedded *embedded, int w)
+{
+    thread_worker *m = &embedded->workers[w];
+    int replicas = bel_assignment_replicas(embedded->assignment, w);
+    const bel_updater *updater = embedded->updater;
+    if (updater == NULL)
+        return bel_space_arrays(embedded->trainable->layout, "gradients", replicas, &m->ranges);
+    m->ranges = bel_xcalloc((size_t)replicas, sizeof *m->ranges);
+    for (int r = 0; r < replicas; r++)
+        m->ranges[r] = updater->ops->gradients(updater, r);
+    return NULL;
+}
+
+static void free_ranges(bel_embedded *embedded, int w)
+{
+    thread_worker *m = &embedded->workers[w];
+    if (embedded->updater != NULL) {
+        bel_free(m->ranges); // what it holds is the updater's
+    } else {
+        bel_space_free_arrays(embedded->trainable->layout, m->ranges,
+                              bel_assignment_replicas(embedded->assignment, w));
+    }
+}
+
 // Workers end first, and nothing runs any more; lanes go before the doorbells that they ring.
 static void destroy(bel_backend *backend)
 {
@@ -157,8 +184,7 @@ static void destroy(bel_backend *backend)
         bel_worker_destroy(m->worker);
         bel_client_destroy(m->client);
         bel_pages_destroy(m->row_buffer, row_buffer_bytes(embedded, w));
-        bel_space_free_arrays(embedded->trainable->layout, m->ranges,
-                              bel_assignment_replicas(embedded->assignment, w));
+        free_ranges(embedded, w);
         for (int k = 0; k < embedded->server_count; k++)
             bel_lane_close(m->lanes[k]);
         bel_free(m->lanes);
@@ -172,6 +198,7 @@ static void destroy(bel_backend *backend)
     for (int k = 0; k < embedded->server_count; k++)
         bel_doorbell_destroy(embedded->servers[k].bell);
     bel_control_destroy(embedded->control);
+    if (embedded->updater != NULL) embedded->updater->ops->destroy(embedded->updater);
     bel_space_free_array(embedded->trainable->layout, embedded->backend.values);
     bel_space_free_array(embedded->trainable->layout, embedded->backend.averages);
     bel_space_destroy(embedded->space);
@@ -263,11 +290,11 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
                                 .cancelled_context = embedded->control,
                                 .stall_timeout_secs = estimator->config.stall_timeout_secs};
     m->client = bel_client_create(&client);
-    BEL_TRY(bel_space_arrays(trainable->layout, "gradients",
-                             bel_assignment_replicas(embedded->assignment, w), &m->ranges));
+    BEL_TRY(make_ranges(embedded, w));
     bel_worker_config worker = bel_trainable_worker_config(trainable, w);
     worker.assignment = embedded->assignment;
     worker.space = m->space;
+    worker.updater = embedded->updater;
     worker.client = m->client;
     worker.ranges = m->ranges;
     worker.space_stays = true;
@@ -489,10 +516,29 @@ static const bel_backend_ops embedded_ops = {
     .destroy = destroy,
 };
 
-bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **out_backend)
+// The memory of parameters. On cards it is theirs, and the process has the snapshot alone. For one
+// tower alone one buffer is enough, as it works for the shards only when it has computed.
+static bel_status *make_space(bel_embedded *embedded)
+{
+    const bel_trainable *trainable = embedded->trainable;
+    const bel_layout *layout = trainable->layout;
+    bool alone = embedded->worker_count == 1 && bel_estimator_towers(trainable->estimator, 0) == 1;
+    BEL_TRY(bel_space_array(layout, "snapshot", &embedded->backend.values));
+    if (trainable->built->optimizers->main.moving_average_decay > 0)
+        BEL_TRY(bel_space_array(layout, "snapshot of averages", &embedded->backend.averages));
+    if (embedded->updater == NULL) return bel_space_create(layout, alone ? 1 : 2, &embedded->space);
+    float *values = embedded->backend.values;
+    embedded->space = bel_space_over(layout, (float *const[2]){values, values});
+    return NULL;
+}
+
+// Takes the updater, or destroys it.
+static bel_status *create(const bel_trainable *trainable, bel_updater *updater,
+                          bel_backend **out_backend)
 {
     bel_embedded *embedded = bel_xcalloc(1, sizeof *embedded);
     embedded->trainable = trainable;
+    embedded->updater = updater;
     embedded->backend.ops = &embedded_ops;
     embedded->backend.shard_count = trainable->layout->shard_count;
     embedded->backend.leased = -1;
@@ -507,15 +553,7 @@ bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **ou
     embedded->servers = bel_xcalloc((size_t)embedded->server_count, sizeof *embedded->servers);
     embedded->workers = bel_xcalloc((size_t)embedded->worker_count, sizeof *embedded->workers);
     make_lanes(embedded);
-    bool alone = embedded->worker_count == 1 && bel_estimator_towers(trainable->estimator, 0) == 1;
-    int buffers = alone ? 1 : 2; // one tower works for the shards only when it has computed
-    bel_status *status = bel_space_create(trainable->layout, buffers, &embedded->space);
-    if (status == NULL)
-        status = bel_space_array(trainable->layout, "snapshot", &embedded->backend.values);
-    if (status == NULL && trainable->built->optimizers->main.moving_average_decay > 0) {
-        status =
-            bel_space_array(trainable->layout, "snapshot of averages", &embedded->backend.averages);
-    }
+    bel_status *status = make_space(embedded);
     if (status == NULL) status = make_values(embedded);
     if (status == NULL) status = make_shards(embedded);
     if (status != NULL) {
@@ -524,4 +562,22 @@ bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **ou
     }
     *out_backend = &embedded->backend;
     return NULL;
+}
+
+// Where cards have no room for all of it, which nobody has asked for, the process has.
+bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **out_backend)
+{
+    bel_updater *updater = NULL;
+    bool asked = trainable->estimator->config.update_device == BEL_DEVICE_CUDA;
+    bel_status *status = bel_trainable_create_updater(trainable, &updater);
+    int devices = updater != NULL ? updater->device_count : 0;
+    if (status == NULL) status = create(trainable, updater, out_backend);
+    if (status == NULL && devices > 0)
+        bel_log_write(BEL_LOG_INFO, "parameters lie on %d GPU%s and are updated there", devices,
+                      devices == 1 ? "" : "s");
+    if (asked || bel_status_code(status) != BEL_RESOURCE_EXHAUSTED) return status;
+    bel_log_write(BEL_LOG_WARN, "parameters stay in the memory of the process: %s",
+                  bel_status_message(status));
+    bel_status_ignore(status); // said
+    return create(trainable, NULL, out_backend);
 }

@@ -12,6 +12,13 @@
 #include "base/number.h"
 #include "base/real.h"
 
+_Static_assert(BEL_OPTIMIZER_SGD == 0 && BEL_OPTIMIZER_MOMENTUM == 1 && BEL_OPTIMIZER_ADAM == 2 &&
+                   BEL_OPTIMIZER_ADAGRAD == 3 && BEL_OPTIMIZER_RMSPROP == 4 &&
+                   BEL_OPTIMIZER_ADAMW == 5 && BEL_OPTIMIZER_FTRL == 6 &&
+                   BEL_OPTIMIZER_LAMB == BEL_RULE_LAMB && BEL_OPTIMIZER_LARS == 8 &&
+                   BEL_OPTIMIZER_ADADELTA == 9 && BEL_OPTIMIZER_COUNT == 10,
+               "the numbers of BEL_EACH_RULE");
+
 static const bel_rule rules[] = {
     [BEL_OPTIMIZER_SGD] = {.name = "sgd"},
     [BEL_OPTIMIZER_MOMENTUM] = {.name = "momentum", .slot_count = 1, .slots = {"m"}},
@@ -90,7 +97,7 @@ bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step
 {
     double rate = bel_optimizer_rate(optimizer, step) * lr_factor, t = (double)step + 1;
     double weight_decay = optimizer->weight_decay * decay_factor;
-    bel_rule_step numbers = {.kind = optimizer->kind,
+    bel_rule_step numbers = {.kind = (int32_t)optimizer->kind,
                              .nesterov = optimizer->nesterov,
                              .rate = (float)rate,
                              .momentum = (float)optimizer->momentum,

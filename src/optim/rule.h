@@ -5,8 +5,9 @@
 
 #include "base/isa_levels.h"
 #include "belfry/optimizer.h"
+#include "optim/rule_element.h"
 
-enum { BEL_RULE_MAX_SLOTS = 3, BEL_RULE_POWER_BITS = 24 };
+enum { BEL_RULE_MAX_SLOTS = 3 };
 
 typedef struct bel_rule {
     const char *name;                      // "adam"
@@ -35,31 +36,7 @@ int bel_rule_slot_name(char *out, size_t room, const char *variable, const bel_r
 // What every element of a slot is before the first step.
 float bel_rule_slot_start(const bel_optimizer *optimizer, int slot);
 
-// A decay of moving means, as its smaller part of 1: 1 - decay with `keeps`, else the decay.
-typedef struct bel_rule_decay {
-    bool keeps;
-    float part;
-} bel_rule_decay;
 bel_rule_decay bel_rule_decay_of(double decay);
-
-// The numbers of one step, in the type in which they are used.
-typedef struct bel_rule_step {
-    bel_optimizer_kind kind;
-    bool nesterov;
-    float rate; // ADAM, ADAMW: learning rate / (1 - beta1^t); FTRL: 1 / learning rate
-    float momentum, epsilon;
-    bel_rule_decay beta1, beta2;
-    float mean;           // LAMB: 1 / (1 - beta1^t)
-    double trust;         // LARS
-    float root;           // ADAM, ADAMW, LAMB: 1 / sqrt(1 - beta2^t)
-    bool centered;        // RMSPROP
-    bel_rule_decay decay; // RMSPROP, ADADELTA: of the means
-    float shrink;         // ADAMW: 1 - learning rate · weight decay
-    uint32_t power;       // FTRL: -learning_rate_power in units of 2^-BEL_RULE_POWER_BITS
-    float l1, twice_l2, twice_shrinkage; // FTRL
-    float weight_decay;                  // 0: none
-    float clip_value;                    // 0: none
-} bel_rule_step;
 
 // `step` counts from 0; the optimizer has passed bel_optimizer_check.
 bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step);

@@ -27,6 +27,7 @@ static bel_program *new_program(const bel_program_options *options)
     program->arena = bel_arena_create();
     program->device = options->device != NULL ? options->device : &bel_device_cpu;
     program->fixed_variables = options->fixed_variables;
+    program->on_device = options->on_device && !program->device->in_place;
     return program;
 }
 

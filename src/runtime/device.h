@@ -13,7 +13,8 @@
 // caller has bound them. For another one the plan of a program has room for them all in the arena,
 // and a run copies: inputs, and variables unless they are fixed and were there before; then, output
 // by output, as soon as an external one is written, it is copied to where the caller wants it, and
-// published.
+// published. Of a program that is bound on the device (bel_program_options.on_device) variables and external outputs are bound
+// where they lie, and all is published at the end.
 #ifndef BELFRY_RUNTIME_DEVICE_H
 #define BELFRY_RUNTIME_DEVICE_H
 
@@ -78,5 +79,22 @@ struct bel_device {
 };
 
 extern bel_device bel_device_cpu; // the threads of whoever runs
+
+// Whether the caller binds external outputs, and variables, where programs read and write them.
+static inline bool bel_program_binds_outputs(const bel_program *program)
+{
+    return program->device->in_place || program->on_device;
+}
+
+// Whether the caller binds a buffer where it lies: else it has room in the arena, or is the
+// program's own.
+static inline bool bel_program_binds(const bel_program *program, int buffer)
+{
+    bel_location_kind kind = program->buffers[buffer].kind;
+    if (program->on_device) return kind == BEL_LOCATION_VARIABLE || kind == BEL_LOCATION_OUTPUT;
+    return program->device->in_place &&
+           (kind == BEL_LOCATION_INPUT || kind == BEL_LOCATION_VARIABLE ||
+            kind == BEL_LOCATION_OUTPUT);
+}
 
 #endif

@@ -27,19 +27,12 @@ static bel_instance_bound find_bound(const bel_program *program, bel_location_ki
     return bound;
 }
 
-static bool is_outside(const bel_program *program, int buffer)
-{
-    bel_location_kind kind = program->buffers[buffer].kind;
-    return kind == BEL_LOCATION_INPUT || kind == BEL_LOCATION_VARIABLE ||
-           kind == BEL_LOCATION_OUTPUT;
-}
-
 // Fills in where an operand lies, which for memory of the instance stays so; what is bound later
 // gets a patch, at the end of its buffer's list so far.
 static void add_operand(bel_instance *instance, int buffer, void **address)
 {
     *address = instance->addresses[buffer];
-    if (!is_outside(instance->program, buffer)) return;
+    if (!bel_program_binds(instance->program, buffer)) return;
     instance->patches[instance->first_patches[buffer + 1]++] = address;
 }
 
@@ -52,9 +45,9 @@ static void count_patches(bel_instance *instance)
     for (int i = 0; i < program->call_count; i++) {
         const bel_program_call *call = &program->calls[i];
         for (int k = 0; k < call->call.input_count; k++)
-            counts[call->input_buffers[k]] += is_outside(program, call->input_buffers[k]);
+            counts[call->input_buffers[k]] += bel_program_binds(program, call->input_buffers[k]);
         for (int k = 0; k < call->call.output_count; k++)
-            counts[call->output_buffers[k]] += is_outside(program, call->output_buffers[k]);
+            counts[call->output_buffers[k]] += bel_program_binds(program, call->output_buffers[k]);
     }
     instance->first_patches =
         bel_xcalloc((size_t)program->buffer_count + 1, sizeof *instance->first_patches);
@@ -91,11 +84,12 @@ static bool bind(bel_instance *instance, const bel_instance_bound *bound, int in
 {
     int buffer = index < bound->count ? bound->buffers[index] : -1;
     if (buffer < 0) return false;
-    void **place =
-        instance->bound != NULL ? &instance->bound[buffer] : &instance->addresses[buffer];
+    bool there = bel_program_binds(instance->program, buffer);
+    void **place = there ? &instance->addresses[buffer] : &instance->bound[buffer];
     if (*place == data) return false;
     *place = data;
-    if (instance->bound != NULL) return true; // a run copies from there
+    if (!there) return true; // a run copies from there
+    instance->rebound = true;
     for (int p = instance->first_patches[buffer]; p < instance->first_patches[buffer + 1]; p++)
         *instance->patches[p] = data;
     return true;
@@ -124,11 +118,9 @@ void bel_instance_bind_variable(bel_instance *instance, int variable, const void
 
 void bel_instance_bind_output(bel_instance *instance, int output, void *data)
 {
-    if (instance->bound_outputs != NULL) {
-        instance->bound_outputs[output] = data;
-    } else {
+    if (instance->bound_outputs != NULL) instance->bound_outputs[output] = data;
+    if (bel_program_binds_outputs(instance->program))
         (void)bind(instance, &instance->outputs, output, data);
-    }
 }
 
 bel_tensor bel_instance_output(const bel_instance *instance, int output)
@@ -222,6 +214,7 @@ static void set_addresses(bel_instance *instance)
     char *resident = (char *)instance->resident + (64 - (uintptr_t)instance->resident % 64);
     for (int b = 0; b < program->buffer_count; b++) {
         const bel_program_buffer *buffer = &program->buffers[b];
+        if (bel_program_binds(program, b)) continue;
         if (!in_place || buffer->kind == BEL_LOCATION_ARENA) {
             instance->addresses[b] = arena + buffer->offset;
         } else if (buffer->kind == BEL_LOCATION_RESIDENT) {
@@ -387,7 +380,7 @@ bel_status *bel_instance_run_part(bel_instance *instance, int part, bel_team *te
         while (next < instance->publication_count &&
                instance->publications[next].call < before->first_call)
             next++;
-        if (!program->device->in_place) copy_exchanged(instance, next, before->end_call);
+        if (!bel_program_binds_outputs(program)) copy_exchanged(instance, next, before->end_call);
         bel_instance_publish(instance, &args, before->end_call, &next);
     }
     if (part < program->exchange_count) end = program->exchanges[part].first_group;

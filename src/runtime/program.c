@@ -505,13 +505,13 @@ static void finish_outputs(compiler *c)
         int buffer = c->buffer_of[value->id];
         bool in_place =
             c->buffers[buffer].kind == BEL_LOCATION_OUTPUT && c->buffers[buffer].index == i;
-        if (c->outputs[i].external && !in_place && c->program->device->in_place) {
+        if (c->outputs[i].external && !in_place && program->device->in_place) {
             emit_copy(c, i);
             buffer = program->calls[program->call_count - 1].output_buffers[0];
         }
         program->outputs[i] = (bel_program_result){
             .tensor = tensor_of(c, value), .buffer = buffer, .external = c->outputs[i].external};
-        bool stays = !c->outputs[i].external || !c->program->device->in_place;
+        bool stays = !c->outputs[i].external || !program->device->in_place;
         if (stays) c->buffers[buffer].last = INT32_MAX; // readable after the run
     }
     for (int i = 0; program->device->in_place && i < c->output_count; i++) {
@@ -573,11 +573,11 @@ static void find_readers(compiler *c)
 }
 
 // An external output can be written by the node that makes what it is an alias of, or the value
-// itself; where several are the same, the first of them is. From a device that is not in place
-// outputs are copied instead.
+// itself; where several are the same, the first of them is. From a device whose outputs are not bound
+// there they are copied instead.
 static void find_external(compiler *c)
 {
-    if (!c->program->device->in_place) return;
+    if (!bel_program_binds_outputs(c->program)) return;
     for (int i = c->output_count; i-- > 0;)
         if (c->outputs[i].external) c->external_of[bel_alias_root(c->outputs[i].value)->id] = i;
 }

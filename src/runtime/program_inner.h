@@ -69,7 +69,7 @@ struct bel_program {
     int output_count;
     bel_device *device;
     size_t arena_bytes, resident_bytes; // of a device that is not in place all lies in the arena
-    bool fixed_variables;
+    bool fixed_variables, on_device;
     int prologue_calls, prologue_groups;
     int *exchange_of; // by collective of the first graph (bel_graph_exchanges)
     bel_program_exchange *exchanges;

@@ -33,10 +33,11 @@ static void place_buffers(bel_program *program, bel_plan_buffer *plan, const int
 
 // When a buffer of a device that is not in place is alive: what is copied there is there before the
 // first group, and what is not copied again, as variables are fixed or never change, for ever.
-// False: nothing reads it.
-static bool life_on_device(const bel_program *program, const bel_program_buffer *buffer,
-                           bel_plan_buffer *out)
+// False: nothing reads it, or it is bound.
+static bool life_on_device(const bel_program *program, int index, bel_plan_buffer *out)
 {
+    const bel_program_buffer *buffer = &program->buffers[index];
+    if (bel_program_binds(program, index)) return false;
     bool kept = buffer->kind == BEL_LOCATION_CONSTANT || buffer->kind == BEL_LOCATION_RESIDENT ||
                 (buffer->kind == BEL_LOCATION_VARIABLE && program->fixed_variables);
     bool copied = kept || buffer->kind != BEL_LOCATION_ARENA;
@@ -57,7 +58,7 @@ void bel_program_plan_memory(bel_program *program, bel_program_buffer *buffers, 
                                 .first = buffers[b].first,
                                 .last = buffers[b].last};
         bool in_arena = buffers[b].kind == BEL_LOCATION_ARENA;
-        if (!program->device->in_place) in_arena = life_on_device(program, &buffers[b], &life);
+        if (!program->device->in_place) in_arena = life_on_device(program, (int)b, &life);
         if (!in_arena) continue;
         placed[count] = (int)b;
         plan[count++] = life;
@@ -79,9 +80,9 @@ size_t bel_program_outside_bytes(const bel_program *program)
     size_t bytes = 0;
     if (program->device->in_place) return 0;
     for (int b = 0; b < program->buffer_count; b++)
-        if (program->buffers[b].kind != BEL_LOCATION_ARENA)
+        if (program->buffers[b].kind != BEL_LOCATION_ARENA && !bel_program_binds(program, b))
             bytes += (program->buffers[b].size_bytes + 63) / 64 * 64;
-    for (int o = 0; o < program->output_count; o++)
+    for (int o = 0; o < program->output_count && !program->on_device; o++)
         if (program->outputs[o].external)
             bytes += (bel_tensor_bytes(&program->outputs[o].tensor) + 63) / 64 * 64;
     return bytes;

@@ -76,6 +76,7 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
             bel_xcalloc(config->models->graph->input_count, sizeof(bel_shape));
     tower->program = config->program;
     tower->program.device = worker->devices[index];
+    tower->program.on_device = config->updater != NULL;
     BEL_TRY(bel_team_create(config->program.threads, &tower->team));
     tower->runners = bel_xcalloc((size_t)config->model_count, sizeof(bel_runner *));
     for (int f = 0; f < config->model_count; f++) {
@@ -132,9 +133,14 @@ static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batc
     for (size_t i = 0; i < model->graph->input_count; i++)
         if (model->fields[i] >= 0)
             bel_instance_bind_input(instance, (int)i, batch->fields[model->fields[i]].data);
+    const bel_updater *updater = config->updater;
+    const float *there = updater != NULL ? updater->ops->values(updater, tower->index) : NULL;
     for (size_t v = 0; v < model->graph->variable_count; v++) {
+        int variable = model->variables[v];
         bel_instance_bind_variable(instance, (int)v,
-                                   bel_space_variable(config->space, model->variables[v]));
+                                   there != NULL
+                                       ? there + config->layout->variables[variable].offset
+                                       : bel_space_variable(config->space, variable));
     }
 }
 
@@ -325,7 +331,11 @@ static bel_status *begin_batch(bel_tower *tower)
     if (is_observed(tower)) BEL_TRY_CTX(observe(tower), "summaries");
     int slot = (int)(run - tower->runs);
     bel_runner *runner = tower->runners[worker->function - worker->functions];
-    BEL_TRY(bel_runner_get(runner, slot, run->input_shapes, &run->instance));
+    bel_status *status = bel_runner_get(runner, slot, run->input_shapes, &run->instance);
+    if (bel_status_code(status) == BEL_RESOURCE_EXHAUSTED && worker->config.updater != NULL)
+        return bel_status_wrap(status, __FILE__, __LINE__,
+                               "GPUs have the parameters as well; hint: update_device cpu");
+    BEL_TRY(status);
     bind(tower, run->instance, run->batch);
     bind_reports(tower, run->instance);
     bel_tower_bind_rows(tower, run->instance);

@@ -147,7 +147,7 @@ static void pin_memory(const bel_worker *worker, bool pins)
 {
     const bel_worker_config *config = &worker->config;
     size_t bytes = bel_space_bytes(config->layout);
-    for (int t = 0; t < config->tower_count; t++) {
+    for (int t = 0; t < config->tower_count && config->updater == NULL; t++) {
         bel_device *device = worker->devices[t];
         bool known = device == NULL;
         for (int before = 0; before < t; before++)

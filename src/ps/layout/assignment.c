@@ -315,3 +315,32 @@ size_t bel_assignment_lane_frames(const bel_assignment *assignment, int chunk_co
     size_t frames = (size_t)chunk_count + 2 * (size_t)table_count + BESIDE; // a pull and a report
     return REPORTS * frames * (size_t)assignment->node_count + EXCHANGES + SPARE;
 }
+
+// One addition of that stack.
+static bel_weight join(bel_weight left, bel_weight right, float **next)
+{
+    double left_factor, right_factor;
+    const bel_weight both = bel_weight_add(left, right, &left_factor, &right_factor);
+    *(*next)++ = (float)left_factor;
+    *(*next)++ = (float)right_factor;
+    return both;
+}
+
+void bel_assignment_joins(const bel_weight *weights, int replicas, float *out_factors)
+{
+    bel_weight stack[32], last = {0};
+    float *next = out_factors;
+    for (int r = 0; r < replicas; r++) {
+        int level = 0;
+        last = weights[r];
+        for (; (r >> level & 1) != 0; level++)
+            last = join(stack[level], last, &next);
+        stack[level] = last;
+    }
+    bool begun = false;
+    for (int level = 0; level < 31; level++) {
+        if ((replicas >> level & 1) == 0) continue;
+        last = begun ? join(stack[level], last, &next) : stack[level];
+        begun = true;
+    }
+}

@@ -11,7 +11,8 @@
 static void factors_known_locked(bel_shard *shard)
 {
     shard->factors_known = true;
-    for (int i = 0; i < shard->chunk_count; i++)
+    bool devices = shard->config.updater != NULL;
+    for (int i = devices ? BEL_ALL_CHUNKS : 0; i < (devices ? 0 : shard->chunk_count); i++)
         bel_shard_push_locked(shard, (bel_shard_job){.kind = BEL_JOB_UPDATE, .local = i});
 }
 

@@ -258,7 +258,10 @@ bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job)
     switch (job.kind) {
     case BEL_JOB_PASS:
     case BEL_JOB_SUM:
-    case BEL_JOB_UPDATE: pass_chunk(shard, job); break;
+    case BEL_JOB_UPDATE:
+        if (job.local == BEL_ALL_CHUNKS) return bel_shard_pass_devices(shard, job.kind);
+        pass_chunk(shard, job);
+        break;
     case BEL_JOB_COPY: bel_shard_copy_values(shard, job.local, job.worker); break;
     case BEL_JOB_ROWS: bel_shard_answer_rows(shard, job.local, job.worker); break;
     case BEL_JOB_TABLE: return bel_shard_update_table(shard, job.local);

@@ -50,13 +50,18 @@ static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_
 }
 
 // All have reported, so nobody reads the version before this one any more, in whose buffer those
-// chunks are brought that the step does not update.
+// chunks are brought that the step does not update, nor values on devices.
 static void completed(bel_shard *shard, int worker)
 {
     (void)worker;
     if (shard->stats_count < shard->config.assignment->node_count) return;
     bel_shard_compare_hashes_locked(shard);
-    bel_shard_push_kept_locked(shard);
+    if (shard->config.updater == NULL) {
+        bel_shard_push_kept_locked(shard);
+    } else if (shard->chunk_count > 0 && !shard->chunks[0].queued) {
+        shard->chunks[0].queued = true;
+        bel_shard_push_chunk_locked(shard, BEL_ALL_CHUNKS);
+    }
 }
 
 // Step statistics of a finished step: when its last node's are here, a worker that repeats the step

@@ -66,7 +66,8 @@ static void trace_job(const bel_shard *shard, bel_shard_job job, int64_t begun, 
         [BEL_JOB_ROWS] = BEL_TRACE_ROWS,     [BEL_JOB_TABLE] = BEL_TRACE_TABLE};
     bel_trace_event event = event_of(shard, spans[job.kind], shard->step);
     bool of_table = job.kind == BEL_JOB_ROWS || job.kind == BEL_JOB_TABLE;
-    event.part = of_table ? job.local : shard->chunks[job.local].chunk;
+    if (of_table) event.part = job.local;
+    if (!of_table && job.local >= 0) event.part = shard->chunks[job.local].chunk;
     bool sums = job.kind == BEL_JOB_PASS || job.kind == BEL_JOB_SUM || job.kind == BEL_JOB_TABLE;
     if (sums) event.workers = workers_of_step(shard);
     bel_trace_add(event, begun, done);
@@ -255,7 +256,20 @@ static void keep_error_locked(bel_shard *shard, bel_status *status)
     }
 }
 
-// What a finished job leads to. A chunk counts as passed after its only or second pass.
+// A chunk counts as passed after its only or second pass.
+static void finish_chunk_locked(bel_shard *shard, bel_job_kind kind, int local)
+{
+    if (kind == BEL_JOB_SUM) {
+        shard->summed++;
+        return;
+    }
+    shard->passed++;
+    shard->chunks[local].passed = true;
+    const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[local].chunk];
+    if (chunk->kind != BEL_VARIABLE_FROZEN) shard->policy->chunk_passed(shard, local);
+}
+
+// What a finished job leads to.
 static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent_ns)
 {
     if (job.kind == BEL_JOB_ROWS) {
@@ -272,14 +286,9 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
     }
     shard->counters.passes++;
     shard->counters.pass_ns += spent_ns;
-    if (job.kind == BEL_JOB_SUM) {
-        shard->summed++;
-        return;
-    }
-    shard->passed++;
-    shard->chunks[job.local].passed = true;
-    const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[job.local].chunk];
-    if (chunk->kind != BEL_VARIABLE_FROZEN) shard->policy->chunk_passed(shard, job.local);
+    if (job.local != BEL_ALL_CHUNKS) finish_chunk_locked(shard, job.kind, job.local);
+    for (int i = 0; job.local == BEL_ALL_CHUNKS && i < shard->chunk_count; i++)
+        finish_chunk_locked(shard, job.kind, i);
 }
 
 // Runs one job, and publishes if it was the last. False: there is none.

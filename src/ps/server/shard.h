@@ -27,6 +27,7 @@
 #include "base/thread.h"
 #include "belfry/optimizer.h"
 #include "checkpoint/checkpoint.h"
+#include "optim/updater.h"
 #include "ps/frames/frames.h"
 #include "ps/layout/assignment.h"
 #include "ps/layout/shard_settings.h"
@@ -67,6 +68,11 @@ typedef struct bel_shard_config {
     int shard;
     const bel_assignment *assignment;
     bel_space *space;
+    // Parameters lie on devices and are updated there. For a shard that is alone, where everybody
+    // counts, each replica is a node, and there are neither tables nor values of replicas nor several
+    // step functions; `space` lies over `snapshot` then. It must outlive the shard. NULL: they lie
+    // in `space`.
+    bel_updater *updater;
     float *snapshot; // values of the snapshot, laid out as the space; shards of a process share it
     float *snapshot_averages; // the same for moving averages, where the optimizer keeps them
     bel_shard_settings settings;

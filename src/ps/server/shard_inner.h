@@ -2,7 +2,8 @@
 // in), policy_all.c and policy_ledger.c (who counts, who is answered) with ledger.c (pages of the
 // ledger), lease.c and answer.c, norms.c, shard_check.c (do workers see the
 // same), values.c (what workers are sent), shard_rows.c (tables),
-// inbox.c, groups.c (a step's numbers), pass.c (arithmetic), shard_state.c (files).
+// inbox.c, groups.c (a step's numbers), pass.c (arithmetic), shard_device.c (the same on devices),
+// shard_state.c (files).
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
 
@@ -26,9 +27,11 @@ typedef enum bel_job_kind {
     BEL_JOB_TABLE,  // the update of table `local`
 } bel_job_kind;
 
+enum { BEL_ALL_CHUNKS = -1 }; // of a job, where parameters lie on devices
+
 typedef struct bel_shard_job {
     bel_job_kind kind;
-    int local;  // index among the shard's chunks
+    int local;  // index among the shard's chunks, or BEL_ALL_CHUNKS
     int worker; // COPY, ROWS
 } bel_shard_job;
 
@@ -416,6 +419,12 @@ void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker);
 bel_status *bel_shard_update_table(bel_shard *shard, int table) BEL_MUST_USE; // without the lock
 bel_status *bel_shard_load_tables(bel_shard *shard, const bel_ckpt_reader *reader) BEL_MUST_USE;
 bel_status *bel_shard_mark_tables(bel_shard *shard) BEL_MUST_USE; // the snapshot of now
+
+// shard_device.c, with an updater: what it is to update, once all arrays are made; a pass over all
+// chunks, of kind PASS, SUM or UPDATE.
+bel_status *bel_shard_plan_devices(bel_shard *shard) BEL_MUST_USE;
+bel_status *bel_shard_pass_devices(bel_shard *shard, bel_job_kind kind) BEL_MUST_USE;
+bel_status *bel_shard_save_devices(bel_shard *shard) BEL_MUST_USE; // to the snapshot
 
 // inbox.c
 void bel_shard_free_inboxes(bel_shard *shard);

@@ -39,15 +39,19 @@ static bel_status *allocate(bel_shard *shard)
     const bel_layout *layout = shard->config.layout;
     for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS; l++) {
         for (int k = 0; k < shard->slot_counts[l]; k++) {
-            BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->slots[l][k]));
             BEL_TRY(bel_space_array(layout, "snapshot of slots", &shard->snapshot_slots[l][k]));
+            shard->slots[l][k] = shard->snapshot_slots[l][k];
+            if (shard->config.updater == NULL)
+                BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->slots[l][k]));
         }
     }
     for (int f = 0; f < shard->config.settings.function_count; f++)
         start_slots(shard, f);
     if (shard->config.settings.optimizers->main.moving_average_decay > 0) {
         BEL_CHECK(shard->config.snapshot_averages != NULL);
-        BEL_TRY(bel_space_array(layout, "moving averages", &shard->averages));
+        shard->averages = shard->config.snapshot_averages;
+        if (shard->config.updater == NULL)
+            BEL_TRY(bel_space_array(layout, "moving averages", &shard->averages));
     }
     if (!shard->needs_norm) return NULL;
     shard->grain_squares = bel_xcalloc(bel_shard_norm_count(shard), sizeof(double));
@@ -55,6 +59,7 @@ static bel_status *allocate(bel_shard *shard)
     size_t shards = (size_t)layout->shard_count;
     shard->norm_inbox = bel_xcalloc(shards * bel_shard_norm_count(shard), sizeof(double));
     shard->factor_inbox = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
+    if (shard->config.updater != NULL) return NULL;
     return bel_space_array(layout, "summed gradients", &shard->sums);
 }
 
@@ -102,6 +107,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     bel_status *status = allocate(shard);
     if (status == NULL) status = bel_shard_create_tables(shard);
     bel_shard_create_exchanges(shard);
+    if (status == NULL && config->updater != NULL) status = bel_shard_plan_devices(shard);
     if (status != NULL) {
         bel_shard_destroy(shard);
         return status;
@@ -114,13 +120,17 @@ void bel_shard_destroy(bel_shard *shard)
 {
     if (shard == NULL) return;
     const bel_layout *layout = shard->config.layout;
+    bel_updater *updater = shard->config.updater;
+    if (updater != NULL) updater->ops->forget(updater);
     for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS; l++) {
         for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++) {
-            bel_space_free_array(layout, shard->slots[l][k]);
+            if (shard->slots[l][k] != shard->snapshot_slots[l][k])
+                bel_space_free_array(layout, shard->slots[l][k]);
             bel_space_free_array(layout, shard->snapshot_slots[l][k]);
         }
     }
-    bel_space_free_array(layout, shard->averages);
+    if (shard->averages != shard->config.snapshot_averages)
+        bel_space_free_array(layout, shard->averages);
     bel_space_free_array(layout, shard->sums);
     shard->policy->destroy(shard);
     bel_shard_destroy_exchanges(shard);

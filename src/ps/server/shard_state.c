@@ -90,6 +90,8 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
     }
     shard->step = shard->loaded = bel_ckpt_reader_info(reader)->step;
     BEL_TRY(load_runs(shard, reader));
+    bel_updater *updater = shard->config.updater;
+    if (updater != NULL) BEL_TRY(updater->ops->load(updater));
     return bel_shard_load_tables(shard, reader);
 }
 
@@ -98,6 +100,7 @@ bel_status *bel_shard_snapshot_now(bel_shard *shard)
 {
     shard->ledger.leased = shard->ledger.next_block;
     const bel_space *space = shard->config.space;
+    if (shard->config.updater != NULL) return bel_shard_save_devices(shard);
     for (int i = 0; i < shard->chunk_count; i++) {
         int c = shard->chunks[i].chunk;
         const bel_chunk *chunk = &shard->config.layout->chunks[c];

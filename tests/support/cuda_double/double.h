@@ -38,6 +38,7 @@
     ROW(ERROR_NOT_FOUND, 500, "named symbol not found")                                            \
     ROW(ERROR_NOT_READY, 600, "device not ready")                                                  \
     ROW(ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712, "part or all of the memory is registered")      \
+    ROW(ERROR_PEER_ACCESS_ALREADY_ENABLED, 704, "peer access is already enabled")                  \
     ROW(ERROR_LAUNCH_FAILED, 719, "unspecified launch failure")                                    \
     ROW(ERROR_STREAM_CAPTURE_UNSUPPORTED, 900, "operation not permitted when stream is capturing") \
     ROW(ERROR_STREAM_CAPTURE_INVALIDATED, 901, "capture failed due to a previous error")           \
@@ -93,6 +94,7 @@ typedef struct device {
     allocation *allocations;
     uint32_t allocation_count, allocation_capacity;
     size_t cursor, used, top, open; // top: bytes of the range that were ever used; open: that are
+    unsigned peers;                 // bits of devices whose memory may be reached from here
     int left_behind;                // objects of contexts that were released
 } device;
 
@@ -121,6 +123,8 @@ int enter(device **out_current);
 int enter_without_context(void);
 int leave(int error);
 device *current_device(void);
+// Ends the process where it is none that lives.
+const device *device_of_context(void *context, const char *call);
 
 void *object_create(kind what, size_t bytes, device *owner);
 // What a handle means: of that kind, alive, and of the device, or the process ends.
@@ -139,7 +143,15 @@ typedef struct vector {
 void vector_join(vector *into, const vector *from);
 void vector_free(vector *v);
 
-typedef enum work_kind { JOIN, LAUNCH, COPY_IN, COPY_OUT, COPY_WITHIN, FILL } work_kind;
+typedef enum work_kind {
+    JOIN,
+    LAUNCH,
+    COPY_IN,
+    COPY_OUT,
+    COPY_WITHIN,
+    COPY_BETWEEN, // two devices, of which `on` may be either, or neither
+    FILL
+} work_kind;
 
 typedef struct function function; // launch.c
 

@@ -341,6 +341,35 @@ API(cuCtxSetCurrent, (void *context))
     return leave(SUCCESS);
 }
 
+const device *device_of_context(void *context, const char *call)
+{
+    const device *d = context;
+    if (d == NULL || d < devices || d >= devices + config.device_count || d->retained == 0)
+        die("%s: %p is no context that lives", call, context);
+    return d;
+}
+
+API(cuDeviceCanAccessPeer, (int *out_possible, int index, int peer))
+{
+    int error = enter_for_device(index);
+    if (error == SUCCESS && (peer < 0 || peer >= config.device_count)) error = ERROR_INVALID_DEVICE;
+    if (error == SUCCESS) *out_possible = index != peer;
+    return leave(error);
+}
+
+// Kernels see the memory of their own device alone here, whether or not.
+API(cuCtxEnablePeerAccess, (void *context, unsigned flags))
+{
+    device *d;
+    int error = enter(&d);
+    if (error != SUCCESS) return leave(error);
+    const device *peer = device_of_context(context, __func__);
+    if (peer == d || flags != 0) return leave(ERROR_INVALID_VALUE);
+    if ((d->peers >> peer->index & 1) != 0) return leave(ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    d->peers |= 1u << peer->index;
+    return leave(SUCCESS);
+}
+
 // For NVIDIA's other libraries, which work in whatever context their caller is in.
 API(cuCtxGetCurrent, (void **out_context))
 {

@@ -236,8 +236,9 @@ API(cuMemAlloc_v2, (uint64_t * out_address, size_t bytes))
 static bool touches_allocation(const work *w, const void *context)
 {
     const allocation *a = context;
-    bool reads = w->what == COPY_OUT || w->what == COPY_WITHIN;
-    bool writes = w->what == COPY_IN || w->what == COPY_WITHIN || w->what == FILL;
+    bool copies = w->what == COPY_WITHIN || w->what == COPY_BETWEEN;
+    bool reads = w->what == COPY_OUT || copies;
+    bool writes = w->what == COPY_IN || copies || w->what == FILL;
     return (reads && w->from - a->address < a->bytes) || (writes && w->to - a->address < a->bytes);
 }
 

@@ -88,8 +88,13 @@ bool operation_is_before(uint32_t number, const vector *clock)
 
 void describe_operation(uint32_t number, char *out, size_t size)
 {
-    static const char *const names[] = {
-        "", "kernel ", "copy to the device", "copy to the host", "copy within the device", "fill"};
+    static const char *const names[] = {"",
+                                        "kernel ",
+                                        "copy to the device",
+                                        "copy to the host",
+                                        "copy within the device",
+                                        "copy between devices",
+                                        "fill"};
     const operation *o = &operations[number];
     snprintf(out, size, "%s%s (operation %u, stream %u)", names[o->what],
              o->kernel != NULL ? kernel_name(o->kernel) : "", number, o->stream);
@@ -180,6 +185,24 @@ static void complete(task *t)
     task_drop(t);
 }
 
+// Each side is touched as by an operation of its own device; one that is lost takes the other with
+// it.
+static void copy_between(const work *w)
+{
+    device *from = memory_device(w->from), *to = memory_device(w->to);
+    if (from->lost || to->lost) {
+        running.on->lost = true;
+        return;
+    }
+    memory_open(from);
+    memory_open(to);
+    running.on = from;
+    shadow_touch(w->from, w->bytes, false);
+    running.on = to;
+    shadow_touch(w->to, w->bytes, true);
+    memmove((void *)(uintptr_t)w->to, (const void *)(uintptr_t)w->from, w->bytes);
+}
+
 static void perform(const work *w)
 {
     memory_open(w->on);
@@ -198,6 +221,7 @@ static void perform(const work *w)
         shadow_touch(w->to, w->bytes, true);
         memmove((void *)(uintptr_t)w->to, (const void *)(uintptr_t)w->from, w->bytes);
         break;
+    case COPY_BETWEEN: copy_between(w); break;
     case FILL:
         shadow_touch(w->to, w->bytes, true);
         memset((void *)(uintptr_t)w->to, w->byte, w->bytes);

@@ -103,6 +103,23 @@ API(cuMemcpyDtoDAsync_v2, (uint64_t to, uint64_t from, size_t bytes, void *handl
     return leave(stream_append(s, &w));
 }
 
+// The driver takes any way between two devices, also where they have no peer access.
+API(cuMemcpyPeerAsync,
+    (uint64_t to, void *to_context, uint64_t from, void *from_context, size_t bytes, void *handle))
+{
+    device *d;
+    int error = enter(&d);
+    if (error != SUCCESS) return leave(error);
+    stream *s = object_of(handle, STREAM, d, __func__);
+    if (bytes == 0) return leave(SUCCESS);
+    if (s->in != NULL) die("%s: copies between devices are not supported in graphs", __func__);
+    need_device_memory(device_of_context(to_context, __func__), to, bytes, __func__);
+    need_device_memory(device_of_context(from_context, __func__), from, bytes, __func__);
+    if (to - from < bytes || from - to < bytes) die("%s: the two ranges overlap", __func__);
+    work w = {.what = COPY_BETWEEN, .on = d, .to = to, .from = from, .bytes = bytes};
+    return leave(stream_append(s, &w));
+}
+
 API(cuMemsetD8Async, (uint64_t address, unsigned char byte, size_t bytes, void *handle))
 {
     device *d;

@@ -1,0 +1,210 @@
+// Update rules for one element: the numbers of a step, and what they make of a gradient. Plain C that
+// both compilers vectorise (rule_isa.c), and that kernels of cards are compiled from as well
+// (cuda/kernels/update.cu), so that both have the same bits: no operation but those that IEEE rounds
+// alike, and none fused.
+#ifndef BELFRY_OPTIM_RULE_ELEMENT_H
+#define BELFRY_OPTIM_RULE_ELEMENT_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifndef BEL_RULE_INLINE
+#define BEL_RULE_INLINE static inline
+#endif
+
+#define BEL_RULE_POWER_BITS 24
+
+// A decay of moving means, as its smaller part of 1: 1 - decay with `keeps`, else the decay.
+typedef struct bel_rule_decay {
+    bool keeps;
+    float part;
+} bel_rule_decay;
+
+// The numbers of one step, in the type in which they are used.
+typedef struct bel_rule_step {
+    int32_t kind; // bel_optimizer_kind
+    bool nesterov;
+    float rate; // ADAM, ADAMW: learning rate / (1 - beta1^t); FTRL: 1 / learning rate
+    float momentum, epsilon;
+    bel_rule_decay beta1, beta2;
+    float mean;           // LAMB: 1 / (1 - beta1^t)
+    double trust;         // LARS
+    float root;           // ADAM, ADAMW, LAMB: 1 / sqrt(1 - beta2^t)
+    bool centered;        // RMSPROP
+    bel_rule_decay decay; // RMSPROP, ADADELTA: of the means
+    float shrink;         // ADAMW: 1 - learning rate · weight decay
+    uint32_t power;       // FTRL: -learning_rate_power in units of 2^-BEL_RULE_POWER_BITS
+    float l1, twice_l2, twice_shrinkage; // FTRL
+    float weight_decay;                  // 0: none
+    float clip_value;                    // 0: none
+} bel_rule_step;
+
+// A moving mean, one step on: from the one of the two that has the larger part towards the other
+// one. So the parts add up to 1 and the smaller one is exact to the last digit; a decay near 1 that
+// is rounded to f32 leaves a part that is off by percents.
+BEL_RULE_INLINE float bel_rule_mean(bel_rule_decay decay, float mean, float x)
+{
+    float from = decay.keeps ? mean : x, to = decay.keeps ? x : mean;
+    return from + decay.part * (to - from);
+}
+
+// A sum of gradients as a rule takes it: multiplied and, with a limit, clipped.
+BEL_RULE_INLINE float bel_rule_scaled(float sum, float scale, float limit)
+{
+    float g = sum * scale;
+    if (limit == 0.0f) return g;
+    g = g > limit ? limit : g;
+    return g < -limit ? -limit : g;
+}
+
+BEL_RULE_INLINE float bel_rule_averaged(float average, float value, float rest)
+{
+    return average - rest * (average - value);
+}
+
+// --- Rules: the new value from the gradient, which is multiplied by `factor` (what norm clipping has
+// left, or trust), and the value; slots are brought up to date.
+
+BEL_RULE_INLINE float bel_rule_sgd(const bel_rule_step *s, float gradient, float factor,
+                                   float value)
+{
+    float g = gradient * factor + s->weight_decay * value;
+    return value - s->rate * g;
+}
+
+BEL_RULE_INLINE float bel_rule_momentum(const bel_rule_step *s, float gradient, float factor,
+                                        float value, float *m)
+{
+    float g = gradient * factor + s->weight_decay * value;
+    *m = s->momentum * *m + g;
+    return value - s->rate * (s->nesterov ? g + s->momentum * *m : *m);
+}
+
+// m and v of Adam and its kin, brought up to date.
+BEL_RULE_INLINE void bel_rule_moments(const bel_rule_step *s, float g, float *m, float *v)
+{
+    *m = bel_rule_mean(s->beta1, *m, g);
+    *v = bel_rule_mean(s->beta2, *v, g * g);
+}
+
+BEL_RULE_INLINE float bel_rule_adam(const bel_rule_step *s, float gradient, float factor,
+                                    float value, float *m, float *v)
+{
+    bel_rule_moments(s, gradient * factor + s->weight_decay * value, m, v);
+    return value - s->rate * (*m / (sqrtf(*v) * s->root + s->epsilon));
+}
+
+BEL_RULE_INLINE float bel_rule_adamw(const bel_rule_step *s, float gradient, float factor,
+                                     float value, float *m, float *v)
+{
+    bel_rule_moments(s, gradient * factor, m, v);
+    return value * s->shrink - s->rate * (*m / (sqrtf(*v) * s->root + s->epsilon));
+}
+
+BEL_RULE_INLINE float bel_rule_adagrad(const bel_rule_step *s, float gradient, float factor,
+                                       float value, float *sum)
+{
+    float g = gradient * factor + s->weight_decay * value;
+    *sum = *sum + g * g;
+    return value - s->rate * (g / (sqrtf(*sum) + s->epsilon));
+}
+
+// The root that divides: sqrt(v), or sqrt(v - c c), with v and c brought up to date. The difference
+// is no less than 0 but for rounding. `c` and `m` are NULL where the rule has none.
+BEL_RULE_INLINE float bel_rule_spread(const bel_rule_step *s, float g, float *v, float *c)
+{
+    *v = bel_rule_mean(s->decay, *v, g * g);
+    if (c == NULL) return sqrtf(*v);
+    *c = bel_rule_mean(s->decay, *c, g);
+    float variance = *v - *c * *c;
+    return sqrtf(variance > 0.0f ? variance : 0.0f);
+}
+
+BEL_RULE_INLINE float bel_rule_rmsprop(const bel_rule_step *s, float gradient, float factor,
+                                       float value, float *v, float *c, float *m)
+{
+    float g = gradient * factor + s->weight_decay * value;
+    float u = g / (bel_rule_spread(s, g, v, c) + s->epsilon);
+    if (m != NULL) u = *m = s->momentum * *m + u;
+    return value - s->rate * u;
+}
+
+BEL_RULE_INLINE float bel_rule_adadelta(const bel_rule_step *s, float gradient, float factor,
+                                        float value, float *v, float *x)
+{
+    float g = gradient * factor + s->weight_decay * value;
+    *v = bel_rule_mean(s->decay, *v, g * g);
+    float u = g * (sqrtf(*x + s->epsilon) / sqrtf(*v + s->epsilon));
+    *x = bel_rule_mean(s->decay, *x, u * u);
+    return value - s->rate * u;
+}
+
+// x to the power bits / 2^BEL_RULE_POWER_BITS, in (0, 1]: the product of the roots whose bits are
+// set. Roots and products are rounded alike everywhere, which pow is not.
+BEL_RULE_INLINE float bel_rule_root_power(float x, uint32_t bits)
+{
+    const uint32_t half = (uint32_t)1 << (BEL_RULE_POWER_BITS - 1);
+    if (bits == half) return sqrtf(x);
+    if (bits == 2 * half) return x;
+    double root = (double)x, product = 1;
+    for (uint32_t left = bits; left != 0; left = (left << 1) & (2 * half - 1)) {
+        root = sqrt(root);
+        if ((left & half) != 0) product *= root;
+    }
+    return (float)product;
+}
+
+BEL_RULE_INLINE float bel_rule_ftrl(const bel_rule_step *s, float gradient, float factor,
+                                    float value, float *sum, float *z)
+{
+    float inverse = s->rate, g = gradient * factor + s->weight_decay * value;
+    float before = bel_rule_root_power(*sum, s->power);
+    *sum = *sum + g * g;
+    float after = bel_rule_root_power(*sum, s->power);
+    float pulled = g + s->twice_shrinkage * value;
+    *z = *z + (pulled - (after - before) * inverse * value);
+    float beyond = *z > 0.0f ? s->l1 - *z : -s->l1 - *z;
+    return fabsf(*z) <= s->l1 ? 0.0f : beyond / (after * inverse + s->twice_l2);
+}
+
+// LAMB passes twice: its direction, and then the update along it.
+BEL_RULE_INLINE float bel_rule_lamb_direction(const bel_rule_step *s, float gradient, float factor,
+                                              float value, float *m, float *v)
+{
+    bel_rule_moments(s, gradient * factor, m, v);
+    return *m * s->mean / (sqrtf(*v) * s->root + s->epsilon) + s->weight_decay * value;
+}
+
+BEL_RULE_INLINE float bel_rule_lamb(const bel_rule_step *s, float direction, float factor,
+                                    float value)
+{
+    return value - s->rate * (direction * factor);
+}
+
+BEL_RULE_INLINE float bel_rule_lars(const bel_rule_step *s, float gradient, float factor,
+                                    float value, float *m)
+{
+    float g = (gradient + s->weight_decay * value) * factor;
+    *m = s->momentum * *m + s->rate * g;
+    return value - *m;
+}
+
+// --- All of them: RULE(number of the kind, name, arguments). Who uses the table says what GIVEN is (`s`,
+// the numbers, gradient, factor, value) and where the element's slots lie, A, B and C.
+
+#define BEL_EACH_RULE(RULE)                                                                        \
+    RULE(0, sgd, (GIVEN))                                                                          \
+    RULE(1, momentum, (GIVEN, A))                                                                  \
+    RULE(2, adam, (GIVEN, A, B))                                                                   \
+    RULE(3, adagrad, (GIVEN, A))                                                                   \
+    RULE(4, rmsprop,                                                                               \
+         (GIVEN, A, s->centered ? B : NULL, s->momentum > 0.0f ? (s->centered ? C : B) : NULL))    \
+    RULE(5, adamw, (GIVEN, A, B))                                                                  \
+    RULE(6, ftrl, (GIVEN, A, B))                                                                   \
+    RULE(7, lamb, (GIVEN))                                                                         \
+    RULE(8, lars, (GIVEN, A))                                                                      \
+    RULE(9, adadelta, (GIVEN, A, B))
+#define BEL_RULE_LAMB 7 // the one with a direction of its own
+
+#endif

@@ -1,0 +1,123 @@
+// A shard whose parameters lie on devices (optim/updater.h). One job passes all chunks, and only
+// when everybody has said all of the step: then no program reads values any more, so they are
+// updated in place. The arrays of the process are those of the snapshot, and hold what was loaded or
+// saved last.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "ps/server/shard_inner.h"
+
+// What a variable is to an update; -1: it never changes.
+static int32_t kind_of(bel_variable_kind kind)
+{
+    switch (kind) {
+    case BEL_VARIABLE_TRAINABLE: return BEL_UPDATE_RULE;
+    case BEL_VARIABLE_STATE_MEAN: return BEL_UPDATE_MEAN;
+    case BEL_VARIABLE_STATE_SUM: return BEL_UPDATE_ADD;
+    case BEL_VARIABLE_STATE_FIRST: return BEL_UPDATE_FIRST;
+    default: return -1;
+    }
+}
+
+// The pieces of a segment, behind those that are there.
+static int add_pieces(const bel_shard *shard, const bel_segment *segment, bel_update_piece *pieces,
+                      int count)
+{
+    const bel_layout *layout = shard->config.layout;
+    const bel_layout_variable *variable = &layout->variables[segment->variable];
+    int32_t kind = kind_of(variable->kind);
+    for (int64_t at = 0; kind >= 0 && at < segment->count; at += BEL_GRAIN) {
+        int64_t left = segment->count - at;
+        pieces[count++] =
+            (bel_update_piece){.offset = segment->offset + at,
+                               .grain = variable->first_grain + (segment->first + at) / BEL_GRAIN,
+                               .count = (int32_t)(left < BEL_GRAIN ? left : BEL_GRAIN),
+                               .kind = kind,
+                               .group = shard->group_of[segment->variable],
+                               .variable = segment->variable};
+    }
+    return count;
+}
+
+bel_status *bel_shard_plan_devices(bel_shard *shard)
+{
+    bel_updater *updater = shard->config.updater;
+    const bel_layout *layout = shard->config.layout;
+    bel_update_piece *pieces = bel_xcalloc((size_t)layout->grain_count, sizeof *pieces);
+    bel_update_plan plan = {.pieces = pieces,
+                            .groups = &shard->groups,
+                            .variable_count = layout->variable_count,
+                            .grain_count = layout->grain_count,
+                            .norms = shard->needs_norm,
+                            .trusts = shard->trusts,
+                            .values = shard->config.snapshot,
+                            .averages = shard->averages,
+                            .slot_count = shard->slot_counts[0]};
+    for (int s = 0; s < layout->segment_count; s++)
+        plan.piece_count = add_pieces(shard, &layout->segments[s], pieces, plan.piece_count);
+    for (int k = 0; k < plan.slot_count; k++)
+        plan.slots[k] = shard->slots[0][k];
+    bel_status *status = updater->ops->plan(updater, &plan);
+    bel_free(pieces);
+    return status;
+}
+
+// The chunk whose weights stand for all: states that are plain sums have no others than 1.
+static const bel_shard_chunk *weighing_chunk(const bel_shard *shard)
+{
+    for (int i = 0; i < shard->chunk_count; i++) {
+        bel_variable_kind kind = shard->config.layout->chunks[shard->chunks[i].chunk].kind;
+        if (kind == BEL_VARIABLE_TRAINABLE || kind == BEL_VARIABLE_STATE_MEAN)
+            return &shard->chunks[i];
+    }
+    return shard->chunks;
+}
+
+// Who counts in the step, and the factors of the sum over them. A node is a replica.
+static bel_update_step step_of(const bel_shard *shard, float joins[2 * BEL_UPDATER_REPLICAS])
+{
+    const bel_shard_chunk *chunk = weighing_chunk(shard);
+    bel_weight weights[BEL_UPDATER_REPLICAS] = {{0}};
+    bel_update_step step = {.joins = joins, .average_rest = shard->average_rest};
+    int nodes = shard->config.assignment->node_count;
+    int64_t replicas = 0;
+    for (int k = 0; k < nodes; k++) {
+        if (!bel_shard_counts(shard, k) || chunk->weights[k].replicas == 0) continue;
+        weights[k] = chunk->weights[k];
+        step.counts |= UINT64_C(1) << k;
+        replicas += weights[k].replicas;
+    }
+    bel_assignment_joins(weights, nodes, joins);
+    step.scale = replicas > 0 ? (float)(1.0 / (double)replicas) : 0;
+    step.of_gradient = shard->config.settings.sums ? 1 : step.scale;
+    return step;
+}
+
+bel_status *bel_shard_pass_devices(bel_shard *shard, bel_job_kind kind)
+{
+    float joins[2 * BEL_UPDATER_REPLICAS];
+    bel_updater *updater = shard->config.updater;
+    bel_update_step step = step_of(shard, joins);
+    if (kind == BEL_JOB_SUM) return updater->ops->direct(updater, &step, shard->grain_squares);
+    if (kind == BEL_JOB_UPDATE) {
+        step.factors = shard->factors;
+        BEL_TRY(updater->ops->follow(updater, &step));
+    } else {
+        BEL_TRY(updater->ops->update(updater, &step));
+    }
+    return (shard->decision & BEL_DECIDE_SAVE) != 0 ? bel_shard_save_devices(shard) : NULL;
+}
+
+// What has no average stands for itself, as in bel_shard_copy_to_snapshot.
+bel_status *bel_shard_save_devices(bel_shard *shard)
+{
+    const bel_layout *layout = shard->config.layout;
+    BEL_TRY(shard->config.updater->ops->save(shard->config.updater));
+    for (int c = 0; c < layout->chunk_count && shard->averages != NULL; c++) {
+        const bel_chunk *chunk = &layout->chunks[c];
+        if (chunk->kind == BEL_VARIABLE_TRAINABLE) continue;
+        memcpy(shard->averages + chunk->offset, shard->config.snapshot + chunk->offset,
+               (size_t)chunk->count * sizeof(float));
+    }
+    return NULL;
+}
