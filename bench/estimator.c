@@ -94,7 +94,8 @@ static bel_status *run(bare *b, double *out_seconds)
         bel_rule_step numbers = bel_rule_begin(&b->built->spec.optimizer, step);
         for (int v = 0; v < VARIABLES; v++) {
             bel_rule_apply(&numbers, b->gradients[v], 1.0f, b->values[step % 2][v],
-                           b->values[1 - step % 2][v], &b->slots[v], b->elements[v]);
+                           b->values[1 - step % 2][v], (float *[BEL_RULE_MAX_SLOTS]){b->slots[v]},
+                           b->elements[v]);
         }
     }
     *out_seconds = (double)(bel_clock_ns() - begun) * 1e-9;

@@ -1,5 +1,5 @@
 // Training on a GPU, the whole way (batches in memory, programs, aggregation, update), beside the
-// same on the processor's cores; and large matrix products alone. A line for each, in JSON; rows
+// same on the processor's cores; and large matrix products, and updates of many parameters, alone. A line for each, in JSON; rows
 // have the names of gpu_torch.py's. usage: bench_gpu [ROUNDS]; exit code 3: there is no GPU.
 // tools/gpu-check runs both and prints the ratios.
 #include <stdio.h>
@@ -8,9 +8,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "cuda/cuda.h"
+#include "cuda/device.h"
+#include "cuda/updater.h"
 #include "mlp.h"
 #include "runtime/device.h"
+#include "tensor/grain.h"
 
 enum { MOST_ROUNDS = 15 };
 
@@ -92,6 +94,94 @@ static bel_status *products(bel_device *device, int64_t n, bel_gpu_math math)
     return NULL;
 }
 
+// What the memory of a card moves in a copy within it, in bytes a second; read and written bytes
+// both count.
+static bel_status *copy_rate(bel_cuda_device *device, size_t bytes, double *out_rate)
+{
+    enum { RUNS = 10 };
+    const bel_cuda_api *api = device->api;
+    bel_device_memory memory[2];
+    void *stream, *done;
+    int64_t begun = 0;
+    for (int i = 0; i < 2; i++)
+        BEL_TRY(device->device.ops->allocate(&device->device, bytes, "a copy", &memory[i]));
+    BEL_TRY(bel_cuda_enter(device));
+    BEL_TRY(bel_cuda_status(api->stream_create(&stream, BEL_CUDA_STREAM_NON_BLOCKING), "stream"));
+    BEL_TRY(bel_cuda_status(api->event_create(&done, BEL_CUDA_EVENT_NO_TIMING), "event"));
+    uint64_t from = (uint64_t)(uintptr_t)memory[0].address,
+             to = (uint64_t)(uintptr_t)memory[1].address;
+    BEL_TRY(bel_cuda_status(api->fill(from, 0, bytes, stream), "fill"));
+    for (int run = -2; run < RUNS; run++) {
+        if (run == 0) begun = bel_clock_ns();
+        BEL_TRY(bel_cuda_status(api->copy_within(to, from, bytes, stream), "copy"));
+        BEL_TRY(bel_cuda_await_stream(device, stream, done, "copy"));
+    }
+    *out_rate = 2.0 * (double)bytes * RUNS / ((double)(bel_clock_ns() - begun) * 1e-9);
+    api->event_destroy(done);
+    api->stream_destroy(stream);
+    for (int i = 0; i < 2; i++)
+        device->device.ops->release(&device->device, &memory[i]);
+    return NULL;
+}
+
+// Adam over `elements` parameters of one variable, with the numbers of the same step again and
+// again: a gradient, a value and two slots are read, and all but the first written.
+static bel_status *update_rate(bel_device *device, int64_t elements, double *out_rate)
+{
+    enum { RUNS = 10, TOUCHED = 7 };
+    const bel_optimizer adam = {.kind = BEL_OPTIMIZER_ADAM,
+                                .learning_rate = 1e-3,
+                                .beta1 = 0.9,
+                                .beta2 = 0.999,
+                                .epsilon = 1e-8};
+    bel_rule_group group = {.optimizer = &adam, .rule = bel_rule_get(&adam)};
+    group.numbers = bel_rule_begin(&adam, 0);
+    const bel_rule_groups groups = {.items = &group, .count = 1};
+    int64_t grains = (elements + BEL_GRAIN - 1) / BEL_GRAIN, begun = 0;
+    bel_update_piece *pieces = bel_xcalloc((size_t)grains, sizeof *pieces);
+    for (int64_t g = 0; g < grains; g++) {
+        int64_t left = elements - g * BEL_GRAIN;
+        pieces[g] = (bel_update_piece){.offset = g * BEL_GRAIN,
+                                       .grain = g,
+                                       .count = (int32_t)(left < BEL_GRAIN ? left : BEL_GRAIN)};
+    }
+    bel_update_plan plan = {.pieces = pieces,
+                            .piece_count = (int)grains,
+                            .groups = &groups,
+                            .variable_count = 1,
+                            .grain_count = grains,
+                            .slot_count = 2};
+    void *host; // what would be a checkpoint's; not touched, so it takes no memory
+    BEL_TRY(bel_pages_create((size_t)elements * sizeof(float), false, "a checkpoint", &host));
+    plan.values = plan.slots[0] = plan.slots[1] = host;
+    bel_updater *updater;
+    BEL_TRY(bel_cuda_updater_create(&device, 1, 1, elements, &updater));
+    BEL_TRY(updater->ops->plan(updater, &plan));
+    const float joins[2] = {1, 1};
+    const bel_update_step step = {.counts = 1, .joins = joins, .scale = 1, .of_gradient = 1};
+    for (int run = -2; run < RUNS; run++) {
+        if (run == 0) begun = bel_clock_ns();
+        BEL_TRY(updater->ops->update(updater, &step));
+    }
+    *out_rate = TOUCHED * sizeof(float) * (double)elements * RUNS /
+                ((double)(bel_clock_ns() - begun) * 1e-9);
+    updater->ops->destroy(updater);
+    bel_pages_destroy(host, (size_t)elements * sizeof(float));
+    bel_free(pieces);
+    return NULL;
+}
+
+static bel_status *update(bel_device *device, int64_t millions)
+{
+    double copied, updated;
+    int64_t elements = millions * 1000000;
+    BEL_TRY(copy_rate((bel_cuda_device *)device, (size_t)elements * sizeof(float), &copied));
+    BEL_TRY(update_rate(device, elements, &updated));
+    printf("{\"row\":\"update %lldM adam\",\"unit\":\"GB/s\",\"value\":%.1f,\"over_copy\":%.3f}\n",
+           (long long)millions, updated * 1e-9, updated / copied);
+    return NULL;
+}
+
 static bel_status *run(int rounds)
 {
     bel_device *device;
@@ -105,6 +195,7 @@ static bel_status *run(int rounds)
         BEL_TRY(train("cnn", 64, 300, rounds, math));
         BEL_TRY(train("resnet", 256, 60, rounds, math));
     }
+    BEL_TRY(update(device, 100));
     for (bel_gpu_math math = BEL_GPU_MATH_EXACT; math <= BEL_GPU_MATH_BF16; math++)
         BEL_TRY(products(device, 4096, math));
     return NULL;

@@ -112,6 +112,20 @@ def products(n, math, layers=16):
     return 2 * layers * n ** 3 * 10 / (time.perf_counter() - begun) * 1e-12
 
 
+def update(millions):
+    values = torch.zeros(millions * 1000000, device="cuda", requires_grad=True)
+    values.grad = torch.zeros_like(values)
+    adam = torch.optim.Adam([values], fused=True)
+    for _ in range(3):
+        adam.step()
+    torch.cuda.synchronize()
+    begun = time.perf_counter()
+    for _ in range(10):
+        adam.step()
+        torch.cuda.synchronize()
+    return 7 * 4 * values.numel() * 10 / (time.perf_counter() - begun) * 1e-9
+
+
 def say(row, unit, value, kind):
     print(json.dumps({"row": row, "unit": unit, "value": value, "kind": kind}), flush=True)
 
@@ -122,5 +136,6 @@ for name in ("tf32", "bf16"):
 for kind, compiled in (("eager", False), ("compiled", True)):
     for name, make, batch, steps, math in ROWS:
         say(f"{name} {batch} {math}".rstrip(), "examples/s", rate(make, batch, steps, compiled, math), kind)
+say("update 100M adam", "GB/s", update(100), "eager")
 for name in ("", "tf32", "bf16"):
     say(f"16 products 4096 {name}".rstrip(), "TFLOP/s", products(4096, name), "eager")

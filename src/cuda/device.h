@@ -114,10 +114,11 @@ bel_status *bel_cuda_prepare(bel_device *device, const bel_prepare *prepare, bel
 // --- Fast arithmetic (fast.c, cublas.c, cudnn.c) -------------------------------------------------
 
 // Where a library's workspace begins behind `offset` bytes of the call's, which begins at a
-// multiple of BEL_PLAN_ALIGNMENT.
+// multiple of BEL_PLAN_ALIGNMENT. NULL: the call has none.
 enum { BEL_CUDA_WORK_ALIGNMENT = 256 };
 static inline char *bel_cuda_work_at(const bel_cuda_operands *operands, size_t offset)
 {
+    if (operands->work == NULL) return NULL;
     uintptr_t at = (uintptr_t)operands->work + offset;
     size_t rest = at % BEL_CUDA_WORK_ALIGNMENT;
     return (char *)operands->work + offset + (rest == 0 ? 0 : BEL_CUDA_WORK_ALIGNMENT - rest);

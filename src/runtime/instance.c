@@ -209,9 +209,11 @@ static void set_addresses(bel_instance *instance)
 {
     const bel_program *program = instance->program;
     bool in_place = program->device->in_place;
-    if (in_place) instance->resident = bel_xcalloc(program->resident_bytes + 64, 1);
-    char *arena = instance->memory->address;
-    char *resident = (char *)instance->resident + (64 - (uintptr_t)instance->resident % 64);
+    char *arena = instance->memory->address, *resident = NULL;
+    if (in_place) {
+        instance->resident = bel_xcalloc(program->resident_bytes + 64, 1);
+        resident = (char *)instance->resident + (64 - (uintptr_t)instance->resident % 64);
+    }
     for (int b = 0; b < program->buffer_count; b++) {
         const bel_program_buffer *buffer = &program->buffers[b];
         if (bel_program_binds(program, b)) continue;

@@ -52,6 +52,40 @@ done
 check "evaluations" cmp <(grep -v seconds evaluated-cpu) <(grep -v seconds evaluated-cuda)
 check "predictions" cmp predicted-cpu predicted-cuda
 
+# Parameters lie on the GPUs where that can be: the same bits with every kind of pass, with checkpoints between, from
+# there to the process and back.
+run_ok train said "${settings[@]}" --num_gpus 2
+check "that is the default" grep -q "parameters lie on 2 GPUs and are updated there" err.txt
+export CUDA_DOUBLE_CHECKS=0
+passes=("--optimizer momentum --clip_value 0.01" "--optimizer adam --clip_global_norm 0.1 --moving_average_decay 0.9"
+    "--optimizer lamb --weight_decay 0.01" "--optimizer ftrl --learning_rate 0.1 --ftrl_l1 0.01 --accumulate_steps 3")
+for pass in "${!passes[@]}"; do
+    read -r -a words <<<"${passes[$pass]}"
+    for where in cpu cuda; do
+        run_ok train "$where-$pass" "${settings[@]}" --hidden_units 90,70 --num_gpus 2 --save_checkpoints_steps 5 \
+            "${words[@]}" --update_device "$where"
+        grep "^loss" out.txt >"$where-evaluated"
+    done
+    equal "${passes[$pass]}" "$(digest "cuda-$pass")" "$(digest "cpu-$pass")"
+    check "${passes[$pass]}, evaluated" cmp cpu-evaluated cuda-evaluated
+done
+for way in "5 cuda" "7 cpu" "12 cuda"; do
+    read -r steps where <<<"$way"
+    run_ok train between "${settings[@]}" --hidden_units 90,70 --num_gpus 2 --train_steps "$steps" \
+        --optimizer adam --clip_global_norm 0.1 --moving_average_decay 0.9 --update_device "$where"
+done
+equal "parameters that move" "$(digest between)" "$(digest cpu-1)"
+unset CUDA_DOUBLE_CHECKS
+asked=(--update_device cuda)
+run_fails 2 "update_device is cuda|there are several workers" train refused "${settings[@]}" --num_workers 2 \
+    --device cuda "${asked[@]}"
+run_fails 2 "update_device is cuda|there are several shards" train refused "${settings[@]}" --num_gpus 1 \
+    --parameter_server_count 2 "${asked[@]}"
+run_fails 2 "update_device is cuda|towers run on the processor" train refused "${settings[@]}" "${asked[@]}"
+run_fails 2 "update_device|auto" train refused "${settings[@]}" --update_device gpu
+run_fails 2 "update_device is cuda|in a job of several processes" "$BUILD/tools/belfry" local train --distributed \
+    --worker_count 2 --job_dir refused -- "${digits[@]}" "${settings[@]}" --num_gpus 1 "${asked[@]}"
+
 # As processes of a job: each worker has a GPU of its own, and one that is killed comes again.
 run_ok env BELFRY_FAULT=crash:tower_step#5@worker-1 "$BUILD/tools/belfry" local train --distributed \
     --worker_count 2 --parameter_server_count 1 --job_dir job -- "${digits[@]}" "${settings[@]}" --num_gpus 1

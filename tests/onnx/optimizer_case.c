@@ -112,7 +112,7 @@ bel_status *onnx_optimizer_run(const onnx_case *opened, onnx_match *out_match)
     *out_match = ONNX_CLOSE;
     for (int t = 0; t < tensors; t++) { // slots are updated in place: the case is run once
         const bel_tensor *values = &inputs[2 + t], *gradient = &inputs[2 + tensors + t];
-        float *slot[2] = {inputs[2 + 2 * tensors + t].data, NULL};
+        float *slot[BEL_RULE_MAX_SLOTS] = {inputs[2 + 2 * tensors + t].data};
         if (slots > 1) slot[1] = inputs[2 + 3 * tensors + t].data;
         bel_rule_apply(&step, gradient->data, 1, values->data, values->data, slot,
                        bel_shape_elements(&values->shape));

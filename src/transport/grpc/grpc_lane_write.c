@@ -87,7 +87,8 @@ static void write_frame_locked(bel_grpc_lane *lane, bel_stream_message *message)
     size_t room = BEL_STREAM_MESSAGE_BYTES, used = bel_stream_message_bytes(message);
     room = used < room ? room - used : 1;
     size_t left = frame->payload_bytes - lane->cursor_done, count = left < room ? left : room;
-    const uint8_t *bytes = (const uint8_t *)frame->payload + lane->cursor_done;
+    const uint8_t *bytes = frame->payload;
+    if (count > 0) bytes += lane->cursor_done; // else there may be none
     if (count > SMALL_BYTES) {
         bel_stream_message_span(message, bytes, count, lane->spans);
     } else if (count > 0) {

@@ -394,7 +394,8 @@ static void test_scaled(void **state)
     BEL_ASSERT_OK(bel_optimizer_check(&o));
     bel_rule_step numbers = bel_rule_begin_scaled(&o, 0, 0, 1); // stays, and its slots go on
     float gradient = 4.0f, value = 2.0f, m = 0, v = 0;
-    bel_rule_apply(&numbers, &gradient, 1.0f, &value, &value, (float *[]){&m, &v}, 1);
+    bel_rule_apply(&numbers, &gradient, 1.0f, &value, &value, (float *[BEL_RULE_MAX_SLOTS]){&m, &v},
+                   1);
     assert_true(value == 2.0f && m > 0 && v > 0);
 }
 
@@ -445,7 +446,8 @@ static void test_factor(void **state)
     BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
     bel_rule_step numbers = bel_rule_begin(&optimizer, 0);
     float gradient = 4.0f, value = 2.0f, next;
-    bel_rule_apply(&numbers, &gradient, 0.5f, &value, &next, NULL, 1);
+    bel_rule_apply(&numbers, &gradient, 0.5f, &value, &next, (float *[BEL_RULE_MAX_SLOTS]){NULL},
+                   1);
     assert_true(next == 2.0f - 0.5f * (4.0f * 0.5f + 0.25f * 2.0f));
     assert_true(value == 2.0f); // the old values stay
 }
@@ -458,7 +460,7 @@ static void test_ftrl_zeros(void **state)
     BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
     bel_rule_step numbers = bel_rule_begin(&optimizer, 0);
     float gradient[] = {1.0f, -2.0f, 0.0f, 3.0f}, p[4] = {0}, s[] = {1, 1, 1, 1}, z[4] = {0};
-    bel_rule_apply(&numbers, gradient, 1.0f, p, p, (float *[]){s, z}, 4);
+    bel_rule_apply(&numbers, gradient, 1.0f, p, p, (float *[BEL_RULE_MAX_SLOTS]){s, z}, 4);
     assert_true(p[0] == 0 && p[1] == 0 && p[2] == 0);
     assert_true(p[3] < 0);
 }

@@ -192,7 +192,7 @@ typedef struct dense {
 static void dense_step(const bel_optimizer *optimizer, int64_t step, const float *sums, dense *d,
                        int width)
 {
-    float gradient[64], *slots[MAX_SLOTS] = {d->slots[0], d->slots[1]};
+    float gradient[64], *slots[BEL_RULE_MAX_SLOTS] = {d->slots[0], d->slots[1]};
     bel_rule_step numbers = bel_rule_begin(optimizer, step);
     bel_rule_scale(&numbers, sums, 0.25f, gradient, width);
     bel_rule_apply(&numbers, gradient, 1.0f, d->values, d->values, slots, width);
@@ -258,7 +258,7 @@ static void test_wide_clip(void **state)
     optimizer.clip_value = 0.1;
     bel_rule_step numbers = bel_rule_begin(&optimizer, 0);
     static float record[3 * WIDE], values[WIDE], m[WIDE], v[WIDE], sums[WIDE], gradient[WIDE];
-    float *row = record, *slots[] = {m, v};
+    float *row = record, *slots[BEL_RULE_MAX_SLOTS] = {m, v};
     for (int i = 0; i < WIDE; i++) {
         sums[i] = gradient_at(9, 1, i);
         record[i] = values[i] = gradient_at(9, 2, i);

@@ -1,0 +1,132 @@
+// Programs whose variables and outputs are bound in the memory of a card
+// (bel_program_options.on_device): nothing of them is copied to the process, what no kernel writes
+// where it is bound is copied there, and graphs follow when other memory is bound. label: native
+#include "belfry/ops.h"
+#include "cuda/device.h"
+#include "support/bel_test.h"
+#include "support/cards.h"
+
+static bel_device *card;
+
+static void count_published(void *counts, int output, int64_t first, int64_t count)
+{
+    assert_int_equal(first, 0);
+    assert_int_equal(count, 65);
+    ((int *)counts)[output]++;
+}
+
+enum { BOUND = 65, BOUND_OUTPUTS = 5 };
+
+// Copies between the process and the card, and waits for it.
+static void copy_floats(float *here, uint64_t there, bool in)
+{
+    bel_cuda_device *device = (bel_cuda_device *)card;
+    const bel_cuda_api *api = device->api;
+    void *stream, *done;
+    size_t bytes = BOUND * sizeof(float);
+    BEL_ASSERT_OK(bel_cuda_enter(device));
+    assert_int_equal(api->stream_create(&stream, BEL_CUDA_STREAM_NON_BLOCKING), 0);
+    assert_int_equal(api->event_create(&done, BEL_CUDA_EVENT_NO_TIMING), 0);
+    assert_int_equal(in ? api->copy_in(there, here, bytes, stream)
+                        : api->copy_out(here, there, bytes, stream),
+                     0);
+    BEL_ASSERT_OK(bel_cuda_await_stream(device, stream, done, "copy"));
+    api->event_destroy(done);
+    api->stream_destroy(stream);
+}
+
+typedef struct bound_memory {
+    bel_device_memory variable, outputs[BOUND_OUTPUTS];
+} bound_memory;
+
+static bound_memory allocate_bound(float factor)
+{
+    bound_memory m;
+    float w[BOUND];
+    size_t bytes = sizeof w;
+    for (int i = 0; i < BOUND; i++)
+        w[i] = factor * (float)i;
+    BEL_ASSERT_OK(card->ops->allocate(card, bytes, "test", &m.variable));
+    for (int o = 0; o < BOUND_OUTPUTS; o++)
+        BEL_ASSERT_OK(card->ops->allocate(card, bytes, "test", &m.outputs[o]));
+    copy_floats(w, (uint64_t)(uintptr_t)m.variable.address, true);
+    return m;
+}
+
+static void release_bound(bound_memory *m)
+{
+    card->ops->release(card, &m->variable);
+    for (int o = 0; o < BOUND_OUTPUTS; o++)
+        card->ops->release(card, &m->outputs[o]);
+}
+
+// A product of the variable and the input, twice; the variable, the input and a constant
+// themselves; each comes once, at the end of a run.
+static void check_bound(bel_instance *instance, const bound_memory *m, const float *x, float factor)
+{
+    bel_run_context context = {.seed = 7};
+    bel_instance_bind_variable(instance, 0, m->variable.address);
+    for (int o = 0; o < BOUND_OUTPUTS; o++)
+        bel_instance_bind_output(instance, o, m->outputs[o].address);
+    for (int turn = 0; turn < 3; turn++) { // one by one, captured as a graph, replayed
+        int counts[BOUND_OUTPUTS] = {0};
+        float got[BOUND];
+        BEL_ASSERT_OK(bel_instance_run(instance, NULL, &context, count_published, counts));
+        for (int o = 0; o < BOUND_OUTPUTS; o++) {
+            assert_int_equal(counts[o], 1);
+            copy_floats(got, (uint64_t)(uintptr_t)m->outputs[o].address, false);
+            for (int i = 0; i < BOUND; i++) {
+                float w = factor * (float)i;
+                const float expected[BOUND_OUTPUTS] = {w * x[i], w * x[i], w, x[i], 3};
+                assert_true(got[i] == expected[o]);
+            }
+        }
+    }
+}
+
+static void test_on_device(void **state)
+{
+    (void)state;
+    float x[BOUND], threes[BOUND];
+    for (int i = 0; i < BOUND; i++) {
+        x[i] = (float)i - 30;
+        threes[i] = 3;
+    }
+    bel_graph *graph = bel_graph_create();
+    bel_value *in = bel_input_value(graph, "x", BEL_DTYPE_F32, &BEL_SHAPE(BOUND));
+    bel_value *w =
+        bel_variable(graph, "w", &BEL_SHAPE(BOUND), (bel_initializer){0}, BEL_VARIABLE_TRAINABLE);
+    bel_value *y = bel_mul(graph, w, in);
+    bel_value *constant = bel_constant(
+        graph, &(bel_tensor){.dtype = BEL_DTYPE_F32, .shape = BEL_SHAPE(BOUND), .data = threes});
+    bel_program_output outputs[BOUND_OUTPUTS] = {
+        {y, true}, {y, true}, {w, true}, {in, true}, {constant, true}};
+    BEL_ASSERT_OK(bel_graph_check(graph));
+    bel_program_options options = {.threads = 1, .device = card, .on_device = true};
+    bel_program *program;
+    BEL_ASSERT_OK(
+        bel_program_compile(graph, &BEL_SHAPE(BOUND), outputs, BOUND_OUTPUTS, &options, &program));
+    bel_device_memory memory;
+    bel_instance *instance;
+    BEL_ASSERT_OK(card->ops->allocate(card, bel_program_arena_bytes(program), "test", &memory));
+    BEL_ASSERT_OK(bel_instance_create_on(program, &memory, &instance));
+    bel_instance_bind_input(instance, 0, x);
+    bound_memory first = allocate_bound(2), second = allocate_bound(-1);
+    check_bound(instance, &first, x, 2);
+    check_bound(instance, &second, x, -1); // graphs are made anew
+    release_bound(&first);
+    check_bound(instance, &second, x, -1);
+    bel_instance_destroy(instance);
+    release_bound(&second);
+    card->ops->release(card, &memory);
+    bel_program_destroy(program);
+    bel_graph_destroy(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_on_device)};
+    bel_use_cards();
+    if (!bel_cards_open(&card)) return 77;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
