@@ -182,7 +182,7 @@ bel_status *bel_words_from_flags(bel_words *words, const bel_options *options, s
     size_t count;
     const char *const *arguments = bel_options_arguments(options, &count);
     say_passed_over(options);
-    arguments += first;
+    if (first > 0) arguments += first;
     count -= first;
     bool is_program = count > 0 && arguments[0][0] != '-';
     return is_program ? take_program(words, options, arguments, count)

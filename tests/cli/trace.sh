@@ -74,13 +74,13 @@ check "async" look async.json "master 0,worker 0,worker 1,shard 0" "$worker,pass
 
 # Towers on GPUs, which a stand-in plays: each has a track of its own, whose spans are within those in which
 # the host computed there.
-cards() { # TRACE
-    python3 - "$1" <<'PYTHON'
+cards() { # TRACE KIND…
+    python3 - "$@" <<'PYTHON'
 import json, sys
 events = json.load(open(sys.argv[1]))
 tracks = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
 spans = [e for e in events if e["ph"] == "X"]
-kinds = ["copies in", "kernels", "copies of results", "copies of reports"]
+kinds = ["copies in", "kernels", "copies of results"] + sys.argv[2:]
 for device in ("cuda:0", "cuda:1"):
     computed = [e for e in spans if e["name"] == "compute" and e["args"]["device"] == device]
     assert len(computed) == 20 and {tracks[e["pid"]] for e in computed} == {"worker 0"}, computed
@@ -90,7 +90,7 @@ for device in ("cuda:0", "cuda:1"):
         assert sorted(e["args"]["step"] for e in own if e["name"] == kind) == list(range(20)), kind
     for e in own:
         assert e["args"]["device"] == device, e
-        assert e["tid"] == 1 + 2 * int(device[-1]) + (e["name"] == kinds[3]), e
+        assert e["tid"] == 1 + 2 * int(device[-1]) + (e["name"] == "copies of reports"), e
         c, = [c for c in computed if c["args"]["step"] == e["args"]["step"]]
         assert c["ts"] <= e["ts"] and e["ts"] + e["dur"] <= c["ts"] + c["dur"] + 0.002, (c, e)
     assert sum(e["dur"] for e in own) > 0
@@ -101,14 +101,18 @@ for device in ("cuda:0", "cuda:1"):
             assert k["ts"] + k["dur"] <= e["ts"] + 0.002, (k, e)
 PYTHON
 }
-capture env BELFRY_CUDA_PATH="$BUILD/tests/cuda_double" XDG_CACHE_HOME="${BELFRY_TEST_CACHE:-$BUILD/tests/cuda_double/cache}" \
-    CUDA_DOUBLE_CHECKS=0 "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 2 \
-    --device cuda --model_dir cards --trace cards.json
-if ! grep -q "BELFRY_CUDA=OFF" err.txt; then
+for where in cpu cuda; do
+    reports=()
+    [ $where = cuda ] || reports=("copies of reports") # to where the process updates
+    capture env BELFRY_CUDA_PATH="$BUILD/tests/cuda_double" CUDA_DOUBLE_CHECKS=0 \
+        XDG_CACHE_HOME="${BELFRY_TEST_CACHE:-$BUILD/tests/cuda_double/cache}" \
+        "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 2 --device cuda \
+        --update_device $where --model_dir cards-$where --trace cards.json
+    if grep -q "BELFRY_CUDA=OFF" err.txt; then break; fi
     check "towers on GPUs" look cards.json "master 0,worker 0,worker 0 on cuda:0,worker 0 on cuda:1,shard 0" \
         "$worker,pass,save,evaluate"
-    check "what GPUs did" cards cards.json
-fi
+    check "what GPUs did" cards cards.json "${reports[@]}"
+done
 
 # A process that is killed keeps what it has recorded; so does the master, which merges all.
 for who in worker-1 ps-0 master-0; do

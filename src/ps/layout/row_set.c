@@ -26,7 +26,8 @@ bool bel_row_set_read(const void *payload, size_t bytes, int width, int shard, i
     int64_t count = (int64_t)(bytes / each);
     const int64_t *keys = payload;
     if (!bel_row_keys_check(keys, count, shard, shard_count)) return false;
-    *out_set = (bel_row_set){count, keys, (const float *)(const void *)(keys + count)};
+    const void *rows = count > 0 ? keys + count : NULL; // without rows there may be no payload
+    *out_set = (bel_row_set){count, keys, rows};
     return true;
 }
 
