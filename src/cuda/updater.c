@@ -71,6 +71,13 @@ static size_t bytes_of(int64_t elements)
     return (size_t)elements * sizeof(float);
 }
 
+// From one gathered range of gradients to the next. Kernels take four elements at a time, and a
+// card those at multiples of 16 bytes alone.
+static int64_t stride_of(const place *p)
+{
+    return (p->elements + 3) / 4 * 4;
+}
+
 static uint64_t address_of(const bel_device_memory *memory, int64_t element)
 {
     return (uint64_t)(uintptr_t)memory->address + bytes_of(element);
@@ -238,7 +245,8 @@ static bel_status *make_range(const cuda_updater *u, place *p)
     int others = 0;
     for (int r = 0; r < u->replica_count; r++)
         others += &u->places[u->replicas[r].place] != p;
-    return make(p, bytes * (size_t)others, "gradients of other GPUs", &p->gathered);
+    return make(p, bytes_of(stride_of(p)) * (size_t)others, "gradients of other GPUs",
+                &p->gathered);
 }
 
 // The arguments of all launches of a card, which never change.
@@ -260,7 +268,7 @@ static void set_arguments(const cuda_updater *u, place *p)
         bool own = &u->places[u->replicas[r].place] == p;
         p->params.begins[r] = own ? 0 : p->first;
         p->params.gradients[r] = own ? floats_of(&u->replicas[r].gradients)
-                                     : floats_of(&p->gathered) + others++ * p->elements;
+                                     : floats_of(&p->gathered) + others++ * stride_of(p);
     }
 }
 
@@ -451,7 +459,7 @@ static bel_status *gather(const cuda_updater *u, const place *p, uint64_t counts
         const place *from = &u->places[u->replicas[r].place];
         if (from == p) continue;
         if ((counts >> r & 1) != 0)
-            BEL_TRY(copy_between(u, p, address_of(&p->gathered, others * p->elements), from,
+            BEL_TRY(copy_between(u, p, address_of(&p->gathered, others * stride_of(p)), from,
                                  address_of(&u->replicas[r].gradients, p->first), p->elements,
                                  p->stream));
         others++;

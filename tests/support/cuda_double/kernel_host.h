@@ -15,8 +15,9 @@
 #define CUDA_DOUBLE_KERNEL_HOST_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-#define BEL_HOOK_ABI 2 // times two, and one more where accesses are checked
+#define BEL_HOOK_ABI 3 // times two, and one more where accesses are checked
 
 typedef struct bel_hook_dim {
     unsigned x, y, z;
@@ -36,6 +37,7 @@ typedef struct bel_hook_table {
     int (*compare)(const void *a, const void *b, size_t bytes);
     void (*barrier)(void);
     int (*atomic)(int *at, int what, int a, int b); // the old value; a is the expected one of CAS
+    void (*crooked)(uintptr_t at, size_t alignment);
 } bel_hook_table;
 
 #ifdef BEL_CUDA_DOUBLE
@@ -149,6 +151,22 @@ BEL_HOOK int bel_hook_memcmp(const void *a, const void *b, size_t bytes)
 {
     return bel_hook_host.compare(a, b, bytes);
 }
+
+// What -fsanitize=alignment calls, by the name that it knows, before a pointer is followed that is
+// no multiple of its type's alignment: an error on a card.
+typedef struct bel_hook_mismatch {
+    struct {
+        const char *file;
+        uint32_t line, column;
+    } place;
+    const void *type;
+    unsigned char log_alignment, kind;
+} bel_hook_mismatch;
+BEL_HOOK void __ubsan_handle_type_mismatch_v1(const bel_hook_mismatch *found, uintptr_t at)
+{
+    bel_hook_host.crooked(at, (size_t)1 << found->log_alignment);
+}
+
 BEL_HOOK void bel_hook_func_entry(void *caller)
 {
     (void)caller;

@@ -305,8 +305,16 @@ static int on_compare(const void *a, const void *b, size_t bytes)
     return memcmp(a, b, bytes);
 }
 
-static const bel_hook_table hooks = {on_read,    on_write,        on_move,      on_set,
-                                     on_compare, wait_at_barrier, shadow_atomic};
+static void on_crooked(uintptr_t at, size_t alignment)
+{
+    char who[256];
+    describe_runner(who, sizeof who);
+    die("%s follows a pointer to 0x%llx, no multiple of %zu", who, (unsigned long long)at,
+        alignment);
+}
+
+static const bel_hook_table hooks = {on_read,    on_write,        on_move,       on_set,
+                                     on_compare, wait_at_barrier, shadow_atomic, on_crooked};
 
 // --- Modules -------------------------------------------------------------------------------------
 

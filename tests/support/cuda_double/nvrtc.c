@@ -279,7 +279,7 @@ static void add_compile_options(command *c, const settings *s, bool checked, con
     if (s->fuse && __builtin_cpu_supports("fma")) add_words(c, "-mfma");
 #endif
     if (checked) {
-        add_words(c, "-fsanitize=thread --param tsan-distinguish-volatile=0"
+        add_words(c, "-fsanitize=thread -fsanitize=alignment --param tsan-distinguish-volatile=0"
                      " --param tsan-instrument-func-entry-exit=0");
     }
     add_word(c, copy_text("-include"));

@@ -157,6 +157,66 @@ static void test_weights(void **state)
     }
 }
 
+// Sums like a kernel of cards, which knows no nodes: with a stack, and factors that were made
+// before. What does not count is -0.
+static float stack_sum(const bel_weight *weights, const float *factors, int replicas, int element,
+                       float (*values)[ELEMENTS])
+{
+    float stack[8];
+    int height = 0, next = 0;
+    for (int r = 0; r < replicas; r++) {
+        stack[height++] = weights[r].replicas > 0 ? values[r][element] : -0.0f;
+        bool last = r + 1 == replicas;
+        for (int left = r; height > 1 && (last || (left & 1) != 0); left >>= 1, next += 2) {
+            float joined =
+                stack[height - 2] * factors[next] + stack[height - 1] * factors[next + 1];
+            stack[--height - 1] = joined;
+        }
+    }
+    assert_int_equal(next, 2 * (replicas - 1));
+    return stack[0];
+}
+
+// Every third replica does not count, and of the others every other one has as many examples.
+static bel_weight random_weight(int replicas, int r, uint32_t number)
+{
+    uint32_t words[4];
+    bel_rng_block((bel_rng_key){{2, number}}, (uint64_t)replicas, (uint64_t)r, words);
+    int64_t examples = words[0] % 3 == 0 ? 0 : words[1] % 2 == 0 ? 64 : 1 + words[2] % 64;
+    return (bel_weight){examples > 0, examples};
+}
+
+// The factors for sums element by element give the bits of the sum over ranges.
+static void test_joins(void **state)
+{
+    (void)state;
+    static float values[MAX_REPLICAS][ELEMENTS];
+    int none = 0, uneven = 0;
+    fill(values);
+    for (int at = 0; at < MAX_REPLICAS * ASSIGNMENTS; at++) {
+        int replicas = 1 + at % MAX_REPLICAS;
+        float factors[2 * MAX_REPLICAS], scratch[6 * ELEMENTS];
+        const float *inputs[MAX_REPLICAS];
+        bel_weight weights[MAX_REPLICAS];
+        for (int r = 0; r < replicas; r++) {
+            weights[r] = random_weight(replicas, r, (uint32_t)(at / MAX_REPLICAS));
+            inputs[r] = weights[r].replicas > 0 ? values[r] : NULL;
+        }
+        bel_assignment *apart = bel_assignment_create_apart(&replicas, 1);
+        bel_assignment_joins(weights, replicas, factors);
+        const float *sum = bel_assignment_sum(apart, inputs, weights, ELEMENTS, scratch);
+        for (int i = 0; i < ELEMENTS && sum != NULL; i++) {
+            float got = stack_sum(weights, factors, replicas, i, values);
+            assert_memory_equal(&got, &sum[i], sizeof got);
+        }
+        for (int j = 0; j < replicas - 1; j++)
+            uneven += factors[2 * j] != 1.0f;
+        none += sum == NULL;
+        bel_assignment_destroy(apart);
+    }
+    assert_true(none > 0 && uneven > 0);
+}
+
 // The tree itself, written out for five replicas: ((a + b) + (c + d)) + e.
 static void test_tree(void **state)
 {
@@ -247,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_weights),
         cmocka_unit_test(test_tree),        cmocka_unit_test(test_stats_list),
         cmocka_unit_test(test_fault_shows), cmocka_unit_test(test_evenly),
+        cmocka_unit_test(test_joins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
