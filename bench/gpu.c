@@ -1,7 +1,7 @@
 // Training on a GPU, the whole way (batches in memory, programs, aggregation, update), beside the
-// same on the processor's cores; and large matrix products, and updates of many parameters, alone. A line for each, in JSON; rows
-// have the names of gpu_torch.py's. usage: bench_gpu [ROUNDS]; exit code 3: there is no GPU.
-// tools/gpu-check runs both and prints the ratios.
+// same on the processor's cores; and large matrix products, and updates of many parameters, alone.
+// A line for each, in JSON; rows have the names of gpu_torch.py's. usage: bench_gpu [ROUNDS]; exit
+// code 3: there is no GPU. tools/gpu-check runs both and prints the ratios.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -87,8 +87,8 @@ static void lay_out(bel_cuda_executor *x)
         }
 }
 
-// A segment ends behind the last writer of a report that is to leave, and where a part ends. Reports
-// that stay on the card cut nothing.
+// A segment ends behind the last writer of a report that is to leave, and where a part ends.
+// Reports that stay on the card cut nothing.
 static void cut_segments(bel_cuda_executor *x)
 {
     const bel_instance *instance = x->instance;

@@ -234,8 +234,8 @@ static bel_status *send_exchanged(bel_cuda_executor *x, int part)
 
 // --- Waiting -------------------------------------------------------------------------------------
 
-// At first the driver is asked again at once, since a short run's end is noticed soonest so; then in
-// between naps of a sixteenth of the time waited, which leaves the core to shards and the input.
+// At first the driver is asked again at once, since a short run's end is noticed soonest so; then
+// in between naps of a sixteenth of the time waited, which leaves the core to shards and the input.
 bel_status *bel_cuda_await(const bel_cuda_device *device, void *event, const char *action)
 {
     enum { AT_ONCE_NS = 200000, MOST_NAP_NS = 250000 };

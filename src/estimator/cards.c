@@ -1,7 +1,8 @@
 // What the towers of an estimator run on: the options of their programs, which cards they ask for,
-// whether these update the parameters, and how a process ends whose card is lost. Workers of a host take cards one after another, so
-// that each process finds its own without asking the others; evaluations share them, as they run
-// beside training. What is asked for follows from the settings and the place in the job alone.
+// whether these update the parameters, and how a process ends whose card is lost. Workers of a host
+// take cards one after another, so that each process finds its own without asking the others;
+// evaluations share them, as they run beside training. What is asked for follows from the settings
+// and the place in the job alone.
 #include <unistd.h>
 
 #include "base/alloc.h"

@@ -72,10 +72,9 @@ void bel_rule_prepare(const bel_rule_step *step, const float *gradient, const fl
                       float *direction, float *const *slots, int64_t n);
 float bel_rule_trust(const bel_rule_step *step, double values_square, double direction_square);
 
-// new_values = update(values, gradient * factor) for n elements; slots, BEL_RULE_MAX_SLOTS of them of
-// which the rule has the first, are updated in place.
-// `factor` is what norm clipping left (1: none), or trust. values and new_values may be the same
-// array.
+// new_values = update(values, gradient * factor) for n elements; slots, BEL_RULE_MAX_SLOTS of them
+// of which the rule has the first, are updated in place. `factor` is what norm clipping left (1:
+// none), or trust. values and new_values may be the same array.
 void bel_rule_apply(const bel_rule_step *step, const float *gradient, float factor,
                     const float *values, float *new_values, float *const *slots, int64_t n);
 

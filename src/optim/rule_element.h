@@ -1,7 +1,7 @@
-// Update rules for one element: the numbers of a step, and what they make of a gradient. Plain C that
-// both compilers vectorise (rule_isa.c), and that kernels of cards are compiled from as well
-// (cuda/kernels/update.cu), so that both have the same bits: no operation but those that IEEE rounds
-// alike, and none fused.
+// Update rules for one element: the numbers of a step, and what they make of a gradient. Plain C
+// that both compilers vectorise (rule_isa.c), and that kernels of cards are compiled from as well
+// (cuda/kernels/update.cu), so that both have the same bits: no operation but those that IEEE
+// rounds alike, and none fused.
 #ifndef BELFRY_OPTIM_RULE_ELEMENT_H
 #define BELFRY_OPTIM_RULE_ELEMENT_H
 
@@ -63,8 +63,9 @@ BEL_RULE_INLINE float bel_rule_averaged(float average, float value, float rest)
     return average - rest * (average - value);
 }
 
-// --- Rules: the new value from the gradient, which is multiplied by `factor` (what norm clipping has
-// left, or trust), and the value; slots are brought up to date.
+// --- Rules ---------------------------------------------------------------------------------------
+// The new value from the gradient, which is multiplied by `factor` (what norm clipping has left, or
+// trust), and the value; slots are brought up to date.
 
 BEL_RULE_INLINE float bel_rule_sgd(const bel_rule_step *s, float gradient, float factor,
                                    float value)
@@ -190,8 +191,9 @@ BEL_RULE_INLINE float bel_rule_lars(const bel_rule_step *s, float gradient, floa
     return value - *m;
 }
 
-// --- All of them: RULE(number of the kind, name, arguments). Who uses the table says what GIVEN is (`s`,
-// the numbers, gradient, factor, value) and where the element's slots lie, A, B and C.
+// --- All of them ---------------------------------------------------------------------------------
+// RULE(number of the kind, name, arguments). Who uses the table says what GIVEN is (`s`, the
+// numbers, gradient, factor, value) and where the element's slots lie, A, B and C.
 
 #define BEL_EACH_RULE(RULE)                                                                        \
     RULE(0, sgd, (GIVEN))                                                                          \

@@ -1,7 +1,7 @@
-// Parameters that lie on devices and are updated there, for a training whose towers are all on them:
-// programs read the values and write the gradients where they lie, and one pass over all of them
-// makes the next version. So nothing but numbers of a step crosses between the process and a device,
-// until a checkpoint is due.
+// Parameters that lie on devices and are updated there, for a training whose towers are all on
+// them: programs read the values and write the gradients where they lie, and one pass over all of
+// them makes the next version. So nothing but numbers of a step crosses between the process and a
+// device, until a checkpoint is due.
 //
 // Arrays are laid out as the parameter space (ps/layout/layout.h). Every device has all values, and
 // the gradients of the replicas that run on it. Slots and averages are cut into as many ranges as
@@ -80,7 +80,7 @@ typedef struct bel_updater_ops {
     bel_status *(*update)(bel_updater *updater, const bel_update_step *step);
     // The first of two passes: states, directions, and the sums of squares of their grains, behind
     // them those of values where a rule trusts: out_squares [grain_count, or twice as many].
-    // Elements of grains that belong to no rule are left alone.
+    // Those of grains that belong to no rule mean nothing.
     bel_status *(*direct)(bel_updater *updater, const bel_update_step *step, double *out_squares);
     // The second one, with factors.
     bel_status *(*follow)(bel_updater *updater, const bel_update_step *step);

@@ -13,8 +13,8 @@
 // caller has bound them. For another one the plan of a program has room for them all in the arena,
 // and a run copies: inputs, and variables unless they are fixed and were there before; then, output
 // by output, as soon as an external one is written, it is copied to where the caller wants it, and
-// published. Of a program that is bound on the device (bel_program_options.on_device) variables and external outputs are bound
-// where they lie, and all is published at the end.
+// published. Of a program that is bound on the device (bel_program_options.on_device) variables and
+// external outputs are bound where they lie, and all is published at the end.
 #ifndef BELFRY_RUNTIME_DEVICE_H
 #define BELFRY_RUNTIME_DEVICE_H
 

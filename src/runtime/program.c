@@ -573,8 +573,8 @@ static void find_readers(compiler *c)
 }
 
 // An external output can be written by the node that makes what it is an alias of, or the value
-// itself; where several are the same, the first of them is. From a device whose outputs are not bound
-// there they are copied instead.
+// itself; where several are the same, the first of them is. From a device whose outputs are not
+// bound there they are copied instead.
 static void find_external(compiler *c)
 {
     if (!bel_program_binds_outputs(c->program)) return;

@@ -74,8 +74,8 @@ typedef struct bel_worker_config {
     const bel_assignment *assignment;
     const bel_layout *layout;
     const bel_space *space;
-    // Where it is not NULL all towers are on its devices, and compute on the values that these have;
-    // `ranges` are its gradients then. For a job of this one worker without a ledger.
+    // Where it is not NULL all towers are on its devices, and compute on the values that these
+    // have; `ranges` are its gradients then. For a job of this one worker without a ledger.
     const bel_updater *updater;
     bool space_stays;               // its memory is the same from now on to the end of the worker
     const bel_worker_model *models; // by step function

@@ -93,9 +93,9 @@ const float *bel_assignment_sum(const bel_assignment *assignment, const float *c
 
 // The factors of such a sum where each of `replicas` ids is a node, for who adds element by element
 // with a stack: id after id is put on it, and as often as two nodes of one level lie on top they
-// become their sum; at the end, from the top down, those that are left. out_factors[2 j] and
-// [2 j + 1] are those of the left and of the right one of the j-th addition, of replicas - 1. A weight without replicas: it
-// does not count, and its value is -0.
+// become their sum; at the end, from the top down, those that are left. out_factors[2j] and
+// [2j + 1] are those of the left and of the right one of the j-th addition, of replicas - 1. A
+// weight without replicas: it does not count, and its value is -0.
 void bel_assignment_joins(const bel_weight *weights, int replicas, float *out_factors);
 
 // The same in double, for step statistics: inputs[k] are `n` doubles; the result goes to out_sum.

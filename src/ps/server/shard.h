@@ -69,9 +69,9 @@ typedef struct bel_shard_config {
     const bel_assignment *assignment;
     bel_space *space;
     // Parameters lie on devices and are updated there. For a shard that is alone, where everybody
-    // counts, each replica is a node, and there are neither tables nor values of replicas nor several
-    // step functions; `space` lies over `snapshot` then. It must outlive the shard. NULL: they lie
-    // in `space`.
+    // counts, each replica is a node, and there are neither tables nor values of replicas nor
+    // several step functions; `space` lies over `snapshot` then. It must outlive the shard. NULL:
+    // they lie in `space`.
     bel_updater *updater;
     float *snapshot; // values of the snapshot, laid out as the space; shards of a process share it
     float *snapshot_averages; // the same for moving averages, where the optimizer keeps them

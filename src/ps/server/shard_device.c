@@ -1,7 +1,7 @@
 // A shard whose parameters lie on devices (optim/updater.h). One job passes all chunks, and only
 // when everybody has said all of the step: then no program reads values any more, so they are
-// updated in place. The arrays of the process are those of the snapshot, and hold what was loaded or
-// saved last.
+// updated in place. The arrays of the process are those of the snapshot, and hold what was loaded
+// or saved last.
 #include <string.h>
 
 #include "base/alloc.h"
