@@ -14,6 +14,7 @@
 #endif
 
 #define BEL_RULE_POWER_BITS 24
+#define BEL_RULE_ROOT ((uint32_t)1 << (BEL_RULE_POWER_BITS - 1)) // the power 1/2
 
 // A decay of moving means, as its smaller part of 1: 1 - decay with `keeps`, else the decay.
 typedef struct bel_rule_decay {
@@ -40,13 +41,21 @@ typedef struct bel_rule_step {
     float clip_value;                    // 0: none
 } bel_rule_step;
 
+// A number that is kept from step to step: 0 where it would be subnormal. Processors take a hundred
+// times as long for such numbers, and one that decays would end as one of them and not as 0, as the
+// last steps round to nothing.
+BEL_RULE_INLINE float bel_rule_normal(float x)
+{
+    return fabsf(x) < 1.17549435e-38f ? 0.0f : x;
+}
+
 // A moving mean, one step on: from the one of the two that has the larger part towards the other
 // one. So the parts add up to 1 and the smaller one is exact to the last digit; a decay near 1 that
 // is rounded to f32 leaves a part that is off by percents.
 BEL_RULE_INLINE float bel_rule_mean(bel_rule_decay decay, float mean, float x)
 {
     float from = decay.keeps ? mean : x, to = decay.keeps ? x : mean;
-    return from + decay.part * (to - from);
+    return bel_rule_normal(from + decay.part * (to - from));
 }
 
 // A sum of gradients as a rule takes it: multiplied and, with a limit, clipped.
@@ -60,7 +69,7 @@ BEL_RULE_INLINE float bel_rule_scaled(float sum, float scale, float limit)
 
 BEL_RULE_INLINE float bel_rule_averaged(float average, float value, float rest)
 {
-    return average - rest * (average - value);
+    return bel_rule_normal(average - rest * (average - value));
 }
 
 // --- Rules ---------------------------------------------------------------------------------------
@@ -78,7 +87,7 @@ BEL_RULE_INLINE float bel_rule_momentum(const bel_rule_step *s, float gradient, 
                                         float value, float *m)
 {
     float g = gradient * factor + s->weight_decay * value;
-    *m = s->momentum * *m + g;
+    *m = bel_rule_normal(s->momentum * *m + g);
     return value - s->rate * (s->nesterov ? g + s->momentum * *m : *m);
 }
 
@@ -127,7 +136,7 @@ BEL_RULE_INLINE float bel_rule_rmsprop(const bel_rule_step *s, float gradient, f
 {
     float g = gradient * factor + s->weight_decay * value;
     float u = g / (bel_rule_spread(s, g, v, c) + s->epsilon);
-    if (m != NULL) u = *m = s->momentum * *m + u;
+    if (m != NULL) u = *m = bel_rule_normal(s->momentum * *m + u);
     return value - s->rate * u;
 }
 
@@ -145,8 +154,7 @@ BEL_RULE_INLINE float bel_rule_adadelta(const bel_rule_step *s, float gradient, 
 // set. Roots and products are rounded alike everywhere, which pow is not.
 BEL_RULE_INLINE float bel_rule_root_power(float x, uint32_t bits)
 {
-    const uint32_t half = (uint32_t)1 << (BEL_RULE_POWER_BITS - 1);
-    if (bits == half) return sqrtf(x);
+    const uint32_t half = BEL_RULE_ROOT;
     if (bits == 2 * half) return x;
     double root = (double)x, product = 1;
     for (uint32_t left = bits; left != 0; left = (left << 1) & (2 * half - 1)) {
@@ -156,13 +164,14 @@ BEL_RULE_INLINE float bel_rule_root_power(float x, uint32_t bits)
     return (float)product;
 }
 
+// `root`: the power is 1/2.
 BEL_RULE_INLINE float bel_rule_ftrl(const bel_rule_step *s, float gradient, float factor,
-                                    float value, float *sum, float *z)
+                                    float value, bool root, float *sum, float *z)
 {
     float inverse = s->rate, g = gradient * factor + s->weight_decay * value;
-    float before = bel_rule_root_power(*sum, s->power);
+    float before = root ? sqrtf(*sum) : bel_rule_root_power(*sum, s->power);
     *sum = *sum + g * g;
-    float after = bel_rule_root_power(*sum, s->power);
+    float after = root ? sqrtf(*sum) : bel_rule_root_power(*sum, s->power);
     float pulled = g + s->twice_shrinkage * value;
     *z = *z + (pulled - (after - before) * inverse * value);
     float beyond = *z > 0.0f ? s->l1 - *z : -s->l1 - *z;
@@ -187,23 +196,25 @@ BEL_RULE_INLINE float bel_rule_lars(const bel_rule_step *s, float gradient, floa
                                     float value, float *m)
 {
     float g = (gradient + s->weight_decay * value) * factor;
-    *m = s->momentum * *m + s->rate * g;
+    *m = bel_rule_normal(s->momentum * *m + s->rate * g);
     return value - *m;
 }
 
 // --- All of them ---------------------------------------------------------------------------------
-// RULE(number of the kind, name, arguments). Who uses the table says what GIVEN is (`s`, the
-// numbers, gradient, factor, value) and where the element's slots lie, A, B and C.
+// RULE(number of the kind, name, arguments), and VARIED(number, name, a condition, another one,
+// arguments) where settings make another loop of it. Who uses the table says what GIVEN is (`s`,
+// the numbers, gradient, factor, value), where the element's slots lie, A, B and C, and has the two
+// conditions as `first` and `second`.
 
-#define BEL_EACH_RULE(RULE)                                                                        \
+#define BEL_EACH_RULE(RULE, VARIED)                                                                \
     RULE(0, sgd, (GIVEN))                                                                          \
     RULE(1, momentum, (GIVEN, A))                                                                  \
     RULE(2, adam, (GIVEN, A, B))                                                                   \
     RULE(3, adagrad, (GIVEN, A))                                                                   \
-    RULE(4, rmsprop,                                                                               \
-         (GIVEN, A, s->centered ? B : NULL, s->momentum > 0.0f ? (s->centered ? C : B) : NULL))    \
+    VARIED(4, rmsprop, s->centered, s->momentum > 0.0f,                                            \
+           (GIVEN, A, first ? B : NULL, second ? (first ? C : B) : NULL))                          \
     RULE(5, adamw, (GIVEN, A, B))                                                                  \
-    RULE(6, ftrl, (GIVEN, A, B))                                                                   \
+    VARIED(6, ftrl, s->power == BEL_RULE_ROOT, false, (GIVEN, first, A, B))                        \
     RULE(7, lamb, (GIVEN))                                                                         \
     RULE(8, lars, (GIVEN, A))                                                                      \
     RULE(9, adadelta, (GIVEN, A, B))

@@ -35,25 +35,50 @@ static void scale_by(const float *sum, float scale, float limit, float *out, int
 }
 
 // Rules over n elements. The numbers are copied, so that the compiler knows that no element changes
-// them; slots that a rule does not have are NULL, and not looked at.
+// them; slots that a rule does not have are NULL, and not looked at. What varies is a constant
+// wherever the body is inlined.
 #define OVER(name, element)                                                                        \
     static INLINE void name(const bel_rule_step *step, const float *gradient, float factor,        \
                             const float *values, float *new_values, float *const *slots,           \
                             int64_t n)                                                             \
     {                                                                                              \
-        const bel_rule_step copy = *step, *s = &copy;                                              \
-        float *restrict a = slots[0], *restrict b = slots[1], *restrict c = slots[2];              \
-        (void)a, (void)b, (void)c;                                                                 \
-        EACH_ALONE                                                                                 \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            new_values[i] = element;                                                               \
+        LOOP(element)                                                                              \
     }
+#define LOOP(element)                                                                              \
+    const bel_rule_step copy = *step, *s = &copy;                                                  \
+    float *restrict a = slots[0], *restrict b = slots[1], *restrict c = slots[2];                  \
+    (void)a, (void)b, (void)c;                                                                     \
+    EACH_ALONE                                                                                     \
+    for (int64_t i = 0; i < n; i++)                                                                \
+        new_values[i] = element;
 #define GIVEN s, gradient[i], factor, values[i]
 #define A (&a[i])
 #define B (&b[i])
 #define C (&c[i])
 #define RULE_OVER(number, name, arguments) OVER(name, bel_rule_##name arguments)
-BEL_EACH_RULE(RULE_OVER)
+#define VARIED_OVER(number, name, condition, other, arguments)                                     \
+    static INLINE void name##_as(const bel_rule_step *step, const float *gradient, float factor,   \
+                                 const float *values, float *new_values, float *const *slots,      \
+                                 int64_t n, const bool first, const bool second)                   \
+    {                                                                                              \
+        (void)second;                                                                              \
+        LOOP(bel_rule_##name arguments)                                                            \
+    }                                                                                              \
+    static INLINE void name(const bel_rule_step *s, const float *gradient, float factor,           \
+                            const float *values, float *new_values, float *const *slots,           \
+                            int64_t n)                                                             \
+    {                                                                                              \
+        if ((condition) && (other)) {                                                              \
+            name##_as(s, gradient, factor, values, new_values, slots, n, true, true);              \
+        } else if (condition) {                                                                    \
+            name##_as(s, gradient, factor, values, new_values, slots, n, true, false);             \
+        } else if (other) {                                                                        \
+            name##_as(s, gradient, factor, values, new_values, slots, n, false, true);             \
+        } else {                                                                                   \
+            name##_as(s, gradient, factor, values, new_values, slots, n, false, false);            \
+        }                                                                                          \
+    }
+BEL_EACH_RULE(RULE_OVER, VARIED_OVER)
 OVER(lamb_direction, bel_rule_lamb_direction(GIVEN, A, B))
 
 static void average(const float *values, float rest, float *averages, int64_t n)
@@ -119,10 +144,10 @@ static double sum_square(const float *values, int64_t n)
     return lanes[0];
 }
 
-#define RULE_AT(number, name, arguments) [number] = name,
+#define RULE_AT(number, name, ...) [number] = name,
 const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
     .scale = scale_by,
-    .apply = {BEL_EACH_RULE(RULE_AT)},
+    .apply = {BEL_EACH_RULE(RULE_AT, RULE_AT)},
     .prepare = lamb_direction,
     .average = average,
     .apply_rows = {[BEL_OPTIMIZER_SGD] = sgd_rows,

@@ -115,9 +115,15 @@ static inline void apply(const view *x, int64_t offset, int width, four gradient
         for (int j = 0; (RULES >> number & 1) != 0 && j < width; j++)                              \
             value.v[j] = bel_rule_##name arguments;                                                \
         break;
-    switch (s->kind) {
-        BEL_EACH_RULE(RULE_CASE)
+#define VARIED_CASE(number, name, condition, other, arguments)                                     \
+    case number: {                                                                                 \
+        const bool first = condition, second = other;                                              \
+        for (int j = 0; (RULES >> number & 1) != 0 && j < width; j++)                              \
+            value.v[j] = bel_rule_##name arguments;                                                \
+        (void)second;                                                                              \
+        break;                                                                                     \
     }
+    switch (s->kind) { BEL_EACH_RULE(RULE_CASE, VARIED_CASE) }
     give(x->values + offset, width, value);
     for (int k = 0; k < BEL_CUDA_UPDATE_SLOTS; k++)
         if (slots[k] != NULL && s->kind != BEL_RULE_LAMB) give(slots[k] + own, width, kept[k]);

@@ -265,6 +265,58 @@ static void test_slow_decays(void **state)
         .kind = BEL_OPTIMIZER_RMSPROP, .learning_rate = 1, .rmsprop_decay = 0.999999});
 }
 
+// Gradients that end: what a rule keeps decays to 0, and is never subnormal on its way.
+static void check_end(const char *name, bel_optimizer optimizer)
+{
+    enum { LONG = 4000 };
+    optimizer.learning_rate = 1e-3;
+    optimizer.beta1 = optimizer.beta2 = 0.9;
+    optimizer.momentum = optimizer.rmsprop_decay = optimizer.adadelta_decay = 0.9;
+    optimizer.epsilon = 1e-8;
+    float p[COUNT], kept[BEL_RULE_MAX_SLOTS][COUNT], gradient[COUNT], average[COUNT];
+    float *slots[BEL_RULE_MAX_SLOTS];
+    start_slots(&optimizer, kept, slots);
+    for (int i = 0; i < COUNT; i++) {
+        p[i] = 0;
+        gradient[i] = average[i] = (float)(i + 1) / 64.0f;
+    }
+    for (int step = 0; step < LONG; step++) {
+        bel_rule_step numbers = bel_rule_begin(&optimizer, step);
+        if (bel_rule_get(&optimizer)->prepares)
+            bel_rule_prepare(&numbers, gradient, p, gradient, slots, COUNT);
+        bel_rule_apply(&numbers, gradient, 1.0f, p, p, slots, COUNT);
+        memset(gradient, 0, sizeof gradient);
+        memset(p, 0, sizeof p);
+        bel_rule_average(p, 0.1f, average, COUNT);
+        for (int i = 0; i < COUNT; i++) {
+            assert_int_not_equal(fpclassify(average[i]), FP_SUBNORMAL);
+            for (int k = 0; k < bel_rule_get(&optimizer)->slot_count; k++)
+                if (fpclassify(kept[k][i]) == FP_SUBNORMAL)
+                    fail_msg("%s, step %d: slot %d is %g", name, step, k, (double)kept[k][i]);
+        }
+    }
+    for (int k = 0; k < bel_rule_get(&optimizer)->slot_count; k++)
+        for (int i = 0; i < COUNT; i++)
+            if (kept[k][i] != 0) fail_msg("%s: slot %d ends as %g", name, k, (double)kept[k][i]);
+    for (int i = 0; i < COUNT; i++)
+        assert_true(average[i] == 0);
+}
+
+static void test_ends(void **state)
+{
+    (void)state;
+    check_end("momentum", (bel_optimizer){.kind = BEL_OPTIMIZER_MOMENTUM});
+    check_end("nesterov", (bel_optimizer){.kind = BEL_OPTIMIZER_MOMENTUM, .nesterov = true});
+    check_end("adam", (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM});
+    check_end("adamw", (bel_optimizer){.kind = BEL_OPTIMIZER_ADAMW});
+    check_end("lamb", (bel_optimizer){.kind = BEL_OPTIMIZER_LAMB});
+    check_end("lars", (bel_optimizer){.kind = BEL_OPTIMIZER_LARS});
+    check_end("adadelta", (bel_optimizer){.kind = BEL_OPTIMIZER_ADADELTA});
+    check_end("rmsprop", (bel_optimizer){.kind = BEL_OPTIMIZER_RMSPROP,
+                                         .rmsprop_centered = true,
+                                         .rmsprop_momentum = 0.9});
+}
+
 // --- Against stored numbers ----------------------------------------------------------------------
 
 // Runs a rule over the gradients as they are and compares with the values of a line.
@@ -515,7 +567,7 @@ int main(void)
         cmocka_unit_test(test_clip_value), cmocka_unit_test(test_factor),
         cmocka_unit_test(test_slots),      cmocka_unit_test(test_sum_square),
         cmocka_unit_test(test_scaled),     cmocka_unit_test(test_average),
-        cmocka_unit_test(test_trust),
+        cmocka_unit_test(test_trust),      cmocka_unit_test(test_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
