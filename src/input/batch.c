@@ -63,6 +63,14 @@ bel_batch *bel_batch_make(const bel_batch_fields *fields, bel_cursor *cursor, in
     return batch;
 }
 
+static void drop(const bel_batch_memory *memory, bel_field_memory *buffer)
+{
+    if (buffer->data != NULL && memory->watch.note != NULL)
+        memory->watch.note(memory->watch.context, buffer->data, buffer->capacity_bytes, false);
+    bel_pages_destroy(buffer->data, buffer->capacity_bytes);
+    *buffer = (bel_field_memory){.data = NULL};
+}
+
 void bel_batch_destroy(bel_batch *batch)
 {
     if (batch == NULL) return;
@@ -70,7 +78,7 @@ void bel_batch_destroy(bel_batch *batch)
     for (int64_t i = 0; i < memory->record_count; i++)
         bel_record_deinit(&memory->records[i]);
     for (int i = 0; i < batch->field_count; i++)
-        bel_pages_destroy(memory->buffers[i].data, memory->buffers[i].capacity_bytes);
+        drop(memory, &memory->buffers[i]);
     bel_cursor_destroy(memory->cursor);
     bel_arena_destroy(memory->arena);
     bel_free(memory->records);
@@ -115,10 +123,12 @@ static bel_status *reserve(bel_batch *batch, int index, const bel_shape *row, in
                        batch->memory->fields->items[index].name, bel_shape_text(&shape, text));
     }
     if (needed > buffer->capacity_bytes) {
+        const bel_batch_watch *watch = &batch->memory->watch;
         void *data;
         BEL_TRY(bel_pages_create(needed, false, "a batch", &data));
-        bel_pages_destroy(buffer->data, buffer->capacity_bytes);
+        drop(batch->memory, buffer);
         *buffer = (bel_field_memory){.data = data, .capacity_bytes = needed};
+        if (watch->note != NULL) watch->note(watch->context, data, needed, true);
     }
     field->shape = shape;
     field->data = buffer->data;

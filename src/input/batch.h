@@ -21,6 +21,7 @@ typedef struct bel_batch_memory {
     int64_t *longest; // per symbol of an open dimension
     void **rows;      // one per field, for bel_batch_rows
     bel_field_memory *buffers;
+    bel_batch_watch watch;   // note is NULL: nobody is told
     bel_cursor *cursor;      // owned
     bel_position *positions; // of the records that were read, one per row of a full batch
 } bel_batch_memory;

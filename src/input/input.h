@@ -72,15 +72,24 @@ void bel_batch_destroy(bel_batch *batch);
 // Errors: those of the source and of user maps, with the record's origin in front.
 bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *batch) BEL_MUST_USE;
 
+// Told of the memory in which fields of batches lie: when it is there, and before it goes. By the
+// threads that read, and by who stops them.
+typedef struct bel_batch_watch {
+    void (*note)(void *context, const void *memory, size_t bytes, bool there);
+    void *context;
+} bel_batch_watch;
+
 // Reads ahead in the order next(context, 0), next(context, 1) …; BEL_BLOCK_EMPTY gives a batch
 // without examples in its place, any other negative number ends the order.
 // `depth` and `thread_count` come from the dataset's prefetch stage. Errors are delivered in order,
 // at the block where they happened. The order is asked by reading threads, one call at a time.
 enum { BEL_BLOCK_END = -1, BEL_BLOCK_EMPTY = -2 };
 typedef int64_t bel_block_order(void *context, int64_t index);
+// `watch` is copied; NULL: nobody is told.
 typedef struct bel_prefetch bel_prefetch;
 bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, void *context,
-                               int held, bel_prefetch **out_prefetch) BEL_MUST_USE;
+                               int held, const bel_batch_watch *watch,
+                               bel_prefetch **out_prefetch) BEL_MUST_USE;
 
 // The next batch in order, or NULL at the end. It stays valid until `held` more are taken.
 // Bound to one consuming thread.

@@ -45,6 +45,7 @@ struct bel_prefetch {
     slot *slots;
     int64_t slot_count;
     int held; // batches that the consumer may have in its hands
+    bel_batch_watch watch;
     bool automatic;
     pthread_t *threads;
     int thread_count;
@@ -87,7 +88,9 @@ static bool rests(bel_prefetch *prefetch)
 static void take_store(bel_prefetch *prefetch, slot *to)
 {
     to->store = prefetch->spare[--prefetch->spare_count];
-    if (to->store->batch == NULL) to->store->batch = bel_batch_create(prefetch->input);
+    if (to->store->batch != NULL) return;
+    to->store->batch = bel_batch_create(prefetch->input);
+    to->store->batch->memory->watch = prefetch->watch;
 }
 
 // Takes the batches back that the consumer has done with, as it asks for one more. Called with the
@@ -185,7 +188,7 @@ static void *reader_main(void *argument)
 }
 
 bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, void *context,
-                               int held, bel_prefetch **out_prefetch)
+                               int held, const bel_batch_watch *watch, bel_prefetch **out_prefetch)
 {
     int thread_count = input->description.prefetch_thread_count;
     int depth = input->description.prefetch_depth;
@@ -199,6 +202,7 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
         .input = input,
         .order = order,
         .context = context,
+        .watch = watch != NULL ? *watch : (bel_batch_watch){.note = NULL},
         .slot_count = (int64_t)most + held,
         .held = held,
         .limit = (int64_t)depth + held,

@@ -64,6 +64,13 @@ static void turn_to(bel_tower *tower, int replica)
     tower->run = run_of(tower, replica);
 }
 
+// Batches are copied to the card from where they are read.
+static void pin_batch(void *context, const void *memory, size_t bytes, bool there)
+{
+    const bel_tower *tower = context;
+    bel_device_pin(tower->program.device, memory, bytes, there);
+}
+
 bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
 {
     const bel_worker_config *config = &worker->config;
@@ -85,7 +92,9 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
                                               function->output_count, &tower->program, runs);
     }
     if (rounds_of(tower) == 0) return NULL;
-    return bel_prefetch_start(config->input, next_block, tower, runs, &tower->prefetch);
+    const bel_batch_watch watch = {.note = pin_batch, .context = tower};
+    return bel_prefetch_start(config->input, next_block, tower, runs,
+                              tower->program.device != NULL ? &watch : NULL, &tower->prefetch);
 }
 
 void bel_tower_deinit(bel_tower *tower)

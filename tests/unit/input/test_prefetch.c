@@ -109,7 +109,7 @@ static void test_delivers_in_order(void **state)
             backwards order = {.blocks = BLOCKS};
             bel_prefetch *prefetch;
             const bel_batch *batch;
-            BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &prefetch));
+            BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
             for (int64_t i = 0; i < BLOCKS; i++) {
                 BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
                 assert_block(input, batch, BLOCKS - 1 - i);
@@ -137,7 +137,7 @@ static void test_errors_come_at_their_place(void **state)
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
     for (int64_t i = 0; i < 5; i++) {
         BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
         assert_block(input, batch, BLOCKS - 1 - i);
@@ -160,7 +160,7 @@ static void test_maps_run_on_all_threads(void **state)
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
     gate_wait_for(&it, 1 + 4); // one passed when opening; four threads stand at the gate
     gate_open(&it);
     BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
@@ -187,7 +187,7 @@ static void test_stops_in_the_middle(void **state)
         backwards order = {.blocks = BLOCKS};
         bel_prefetch *prefetch;
         const bel_batch *batch;
-        BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &prefetch));
+        BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
         for (int64_t i = 0; i < takes; i++)
             BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
         bel_prefetch_stop(prefetch);
@@ -207,7 +207,7 @@ static void test_stops_inside_of_maps(void **state)
     bel_input *input = open_gated(ids, &it, 2, 2);
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
     gate_wait_for(&it, 1 + 2);
     pthread_t opener;
     assert_int_equal(pthread_create(&opener, NULL, open_now, &it), 0);
@@ -233,7 +233,7 @@ static void test_an_empty_order_ends_at_once(void **state)
     bel_input *input = open_gated(ids, &it, 2, 3);
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, never, NULL, 1, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, never, NULL, 1, NULL, &prefetch));
     BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
     assert_null(batch);
     bel_prefetch_stop(prefetch);
@@ -257,7 +257,7 @@ static void test_any_order_and_the_batch_in_hand(void **state)
     bel_input *input = open_gated(ids, &it, 1, 2);
     bel_prefetch *prefetch;
     const bel_batch *batch = NULL;
-    BEL_ASSERT_OK(bel_prefetch_start(input, same_block, NULL, 1, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, same_block, NULL, 1, NULL, &prefetch));
     for (int round = 0; round < 30; round++) {
         if (round % 3 == 2) {
             BEL_ASSERT_FAILS(bel_prefetch_take(prefetch, &batch), BEL_OUT_OF_RANGE, "1000");
@@ -303,7 +303,7 @@ static void test_automatic_depth(void **state)
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
     assert_int_equal(bel_prefetch_depth(prefetch), 4);
     // One passed when opening; no batch is in hand yet, so five are read, of which four are ready
     // for certain when the last record of the fifth is mapped.
@@ -331,6 +331,71 @@ static void test_automatic_depth(void **state)
     gate_deinit(&it);
 }
 
+// Memory that was noted and has not gone.
+typedef struct watched {
+    pthread_mutex_t mutex;
+    const char *memory[64];
+    size_t bytes[64];
+    int count, came;
+} watched;
+
+static void note(void *context, const void *memory, size_t bytes, bool there)
+{
+    watched *w = context;
+    pthread_mutex_lock(&w->mutex);
+    int at = 0;
+    while (at < w->count && w->memory[at] != memory)
+        at++;
+    assert_int_equal(at == w->count, there);
+    if (there) {
+        w->memory[w->count] = memory;
+        w->bytes[w->count++] = bytes;
+        w->came++;
+    } else {
+        assert_true(bytes == w->bytes[at]);
+        w->memory[at] = w->memory[--w->count];
+        w->bytes[at] = w->bytes[w->count];
+    }
+    pthread_mutex_unlock(&w->mutex);
+}
+
+static bool is_noted(watched *w, const bel_tensor *field)
+{
+    bool noted = false;
+    pthread_mutex_lock(&w->mutex);
+    for (int i = 0; i < w->count; i++)
+        noted = noted || (field->data == w->memory[i] && bel_tensor_bytes(field) <= w->bytes[i]);
+    pthread_mutex_unlock(&w->mutex);
+    return noted;
+}
+
+static void test_memory_is_noted(void **state)
+{
+    (void)state;
+    int64_t ids[RECORDS];
+    gate it;
+    gate_init(&it, true, -1);
+    bel_input *input = open_gated(ids, &it, 3, 2);
+    backwards order = {.blocks = BLOCKS};
+    watched w = {.count = 0};
+    pthread_mutex_init(&w.mutex, NULL);
+    const bel_batch_watch watch = {.note = note, .context = &w};
+    bel_prefetch *prefetch;
+    const bel_batch *batch;
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &watch, &prefetch));
+    for (int64_t i = 0; i < BLOCKS; i++) {
+        BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
+        for (int f = 0; f < batch->field_count; f++)
+            assert_true(is_noted(&w, &batch->fields[f]));
+    }
+    bel_prefetch_stop(prefetch);
+    assert_true(w.came > 0);
+    assert_int_equal(w.count, 0);
+    pthread_mutex_destroy(&w.mutex);
+    bel_input_destroy(input);
+    gate_deinit(&it);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_an_empty_order_ends_at_once),
         cmocka_unit_test(test_any_order_and_the_batch_in_hand),
         cmocka_unit_test(test_automatic_depth),
+        cmocka_unit_test(test_memory_is_noted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,7 +149,7 @@ static void test_without_reading_ahead(void **state)
     bel_prefetch *prefetch;
     const bel_batch *batch;
     int64_t asked = 0;
-    BEL_ASSERT_OK(bel_prefetch_start(input, forwards, &asked, 1, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, forwards, &asked, 1, NULL, &prefetch));
     for (int64_t block = 0; block < 4; block++) {
         assert_int_equal(asked, block);
         BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
