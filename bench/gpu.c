@@ -151,7 +151,7 @@ static bel_status *update_rate(bel_device *device, int64_t elements, double *out
                             .variable_count = 1,
                             .grain_count = grains,
                             .slot_count = 2};
-    void *host; // what would be a checkpoint's; not touched, so it takes no memory
+    void *host; // what a checkpoint would be made of
     BEL_TRY(bel_pages_create((size_t)elements * sizeof(float), false, "a checkpoint", &host));
     plan.values = plan.slots[0] = plan.slots[1] = host;
     bel_updater *updater;

@@ -14,13 +14,9 @@ _Static_assert(sizeof(bel_rng_key) == 2 * sizeof(uint32_t), "keys as kernels rea
 
 enum { TOGETHER_BYTES = 1 << 20 }; // reports that leave together, at least
 
-void bel_cuda_set_operands(bel_cuda_executor *x)
+static void set_operands(bel_cuda_executor *x)
 {
     const bel_instance *instance = x->instance;
-    for (int s = 0; s < x->segment_count; s++) {
-        if (x->segments[s].graph != NULL) x->api->graph_exec_destroy(x->segments[s].graph);
-        x->segments[s].graph = NULL;
-    }
     for (int c = 0; c < instance->program->call_count; c++) {
         const bel_kernel_call *call = &instance->calls[c];
         bel_cuda_operands *at = &x->operands[c];
@@ -32,6 +28,44 @@ void bel_cuda_set_operands(bel_cuda_executor *x)
         at->run = x->state.address;
         at->call = c;
     }
+}
+
+static void drop_graphs(const bel_cuda_executor *x, const bel_cuda_binding *binding)
+{
+    for (int s = 0; s < x->segment_count && binding->graphs != NULL; s++)
+        if (binding->graphs[s] != NULL) x->api->graph_exec_destroy(binding->graphs[s]);
+}
+
+static void free_binding(bel_cuda_binding *binding)
+{
+    bel_free(binding->addresses);
+    bel_free(binding->graphs);
+    bel_free(binding->ran);
+    *binding = (bel_cuda_binding){.addresses = NULL};
+}
+
+// The binding of these addresses; else a new one, in the place of the oldest when all are used.
+static bel_cuda_binding *find_binding(bel_cuda_executor *x)
+{
+    size_t bytes = (size_t)x->instance->program->buffer_count * sizeof(void *);
+    for (int i = 0; i < BEL_CUDA_MOST_BINDINGS && x->bindings[i].addresses != NULL; i++)
+        if (memcmp(x->bindings[i].addresses, x->instance->addresses, bytes) == 0)
+            return &x->bindings[i];
+    bel_cuda_binding *made = &x->bindings[x->next_binding];
+    x->next_binding = (x->next_binding + 1) % BEL_CUDA_MOST_BINDINGS;
+    drop_graphs(x, made);
+    free_binding(made);
+    made->addresses = bel_xmalloc(bytes + 1);
+    memcpy(made->addresses, x->instance->addresses, bytes);
+    made->graphs = bel_xcalloc((size_t)x->segment_count + 1, sizeof *made->graphs);
+    made->ran = bel_xcalloc((size_t)x->segment_count + 1, sizeof *made->ran);
+    return made;
+}
+
+void bel_cuda_follow_binding(bel_cuda_executor *x)
+{
+    set_operands(x);
+    x->bound = find_binding(x);
 }
 
 const bel_cuda_call *bel_cuda_launches(const bel_kernel_call *call)
@@ -162,9 +196,9 @@ bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance)
     memset(staged, 0, x->staged.bytes);
     x->keys = (bel_rng_key *)(x->staged.memory + sizeof(bel_cuda_state));
     BEL_TRY(device->ops->allocate(device, x->state_bytes, "the state of a run", &x->state));
-    bel_cuda_set_operands(x);
     set_launches(x);
     cut_segments(x);
+    bel_cuda_follow_binding(x);
     return make_queues(x);
 }
 
@@ -174,10 +208,11 @@ static void give_back(bel_cuda_executor *x)
     const bel_cuda_api *api = x->api;
     api->context_set(x->device->context);
     for (int s = 0; s < x->segment_count; s++) {
-        if (x->segments[s].graph != NULL) api->graph_exec_destroy(x->segments[s].graph);
         if (x->ready != NULL && x->ready[s] != NULL) api->event_destroy(x->ready[s]);
         if (x->gone != NULL && x->gone[s] != NULL) api->event_destroy(x->gone[s]);
     }
+    for (int i = 0; i < BEL_CUDA_MOST_BINDINGS; i++)
+        drop_graphs(x, &x->bindings[i]);
     for (int i = 0; i < 2; i++)
         if (x->done[i] != NULL) api->event_destroy(x->done[i]);
     bel_cuda_marks_free(&x->marks);
@@ -198,6 +233,8 @@ void bel_cuda_unbind(bel_instance *instance)
     bel_free(x->staged.exchanged_out);
     bel_free(x->ready);
     bel_free(x->gone);
+    for (int i = 0; i < BEL_CUDA_MOST_BINDINGS; i++)
+        free_binding(&x->bindings[i]);
     bel_free(x->segments);
     bel_free(x->launches);
     bel_free(x->first_launches);

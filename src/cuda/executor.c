@@ -10,7 +10,9 @@
 // The kernels between two such places are a *segment*. Their arguments never change, since all
 // memory of an instance stays where it is and what differs from run to run is in the card's memory
 // (bel_cuda_state), so from its second run on a segment is a graph of the driver that one call
-// replays.
+// replays. Of a program that is bound on the card no report leaves, nor does the end of one cut a
+// segment; where other memory is bound its arguments change, and each binding has graphs of its
+// own.
 //
 // Memory that streams read or write belongs to them until they are waited for. A run therefore
 // never returns, not even with an error, before both streams are finished, or the card has been
@@ -110,33 +112,35 @@ bel_status *bel_cuda_launch_calls(bel_cuda_executor *x, int first, int end)
 }
 
 // The launches of a segment as a graph. Whatever happens, capturing ends.
-static bel_status *capture(bel_cuda_executor *x, bel_cuda_segment *s)
+static bel_status *capture(bel_cuda_executor *x, int s)
 {
     void *graph = NULL;
     BEL_TRY(bel_cuda_status(x->api->capture_begin(x->work, BEL_CUDA_CAPTURE_THREAD_LOCAL),
                             "begin a graph"));
-    bel_status *status = bel_cuda_launch_calls(x, s->first, s->end);
+    bel_status *status = bel_cuda_launch_calls(x, x->segments[s].first, x->segments[s].end);
     bel_status *ended = bel_cuda_status(x->api->capture_end(x->work, &graph), "end a graph");
     if (status != NULL) bel_status_ignore(ended); // the first error is the cause
     if (status == NULL) status = ended;
     if (status == NULL) {
-        status =
-            bel_cuda_status(x->api->graph_instantiate(&s->graph, graph, 0), "make a graph ready");
+        status = bel_cuda_status(x->api->graph_instantiate(&x->bound->graphs[s], graph, 0),
+                                 "make a graph ready");
     }
     if (graph != NULL) x->api->graph_destroy(graph);
     return status;
 }
 
 // The first time one by one: a program that runs once is not worth a graph.
-bel_status *bel_cuda_run_segment(bel_cuda_executor *x, bel_cuda_segment *s)
+bel_status *bel_cuda_run_segment(bel_cuda_executor *x, int s)
 {
-    int launches = x->first_launches[s->end] - x->first_launches[s->first];
-    if (launches <= 1 || !s->ran) {
-        s->ran = true;
-        return bel_cuda_launch_calls(x, s->first, s->end);
+    const bel_cuda_segment *its = &x->segments[s];
+    bel_cuda_binding *bound = x->bound;
+    int launches = x->first_launches[its->end] - x->first_launches[its->first];
+    if (launches <= 1 || !bound->ran[s]) {
+        bound->ran[s] = true;
+        return bel_cuda_launch_calls(x, its->first, its->end);
     }
-    if (s->graph == NULL) BEL_TRY(capture(x, s));
-    return bel_cuda_status(x->api->graph_launch(s->graph, x->work), "launch a graph");
+    if (bound->graphs[s] == NULL) BEL_TRY(capture(x, s));
+    return bel_cuda_status(x->api->graph_launch(bound->graphs[s], x->work), "launch a graph");
 }
 
 // --- Copies out ----------------------------------------------------------------------------------
@@ -299,7 +303,7 @@ static bel_status *queue_all(bel_cuda_executor *x, int end, const queued *q, int
     BEL_TRY(send_exchanged(x, part));
     BEL_TRY(bel_cuda_mark(&x->marks, x->work, BEL_TRACE_COPY_IN, 0));
     for (int s = q->first_segment; s < q->end_segment; s++) {
-        BEL_TRY(bel_cuda_run_segment(x, &x->segments[s]));
+        BEL_TRY(bel_cuda_run_segment(x, s));
         BEL_TRY(bel_cuda_mark(&x->marks, x->work, BEL_TRACE_KERNELS, s));
         int until = publications_before(
             x->instance, next, x->segments[s].end < end_call ? x->segments[s].end : end_call);
@@ -363,7 +367,7 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
     (void)team;
     BEL_TRY(bel_cuda_enter(x->device));
     bel_status *status = bel_cuda_marks_begin(&x->marks, x->work);
-    if (instance->rebound) bel_cuda_set_operands(x);
+    if (instance->rebound) bel_cuda_follow_binding(x);
     instance->rebound = false;
     if (args->part == 0) {
         if (!program->on_device) next = hand_over_leaves(x, args);

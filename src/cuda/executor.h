@@ -12,12 +12,20 @@ typedef struct bel_cuda_bound_launch {
     int call;
 } bel_cuda_bound_launch;
 
-// A stretch of launches, and the graph that replays it.
+// A stretch of launches.
 typedef struct bel_cuda_segment {
     int first, end; // calls
-    void *graph;    // NULL: not yet
-    bool ran;
 } bel_cuda_segment;
+
+// Addresses of the buffers, and what replays the segments with them. There is one but for programs
+// that are bound on the card, whose callers may bind other memory: the gradients of one replica
+// after another.
+enum { BEL_CUDA_MOST_BINDINGS = 16 };
+typedef struct bel_cuda_binding {
+    void **addresses; // by buffer; NULL: the binding is not in use
+    void **graphs;    // by segment; NULL: not yet
+    bool *ran;        // by segment
+} bel_cuda_binding;
 
 // Memory of the process that the card copies to and from.
 typedef struct bel_cuda_staging {
@@ -41,6 +49,8 @@ typedef struct bel_cuda_executor {
     bel_cuda_staging staged; // begins with what goes to `state`
     bel_cuda_segment *segments;
     int segment_count;
+    bel_cuda_binding bindings[BEL_CUDA_MOST_BINDINGS], *bound; // the one that operands are of
+    int next_binding;                                          // which gives way, when all are used
     void **ready, **gone; // events, by segment: it has run; its reports have been copied
     void *done[2];        // events: all that was queued on `work`, and on `out`
     uint64_t seed;        // of the keys
@@ -53,8 +63,8 @@ static inline uint64_t bel_cuda_address(const void *pointer)
     return (uint64_t)(uintptr_t)pointer;
 }
 
-// Operands of all calls as they are bound now; graphs that have other ones are dropped.
-void bel_cuda_set_operands(bel_cuda_executor *x);
+// Operands of all calls, and the binding, by what is bound now.
+void bel_cuda_follow_binding(bel_cuda_executor *x);
 
 // The launches of a call; NULL: it has none.
 const bel_cuda_call *bel_cuda_launches(const bel_kernel_call *call);
@@ -69,7 +79,7 @@ bel_status *bel_cuda_send_all(bel_cuda_executor *x, bool fresh) BEL_MUST_USE;
 
 // The launches of calls [first, end) one by one; and those of a segment, as they are run.
 bel_status *bel_cuda_launch_calls(bel_cuda_executor *x, int first, int end) BEL_MUST_USE;
-bel_status *bel_cuda_run_segment(bel_cuda_executor *x, bel_cuda_segment *segment) BEL_MUST_USE;
+bel_status *bel_cuda_run_segment(bel_cuda_executor *x, int segment) BEL_MUST_USE;
 
 // Copies from the card to `place` in the staged memory.
 bel_status *bel_cuda_fetch(bel_cuda_executor *x, size_t place, const void *from,

@@ -14,7 +14,7 @@ static bel_status *queue_profile(bel_cuda_executor *x, void **events)
     BEL_TRY(bel_cuda_send_all(x, false));
     BEL_TRY(bel_cuda_status(x->api->event_record(events[calls + 1], x->work), "record an event"));
     for (int s = 0; s < x->segment_count; s++)
-        BEL_TRY(bel_cuda_run_segment(x, &x->segments[s]));
+        BEL_TRY(bel_cuda_run_segment(x, s));
     BEL_TRY(bel_cuda_status(x->api->event_record(events[calls + 2], x->work), "record an event"));
     BEL_TRY(bel_cuda_send_all(x, false));
     for (int c = 0; c < calls; c++) {
@@ -63,6 +63,8 @@ bel_status *bel_cuda_profile(bel_instance *instance, int runs, int64_t *out_ns, 
     bel_cuda_executor *x = instance->on_device;
     int count = instance->program->call_count + 3; // around calls, and around all of them
     BEL_TRY(bel_cuda_enter(x->device));
+    if (instance->rebound) bel_cuda_follow_binding(x);
+    instance->rebound = false;
     void **events = bel_xcalloc((size_t)count, sizeof *events);
     bel_status *status = NULL;
     instance->memory->user = NULL;

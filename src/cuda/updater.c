@@ -57,8 +57,9 @@ typedef struct cuda_updater {
     int replica_count, tower_count;
     bel_update_plan plan; // its arrays and groups; pieces are on the cards
     bool planned;
-    char *staged; // the numbers of a step, which cards copy from here; pinned
+    char *staged; // pinned: the numbers of a step, which cards copy from here …
     size_t staged_bytes;
+    double *squares; // … and behind them the squares, as `direct` gives them, which they copy here
 } cuda_updater;
 
 static cuda_updater *of(bel_updater *updater)
@@ -107,12 +108,16 @@ static void drop(const place *p, bel_device_memory *memory)
 }
 
 // Whatever `status` has come of queueing: waits for what was queued, on all cards. The first error
-// is told.
+// is told. Where one card has not ended in time the others count as lost with it.
 static bel_status *finish(cuda_updater *u, bel_status *status)
 {
     for (int i = 0; i < u->place_count; i++) {
         const place *p = &u->places[i];
-        if (p->done == NULL) continue; // it could not be made
+        if (p->done == NULL) continue;                          // it could not be made
+        if (bel_status_code(status) == BEL_DEADLINE_EXCEEDED) { // all have had that time
+            atomic_store(&p->device->device.lost, true);
+            continue;
+        }
         bel_status *finished = bel_cuda_enter(p->device);
         if (finished == NULL)
             finished = bel_cuda_await_stream(p->device, p->stream, p->done, "update parameters");
@@ -228,6 +233,12 @@ static bel_status *make_kernels(const cuda_updater *u, place *p)
     return status;
 }
 
+static size_t square_count(const bel_update_plan *plan)
+{
+    if (!plan->norms) return 0;
+    return (size_t)(plan->trusts ? 2 : 1) * (size_t)plan->grain_count;
+}
+
 // What a card has of its own range.
 static bel_status *make_range(const cuda_updater *u, place *p)
 {
@@ -237,9 +248,8 @@ static bel_status *make_range(const cuda_updater *u, place *p)
         BEL_TRY(make(p, bytes, "optimizer slots", &p->slots[k]));
     if (plan->averages != NULL) BEL_TRY(make(p, bytes, "moving averages", &p->averages));
     if (plan->norms) {
-        size_t squares = (size_t)(plan->trusts ? 2 : 1) * (size_t)plan->grain_count;
         BEL_TRY(make(p, bytes, "summed gradients", &p->directions));
-        BEL_TRY(make(p, squares * sizeof(double), "norms", &p->squares));
+        BEL_TRY(make(p, square_count(plan) * sizeof(double), "norms", &p->squares));
     }
     BEL_TRY(make(p, u->staged_bytes, "the numbers of a step", &p->numbers));
     int others = 0;
@@ -307,12 +317,15 @@ static bel_status *plan(bel_updater *updater, const bel_update_plan *plan)
     u->staged_bytes = sizeof(bel_cuda_update_step) +
                       (size_t)plan->groups->count * sizeof(bel_rule_step) +
                       (size_t)plan->variable_count * sizeof(float);
+    u->staged_bytes = (u->staged_bytes + 7) / 8 * 8;
+    size_t bytes = u->staged_bytes + square_count(plan) * sizeof(double);
     void *staged;
     BEL_TRY(bel_cuda_enter(u->places[0].device));
-    BEL_TRY(bel_cuda_status(u->api->host_allocate(&staged, u->staged_bytes, BEL_CUDA_HOST_PORTABLE),
+    BEL_TRY(bel_cuda_status(u->api->host_allocate(&staged, bytes, BEL_CUDA_HOST_PORTABLE),
                             "allocate memory of the process"));
     u->staged = staged;
-    memset(staged, 0, u->staged_bytes);
+    memset(staged, 0, bytes);
+    u->squares = (double *)(void *)(u->staged + u->staged_bytes);
     pin_host(u, true);
     cut(u, plan);
     bel_status *status = NULL;
@@ -338,9 +351,11 @@ static void forget(bel_updater *updater)
         drop(p, &p->gathered);
         drop(p, &p->pieces);
     }
-    pin_host(u, false);
-    u->api->context_set(u->places[0].device->context);
-    if (!lost && u->staged != NULL) u->api->host_release(u->staged);
+    if (!lost) { // else the driver may wait for a card that does not end
+        pin_host(u, false);
+        u->api->context_set(u->places[0].device->context);
+        if (u->staged != NULL) u->api->host_release(u->staged);
+    }
     u->staged = NULL;
     u->planned = false;
 }
@@ -487,13 +502,10 @@ static bel_status *scatter(const cuda_updater *u, const place *p)
 }
 
 // One card's part of a step.
-typedef bel_status *part_fn(const cuda_updater *u, place *p, const bel_update_step *step,
-                            double *out_squares);
+typedef bel_status *part_fn(const cuda_updater *u, place *p, const bel_update_step *step);
 
-static bel_status *update_part(const cuda_updater *u, place *p, const bel_update_step *step,
-                               double *out_squares)
+static bel_status *update_part(const cuda_updater *u, place *p, const bel_update_step *step)
 {
-    (void)out_squares;
     BEL_TRY(send_numbers(u, p));
     BEL_TRY(gather(u, p, step->counts));
     BEL_TRY(launch(u, p, p->kernel_update));
@@ -501,38 +513,34 @@ static bel_status *update_part(const cuda_updater *u, place *p, const bel_update
 }
 
 // Grains have numbers in the order of pieces, so those of a card's range follow each other.
-static bel_status *fetch_squares(const cuda_updater *u, const place *p, double *out_squares)
+static bel_status *fetch_squares(const cuda_updater *u, const place *p)
 {
-    size_t first = (size_t)p->first_grain, bytes = (size_t)p->grain_count * sizeof(double);
-    for (int part = 0; part < (u->plan.trusts ? 2 : 1);
-         part++, first += (size_t)u->plan.grain_count)
+    size_t bytes = (size_t)p->grain_count * sizeof(double), all = square_count(&u->plan);
+    for (size_t first = (size_t)p->first_grain; first < all; first += (size_t)u->plan.grain_count)
         BEL_TRY(bel_cuda_status(
-            u->api->copy_out(out_squares + first,
+            u->api->copy_out(u->squares + first,
                              address_of(&p->squares, 0) + first * sizeof(double), bytes, p->stream),
             "copy from the card"));
     return NULL;
 }
 
-static bel_status *direct_part(const cuda_updater *u, place *p, const bel_update_step *step,
-                               double *out_squares)
+static bel_status *direct_part(const cuda_updater *u, place *p, const bel_update_step *step)
 {
     BEL_TRY(send_numbers(u, p));
     BEL_TRY(gather(u, p, step->counts));
     BEL_TRY(launch(u, p, p->kernel_direct));
-    return fetch_squares(u, p, out_squares);
+    return fetch_squares(u, p);
 }
 
-static bel_status *follow_part(const cuda_updater *u, place *p, const bel_update_step *step,
-                               double *out_squares)
+static bel_status *follow_part(const cuda_updater *u, place *p, const bel_update_step *step)
 {
-    (void)step, (void)out_squares;
+    (void)step;
     BEL_TRY(send_numbers(u, p)); // the factors are among them
     BEL_TRY(launch(u, p, p->kernel_follow));
     return scatter(u, p);
 }
 
-static bel_status *run(cuda_updater *u, const bel_update_step *step, part_fn *part,
-                       double *out_squares)
+static bel_status *run(cuda_updater *u, const bel_update_step *step, part_fn *part)
 {
     bel_status *status = NULL;
     if (step->counts == 0) return NULL; // nothing changes
@@ -541,27 +549,29 @@ static bel_status *run(cuda_updater *u, const bel_update_step *step, part_fn *pa
         place *p = &u->places[i];
         if (p->piece_count == 0) continue;
         status = bel_cuda_enter(p->device);
-        if (status == NULL) status = part(u, p, step, out_squares);
+        if (status == NULL) status = part(u, p, step);
     }
     return finish(u, status);
 }
 
 static bel_status *update(bel_updater *updater, const bel_update_step *step)
 {
-    return run(of(updater), step, update_part, NULL);
+    return run(of(updater), step, update_part);
 }
 
 static bel_status *direct(bel_updater *updater, const bel_update_step *step, double *out_squares)
 {
-    const cuda_updater *u = of(updater);
-    size_t squares = (size_t)(u->plan.trusts ? 2 : 1) * (size_t)u->plan.grain_count;
-    memset(out_squares, 0, squares * sizeof *out_squares);
-    return run(of(updater), step, direct_part, out_squares);
+    cuda_updater *u = of(updater);
+    size_t bytes = square_count(&u->plan) * sizeof *out_squares;
+    memset(u->squares, 0, bytes);
+    BEL_TRY(run(u, step, direct_part));
+    memcpy(out_squares, u->squares, bytes);
+    return NULL;
 }
 
 static bel_status *follow(bel_updater *updater, const bel_update_step *step)
 {
-    return run(of(updater), step, follow_part, NULL);
+    return run(of(updater), step, follow_part);
 }
 
 static const bel_updater_ops ops = {.values = values,
@@ -579,7 +589,7 @@ bel_status *bel_cuda_updater_create(bel_device *const *devices, int towers, int 
                                     int64_t elements, bel_updater **out_updater)
 {
     if (replicas > BEL_UPDATER_REPLICAS)
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%d replicas: GPUs update for at most %d", replicas,
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%d replicas: at most %d", replicas,
                        BEL_UPDATER_REPLICAS);
     cuda_updater *u = bel_xcalloc(1, sizeof *u);
     *u = (cuda_updater){.updater = {.ops = &ops},

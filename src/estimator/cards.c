@@ -7,9 +7,11 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "cuda/cuda.h"
 #include "cuda/updater.h"
-#include "estimator/trainable.h"
+#include "estimator/trainable_inner.h"
+#include "runtime/device.h"
 
 bool bel_estimator_wants_cards(const bel_run_config *c)
 {
@@ -63,7 +65,7 @@ static const char *hindrance_of(const bel_trainable *t)
 {
     const bel_run_config *config = &t->estimator->config;
     const bel_layout *layout = t->layout;
-    if (t->estimator->in_job) return "in a job of several processes shards update them";
+    if (t->estimator->in_job) return "in a job shards update them";
     if (config->worker_count > 1) return "there are several workers";
     if (layout->shard_count > 1) return "there are several shards";
     if (bel_counting_has_ledger(&t->counting)) return "not every replica counts in a step";
@@ -89,31 +91,80 @@ bel_status *bel_trainable_check_updates(const bel_trainable *t)
     return asked && hindrance != NULL ? refuse(hindrance) : NULL;
 }
 
-// The towers' devices are those that the worker will choose, as they follow from the settings.
-static bel_status *make_updater(const bel_trainable *t, bel_device **devices,
-                                bel_updater **out_updater)
+// The devices of worker 0's towers, as it will choose them: they follow from the settings. Free
+// with bel_free.
+static bel_status *choose_devices(const bel_trainable *t, bel_device ***out_devices)
 {
-    const bel_run_config *config = &t->estimator->config;
     int towers = bel_estimator_towers(t->estimator, 0);
-    bel_card_choice cards = bel_estimator_cards(t->estimator, 0);
-    BEL_TRY(bel_cards_choose(&cards, towers, devices));
-    for (int i = 0; i < towers; i++) {
-        if (devices[i] != NULL) continue;
-        return config->update_device == BEL_DEVICE_CUDA ? refuse("towers run on the processor")
-                                                        : NULL;
-    }
-    return bel_cuda_updater_create(devices, towers, t->estimator->replica_count, t->layout->size,
-                                   out_updater);
+    const bel_card_choice cards = bel_estimator_cards(t->estimator, 0);
+    bel_device **devices = bel_xcalloc((size_t)towers, sizeof(bel_device *));
+    bel_status *status = bel_cards_choose(&cards, towers, devices);
+    *out_devices = status == NULL ? devices : NULL;
+    if (status != NULL) bel_free(devices);
+    return status;
 }
 
 bel_status *bel_trainable_create_updater(const bel_trainable *t, bel_updater **out_updater)
 {
     bel_device_choice where = t->estimator->config.update_device;
+    int towers = bel_estimator_towers(t->estimator, 0), on_cards = 0;
+    bel_device **devices;
     *out_updater = NULL;
     if (where == BEL_DEVICE_CPU || hindrance_of(t) != NULL) return NULL;
-    bel_device **devices =
-        bel_xcalloc((size_t)bel_estimator_towers(t->estimator, 0), sizeof(bel_device *));
-    bel_status *status = make_updater(t, devices, out_updater);
+    BEL_TRY(choose_devices(t, &devices));
+    while (on_cards < towers && devices[on_cards] != NULL)
+        on_cards++;
+    bel_status *status = NULL;
+    if (on_cards == towers) {
+        status = bel_cuda_updater_create(devices, towers, t->estimator->replica_count,
+                                         t->layout->size, out_updater);
+    } else if (where == BEL_DEVICE_CUDA) {
+        status = refuse("towers run on the processor");
+    }
+    bel_free(devices);
+    return status;
+}
+
+// `towers` of the training are on the card.
+static bel_status *check_room_of(const bel_trainable *t, bel_device *device, int towers)
+{
+    bel_program_options options = bel_estimator_program_options(t->estimator);
+    bel_device_use use;
+    int64_t step;
+    options.device = device;
+    options.on_device = true;
+    BEL_TRY(bel_trainable_arena_bytes(t, &options, &step));
+    if (!device->ops->look(device, &use)) return NULL; // nobody knows
+    size_t limit = atomic_load(&device->memory_limit), room = use.free;
+    if (limit > 0) {
+        size_t left = limit > use.taken ? limit - use.taken : 0;
+        room = left < room ? left : room;
+    }
+    size_t parameters = (size_t)t->layout->size * sizeof(float);
+    size_t needed = (size_t)towers * (2 * (size_t)step + parameters);
+    if (needed <= room) return NULL;
+    char needed_text[32], room_text[32];
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                   "%s: with them there the programs of steps and evaluations may need %s, but %s "
+                   "are free",
+                   device->name, bel_bytes_text(needed, needed_text),
+                   bel_bytes_text(room, room_text));
+}
+
+bel_status *bel_trainable_check_room(const bel_trainable *t)
+{
+    int towers = bel_estimator_towers(t->estimator, 0);
+    bel_device **devices;
+    bel_status *status = NULL;
+    BEL_TRY(choose_devices(t, &devices));
+    for (int i = 0; i < towers && status == NULL; i++) {
+        int same = 0, before = 0; // towers on this card, and those of them that come before
+        for (int j = 0; j < towers; j++) {
+            same += devices[j] == devices[i];
+            before += j < i && devices[j] == devices[i];
+        }
+        if (before == 0) status = check_room_of(t, devices[i], same);
+    }
     bel_free(devices);
     return status;
 }

@@ -6,13 +6,14 @@
 
 #include "base/alloc.h"
 #include "estimator/trainable.h"
+#include "estimator/trainable_inner.h"
 #include "optim/rule.h"
 #include "ps/layout/assignment.h"
 #include "ps/layout/row_buffer.h"
 #include "runtime/program.h"
 
-// Memory of a tower's values: the training program for a full batch.
-static bel_status *measure_activations(const bel_trainable *t, int64_t *out_bytes)
+bel_status *bel_trainable_arena_bytes(const bel_trainable *t, const bel_program_options *options,
+                                      int64_t *out_bytes)
 {
     const bel_graph *graph = t->built->graph;
     size_t inputs = graph->input_count;
@@ -25,8 +26,7 @@ static bel_status *measure_activations(const bel_trainable *t, int64_t *out_byte
     int reports, count;
     bel_program_output *outputs = bel_worker_list_outputs(t->layout, t->models, &reports, &count);
     bel_program *program = NULL;
-    const bel_program_options options = bel_estimator_program_options(t->estimator);
-    bel_status *status = bel_program_compile(graph, shapes, outputs, count, &options, &program);
+    bel_status *status = bel_program_compile(graph, shapes, outputs, count, options, &program);
     if (status == NULL) *out_bytes = (int64_t)bel_program_arena_bytes(program);
     bel_program_destroy(program);
     bel_free(outputs);
@@ -38,7 +38,8 @@ static bel_status *measure_activations(const bel_trainable *t, int64_t *out_byte
 static bel_status *measure(const bel_trainable *t, bel_plan_sizes *sizes, int64_t **out_shard_bytes)
 {
     const bel_layout *layout = t->layout;
-    BEL_TRY(measure_activations(t, &sizes->activation_bytes));
+    const bel_program_options options = bel_estimator_program_options(t->estimator);
+    BEL_TRY(bel_trainable_arena_bytes(t, &options, &sizes->activation_bytes));
     sizes->parameters = layout->parameters;
     sizes->slot_elements = layout->parameters * bel_optimizers_kept(t->built->optimizers);
     if (layout->table_count > 0) {

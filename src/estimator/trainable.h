@@ -68,9 +68,10 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *trainable, in
 bel_status *bel_trainable_create_updater(const bel_trainable *trainable,
                                          bel_updater **out_updater) BEL_MUST_USE;
 
-// FAILED_PRECONDITION: update_device is CUDA, but cards cannot update this training's parameters;
-// says why.
-bel_status *bel_trainable_check_updates(const bel_trainable *trainable) BEL_MUST_USE;
+// Whether the cards have room beside the updater, which is there by now: for the program of a step
+// and for an evaluation, which is taken to be no larger with its parameters. RESOURCE_EXHAUSTED:
+// says what is needed and free.
+bel_status *bel_trainable_check_room(const bel_trainable *trainable) BEL_MUST_USE;
 
 // What every shard needs of them.
 bel_shard_settings bel_trainable_shard_settings(const bel_trainable *trainable);

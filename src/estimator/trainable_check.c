@@ -75,6 +75,7 @@ static bel_status *check_memory(const bel_trainable *t)
         if (own > kept) kept = own;
     }
     double copies = 3 + 2 * kept + t->estimator->replica_count;
+    if (t->estimator->config.update_device == BEL_DEVICE_CUDA) copies = 1 + kept; // the snapshot
     if (bel_counting_has_ledger(&t->counting)) copies += t->estimator->config.worker_count;
     double needed = parameters * copies * sizeof(float);
     double available = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);

@@ -567,14 +567,24 @@ static bel_status *create(const bel_trainable *trainable, bel_updater *updater,
 // Where cards have no room for all of it, which nobody has asked for, the process has.
 bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **out_backend)
 {
-    bel_updater *updater = NULL;
     bool asked = trainable->estimator->config.update_device == BEL_DEVICE_CUDA;
+    bel_updater *updater = NULL;
     bel_status *status = bel_trainable_create_updater(trainable, &updater);
+    if (status == NULL && updater == NULL) return create(trainable, NULL, out_backend);
     int devices = updater != NULL ? updater->device_count : 0;
     if (status == NULL) status = create(trainable, updater, out_backend);
-    if (status == NULL && devices > 0)
+    if (status == NULL && !asked) {
+        status = bel_trainable_check_room(trainable);
+        if (status != NULL) {
+            destroy(*out_backend);
+            *out_backend = NULL;
+        }
+    }
+    if (status == NULL) {
         bel_log_write(BEL_LOG_INFO, "parameters lie on %d GPU%s and are updated there", devices,
                       devices == 1 ? "" : "s");
+        return NULL;
+    }
     if (asked || bel_status_code(status) != BEL_RESOURCE_EXHAUSTED) return status;
     bel_log_write(BEL_LOG_WARN, "parameters stay in the memory of the process: %s",
                   bel_status_message(status));

@@ -35,7 +35,8 @@ typedef struct bel_update_piece {
 
 enum { BEL_UPDATER_REPLICAS = 64 }; // at most
 
-// What is updated. Host arrays are laid out as the space, and stay where they are until `forget`.
+// What is updated. Host arrays are laid out as the space; they and the groups, whose numbers are
+// read in each step, stay where they are until `forget`.
 typedef struct bel_update_plan {
     const bel_update_piece *pieces; // ascending; what is in none never changes
     int piece_count;
@@ -68,7 +69,7 @@ typedef struct bel_updater_ops {
     // In the memory of the device of the replica's tower; zeros until a program writes them.
     float *(*gradients)(const bel_updater *updater, int replica);
 
-    // Makes ready for steps; the structs are copied, pieces as well. RESOURCE_EXHAUSTED.
+    // Makes ready for steps; the pieces are copied. RESOURCE_EXHAUSTED.
     bel_status *(*plan)(bel_updater *updater, const bel_update_plan *plan);
     void (*forget)(bel_updater *updater); // the host arrays; without a plan nothing
 

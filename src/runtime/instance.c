@@ -89,7 +89,7 @@ static bool bind(bel_instance *instance, const bel_instance_bound *bound, int in
     if (*place == data) return false;
     *place = data;
     if (!there) return true; // a run copies from there
-    instance->rebound = true;
+    instance->rebound = instance->program->on_device;
     for (int p = instance->first_patches[buffer]; p < instance->first_patches[buffer + 1]; p++)
         *instance->patches[p] = data;
     return true;

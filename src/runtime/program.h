@@ -47,7 +47,8 @@ typedef struct bel_program_options {
     // what depends on them alone is computed once (by the synchronous executor).
     bool fixed_variables;
     // Of a device that is not in place: variables and external outputs are bound where they lie in
-    // its own memory, and nothing of them is copied. Outputs are published at the end of a run.
+    // its own memory, and nothing of them is copied: what bel_instance_output gives of them nobody
+    // but the device can follow. Outputs are published at the end of a run.
     bool on_device;
     // Sums may be made in another order where that is faster: products of few rows and little work
     // in four chains, convolutions of 3 × 3 whose weights stay as they are by Winograd's way

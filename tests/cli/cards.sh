@@ -83,7 +83,7 @@ run_fails 2 "update_device is cuda|there are several shards" train refused "${se
     --parameter_server_count 2 "${asked[@]}"
 run_fails 2 "update_device is cuda|towers run on the processor" train refused "${settings[@]}" "${asked[@]}"
 run_fails 2 "update_device|auto" train refused "${settings[@]}" --update_device gpu
-run_fails 2 "update_device is cuda|in a job of several processes" "$BUILD/tools/belfry" local train --distributed \
+run_fails 2 "update_device is cuda|in a job shards update them" "$BUILD/tools/belfry" local train --distributed \
     --worker_count 2 --job_dir refused -- "${digits[@]}" "${settings[@]}" --num_gpus 1 "${asked[@]}"
 
 # As processes of a job: each worker has a GPU of its own, and one that is killed comes again.
@@ -172,6 +172,14 @@ export CUDA_DOUBLE_MEMORY=60000
 run_fails 1 "largest values|activations need|free" train small "${settings[@]}" --num_gpus 1 --hidden_units 512
 CUDA_DOUBLE_MEMORY=200000 run_ok train roomy "${settings[@]}" --num_gpus 1 --hidden_units 512
 check "an evaluation without room is the processor's" grep -q "this evaluates on the processor" err.txt
+check "nor do parameters stay on the GPU" \
+    grep -q "parameters stay in the memory of the process: .*cuda:0: .* need" err.txt
+CUDA_DOUBLE_MEMORY=500000 run_ok train roomier "${settings[@]}" --num_gpus 1 --hidden_units 512
+check "they leave room for programs" \
+    grep -q "parameters stay in the memory of the process: cuda:0: with them there the programs .* may need" err.txt
+equal "with little memory" "$(digest roomier)" "$(digest roomy)"
+CUDA_DOUBLE_MEMORY=500000 run_fails 1 "update_device cpu|cuda:0" train tight-asked "${settings[@]}" --num_gpus 1 \
+    --hidden_units 512 --train_batch_size 64 --update_device cuda
 CUDA_DOUBLE_MEMORY=200000 run_fails 1 "fast arithmetic|free" train rough "${settings[@]}" --num_gpus 1 --hidden_units 512 \
     --gpu_math tf32
 unset CUDA_DOUBLE_MEMORY

@@ -11,8 +11,11 @@
 static void factors_known_locked(bel_shard *shard)
 {
     shard->factors_known = true;
-    bool devices = shard->config.updater != NULL;
-    for (int i = devices ? BEL_ALL_CHUNKS : 0; i < (devices ? 0 : shard->chunk_count); i++)
+    if (bel_shard_on_devices(shard)) {
+        bel_shard_push_all_locked(shard, BEL_JOB_UPDATE);
+        return;
+    }
+    for (int i = 0; i < shard->chunk_count; i++)
         bel_shard_push_locked(shard, (bel_shard_job){.kind = BEL_JOB_UPDATE, .local = i});
 }
 

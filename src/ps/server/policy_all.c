@@ -56,11 +56,10 @@ static void completed(bel_shard *shard, int worker)
     (void)worker;
     if (shard->stats_count < shard->config.assignment->node_count) return;
     bel_shard_compare_hashes_locked(shard);
-    if (shard->config.updater == NULL) {
+    if (bel_shard_on_devices(shard)) {
+        bel_shard_push_all_locked(shard, shard->needs_norm ? BEL_JOB_SUM : BEL_JOB_PASS);
+    } else {
         bel_shard_push_kept_locked(shard);
-    } else if (shard->chunk_count > 0 && !shard->chunks[0].queued) {
-        shard->chunks[0].queued = true;
-        bel_shard_push_chunk_locked(shard, BEL_ALL_CHUNKS);
     }
 }
 

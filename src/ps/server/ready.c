@@ -7,7 +7,7 @@ void bel_shard_look_at_chunk_locked(bel_shard *shard, int local)
 {
     bel_shard_chunk *chunk = &shard->chunks[local];
     int nodes = shard->config.assignment->node_count;
-    if (!bel_shard_changes(shard, local) || shard->config.updater != NULL) return;
+    if (!bel_shard_changes(shard, local) || bel_shard_on_devices(shard)) return;
     if (chunk->queued || !shard->policy->is_known(shard)) return;
     if (shard->policy->lockstep && chunk->reported < nodes)
         return; // spares a search for each report

@@ -57,7 +57,17 @@ static uint64_t workers_of_step(const bel_shard *shard)
     return bits;
 }
 
-// A span's part is a table for rows, a chunk for all else.
+// The first that workers report.
+static int first_reported(const bel_shard *shard)
+{
+    int local = 0;
+    while (local < shard->chunk_count - 1 && !bel_shard_changes(shard, local))
+        local++;
+    return local;
+}
+
+// A span's part is a table for rows, a chunk for all else; of a pass over all chunks the first that
+// is reported stands for them.
 static void trace_job(const bel_shard *shard, bel_shard_job job, int64_t begun, int64_t done)
 {
     static const bel_trace_span spans[] = {
@@ -66,8 +76,8 @@ static void trace_job(const bel_shard *shard, bel_shard_job job, int64_t begun, 
         [BEL_JOB_ROWS] = BEL_TRACE_ROWS,     [BEL_JOB_TABLE] = BEL_TRACE_TABLE};
     bel_trace_event event = event_of(shard, spans[job.kind], shard->step);
     bool of_table = job.kind == BEL_JOB_ROWS || job.kind == BEL_JOB_TABLE;
-    if (of_table) event.part = job.local;
-    if (!of_table && job.local >= 0) event.part = shard->chunks[job.local].chunk;
+    int local = job.local == BEL_ALL_CHUNKS ? first_reported(shard) : job.local;
+    event.part = of_table ? job.local : shard->chunks[local].chunk;
     bool sums = job.kind == BEL_JOB_PASS || job.kind == BEL_JOB_SUM || job.kind == BEL_JOB_TABLE;
     if (sums) event.workers = workers_of_step(shard);
     bel_trace_add(event, begun, done);
@@ -286,8 +296,11 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
     }
     shard->counters.passes++;
     shard->counters.pass_ns += spent_ns;
-    if (job.local != BEL_ALL_CHUNKS) finish_chunk_locked(shard, job.kind, job.local);
-    for (int i = 0; job.local == BEL_ALL_CHUNKS && i < shard->chunk_count; i++)
+    if (job.local != BEL_ALL_CHUNKS) {
+        finish_chunk_locked(shard, job.kind, job.local);
+        return;
+    }
+    for (int i = 0; i < shard->chunk_count; i++)
         finish_chunk_locked(shard, job.kind, i);
 }
 

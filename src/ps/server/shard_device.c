@@ -62,15 +62,25 @@ bel_status *bel_shard_plan_devices(bel_shard *shard)
     return status;
 }
 
-// The chunk whose weights stand for all: states that are plain sums have no others than 1.
+// Without chunks there is nothing to pass, and no room for a job.
+void bel_shard_push_all_locked(bel_shard *shard, bel_job_kind kind)
+{
+    if (shard->chunk_count > 0)
+        bel_shard_push_locked(shard, (bel_shard_job){.kind = kind, .local = BEL_ALL_CHUNKS});
+}
+
+// The chunk whose weights stand for all: one of sums by examples, if there is any. What is summed
+// or taken otherwise asks only who counts. Nobody reports frozen chunks.
 static const bel_shard_chunk *weighing_chunk(const bel_shard *shard)
 {
+    const bel_shard_chunk *plain = NULL;
     for (int i = 0; i < shard->chunk_count; i++) {
         bel_variable_kind kind = shard->config.layout->chunks[shard->chunks[i].chunk].kind;
         if (kind == BEL_VARIABLE_TRAINABLE || kind == BEL_VARIABLE_STATE_MEAN)
             return &shard->chunks[i];
+        if (kind != BEL_VARIABLE_FROZEN) plain = &shard->chunks[i];
     }
-    return shard->chunks;
+    return plain;
 }
 
 // Who counts in the step, and the factors of the sum over them. A node is a replica.
@@ -81,8 +91,8 @@ static bel_update_step step_of(const bel_shard *shard, float joins[2 * BEL_UPDAT
     bel_update_step step = {.joins = joins, .average_rest = shard->average_rest};
     int nodes = shard->config.assignment->node_count;
     int64_t replicas = 0;
-    for (int k = 0; k < nodes; k++) {
-        if (!bel_shard_counts(shard, k) || chunk->weights[k].replicas == 0) continue;
+    for (int k = 0; k < nodes && chunk != NULL; k++) {
+        if (chunk->weights[k].replicas == 0) continue; // it had no examples
         weights[k] = chunk->weights[k];
         step.counts |= UINT64_C(1) << k;
         replicas += weights[k].replicas;

@@ -288,6 +288,12 @@ static inline bool bel_shard_changes_table(const bel_shard *shard, int table)
                                     bel_shard_function(shard));
 }
 
+// Parameters lie on devices: nothing goes chunk by chunk there, and one job passes them all.
+static inline bool bel_shard_on_devices(const bel_shard *shard)
+{
+    return shard->config.updater != NULL;
+}
+
 // How many sums of squares a shard has: of directions, and of values where a rule trusts.
 static inline size_t bel_shard_norm_count(const bel_shard *shard)
 {
@@ -420,9 +426,10 @@ bel_status *bel_shard_update_table(bel_shard *shard, int table) BEL_MUST_USE; //
 bel_status *bel_shard_load_tables(bel_shard *shard, const bel_ckpt_reader *reader) BEL_MUST_USE;
 bel_status *bel_shard_mark_tables(bel_shard *shard) BEL_MUST_USE; // the snapshot of now
 
-// shard_device.c, with an updater: what it is to update, once all arrays are made; a pass over all
-// chunks, of kind PASS, SUM or UPDATE.
+// shard_device.c, on devices: what is to be updated, once all arrays are made; the job of a pass
+// over all chunks, of kind PASS, SUM or UPDATE, and the pass.
 bel_status *bel_shard_plan_devices(bel_shard *shard) BEL_MUST_USE;
+void bel_shard_push_all_locked(bel_shard *shard, bel_job_kind kind);
 bel_status *bel_shard_pass_devices(bel_shard *shard, bel_job_kind kind) BEL_MUST_USE;
 bel_status *bel_shard_save_devices(bel_shard *shard) BEL_MUST_USE; // to the snapshot
 

@@ -41,7 +41,7 @@ static bel_status *allocate(bel_shard *shard)
         for (int k = 0; k < shard->slot_counts[l]; k++) {
             BEL_TRY(bel_space_array(layout, "snapshot of slots", &shard->snapshot_slots[l][k]));
             shard->slots[l][k] = shard->snapshot_slots[l][k];
-            if (shard->config.updater == NULL)
+            if (!bel_shard_on_devices(shard))
                 BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->slots[l][k]));
         }
     }
@@ -50,7 +50,7 @@ static bel_status *allocate(bel_shard *shard)
     if (shard->config.settings.optimizers->main.moving_average_decay > 0) {
         BEL_CHECK(shard->config.snapshot_averages != NULL);
         shard->averages = shard->config.snapshot_averages;
-        if (shard->config.updater == NULL)
+        if (!bel_shard_on_devices(shard))
             BEL_TRY(bel_space_array(layout, "moving averages", &shard->averages));
     }
     if (!shard->needs_norm) return NULL;
@@ -59,7 +59,7 @@ static bel_status *allocate(bel_shard *shard)
     size_t shards = (size_t)layout->shard_count;
     shard->norm_inbox = bel_xcalloc(shards * bel_shard_norm_count(shard), sizeof(double));
     shard->factor_inbox = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
-    if (shard->config.updater != NULL) return NULL;
+    if (bel_shard_on_devices(shard)) return NULL;
     return bel_space_array(layout, "summed gradients", &shard->sums);
 }
 
@@ -107,7 +107,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     bel_status *status = allocate(shard);
     if (status == NULL) status = bel_shard_create_tables(shard);
     bel_shard_create_exchanges(shard);
-    if (status == NULL && config->updater != NULL) status = bel_shard_plan_devices(shard);
+    if (status == NULL && bel_shard_on_devices(shard)) status = bel_shard_plan_devices(shard);
     if (status != NULL) {
         bel_shard_destroy(shard);
         return status;

@@ -100,7 +100,7 @@ bel_status *bel_shard_snapshot_now(bel_shard *shard)
 {
     shard->ledger.leased = shard->ledger.next_block;
     const bel_space *space = shard->config.space;
-    if (shard->config.updater != NULL) return bel_shard_save_devices(shard);
+    if (bel_shard_on_devices(shard)) return bel_shard_save_devices(shard);
     for (int i = 0; i < shard->chunk_count; i++) {
         int c = shard->chunks[i].chunk;
         const bel_chunk *chunk = &shard->config.layout->chunks[c];

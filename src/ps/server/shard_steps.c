@@ -40,7 +40,7 @@ void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision)
     shard->decision = decision;
     shard->decision_known = true;
     if ((decision & BEL_DECIDE_STOP) != 0) return; // the step is not run
-    for (int i = 0; i < shard->chunk_count && shard->config.updater == NULL; i++) {
+    for (int i = 0; i < shard->chunk_count && !bel_shard_on_devices(shard); i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
         if (chunk->kind == BEL_VARIABLE_FROZEN) bel_shard_push_chunk_locked(shard, i);
     }
