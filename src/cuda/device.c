@@ -65,12 +65,14 @@ static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
     return NULL;
 }
 
+// A card that hangs may still copy from and to the process's memory, and another card's: the driver
+// would wait for it, for ever. So once one is lost nothing is given back or unpinned.
 static void release(bel_device *device, bel_device_memory *memory)
 {
     bel_cuda_device *d = of(device);
     if (memory->address == NULL) return;
     atomic_fetch_sub(&d->taken, memory->bytes);
-    if (!bel_device_is_lost(device)) { // else the driver may wait for it
+    if (!bel_cuda_has_lost_card()) {
         d->api->context_set(d->context);
         d->api->release((uint64_t)(uintptr_t)memory->address);
     }
@@ -110,7 +112,7 @@ static void pin(bel_device *device, const void *memory, size_t bytes)
 static void unpin(bel_device *device, const void *memory)
 {
     const bel_cuda_device *d = of(device);
-    if (memory == NULL || bel_device_is_lost(device)) return;
+    if (memory == NULL || bel_cuda_has_lost_card()) return;
     d->api->context_set(d->context);
     d->api->host_unregister(
         as_mutable(memory)); // what was not registered is an error that changes nothing

@@ -138,7 +138,8 @@ static bel_status *place_for(cuda_updater *u, bel_device *device, int *out_place
         *out_place = i;
         if (&u->places[i].device->device == device) return NULL;
     }
-    place *p = &u->places[ *out_place = u->place_count++];
+    *out_place = u->place_count++;
+    place *p = &u->places[*out_place];
     p->device = (bel_cuda_device *)device;
     u->api = p->device->api;
     BEL_TRY(bel_cuda_enter(p->device));
@@ -338,10 +339,8 @@ static void forget(bel_updater *updater)
 {
     cuda_updater *u = of(updater);
     if (!u->planned) return;
-    bool lost = false;
     for (int i = 0; i < u->place_count; i++) {
         place *p = &u->places[i];
-        lost = lost || bel_device_is_lost(&p->device->device);
         for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++)
             drop(p, &p->slots[k]);
         drop(p, &p->averages);
@@ -351,11 +350,9 @@ static void forget(bel_updater *updater)
         drop(p, &p->gathered);
         drop(p, &p->pieces);
     }
-    if (!lost) { // else the driver may wait for a card that does not end
-        pin_host(u, false);
-        u->api->context_set(u->places[0].device->context);
-        if (u->staged != NULL) u->api->host_release(u->staged);
-    }
+    pin_host(u, false);
+    u->api->context_set(u->places[0].device->context);
+    if (!bel_cuda_has_lost_card() && u->staged != NULL) u->api->host_release(u->staged);
     u->staged = NULL;
     u->planned = false;
 }
@@ -371,7 +368,7 @@ static void destroy(bel_updater *updater)
     for (int i = 0; i < u->place_count; i++) {
         place *p = &u->places[i];
         drop(p, &p->values);
-        if (bel_device_is_lost(&p->device->device)) continue; // the driver may wait for it
+        if (bel_cuda_has_lost_card()) continue; // the driver may wait for it
         u->api->context_set(p->device->context);
         if (p->done != NULL) u->api->event_destroy(p->done);
         if (p->stream != NULL) u->api->stream_destroy(p->stream);

@@ -216,6 +216,13 @@ equal "with another in its place" "$(digest evaluates)" "$bits"
 # One that hangs counts as lost after a quarter of the stall timeout.
 run_fails 1 "cuda:0: the GPU has not done its work within 1 s" env CUDA_DOUBLE_HANG=0:100 "$BUILD/tools/belfry" \
     train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 1 --stall_timeout 4 --model_dir hangs
+for hang in 0:106 1:134 1:190; do # whose copies touch the other's memory
+    for where in cpu cuda; do
+        run_fails 1 "cuda:${hang%:*}: |the GPU has not done its work within 0.5 s" env CUDA_DOUBLE_HANG=$hang \
+            CUDA_DOUBLE_CHECKS=0 "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 2 \
+            --hidden_units 90,70 --clip_global_norm 0.1 --stall_timeout 2 --update_device $where --model_dir "hangs-$where"
+    done
+done
 run_ok env CUDA_DOUBLE_HANG=1:150 "$BUILD/tools/belfry" local train --distributed --worker_count 2 --job_dir unhung -- \
     "${digits[@]}" "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2 --stall_timeout 16
 check "one that hangs is replaced" grep -q 'worker 1 .*ended with exit code 134.*cuda:1.*started again' err.txt

@@ -259,7 +259,10 @@ bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job)
     case BEL_JOB_PASS:
     case BEL_JOB_SUM:
     case BEL_JOB_UPDATE:
-        if (job.local == BEL_ALL_CHUNKS) return bel_shard_pass_devices(shard, job.kind);
+        if (job.local == BEL_ALL_CHUNKS)
+            return bel_status_wrap(bel_shard_pass_devices(shard, job.kind), __FILE__, __LINE__,
+                                   "shard %d, step %lld", shard->config.shard,
+                                   (long long)shard->step);
         pass_chunk(shard, job);
         break;
     case BEL_JOB_COPY: bel_shard_copy_values(shard, job.local, job.worker); break;
