@@ -1,9 +1,11 @@
 // Training on a GPU, the whole way (batches in memory, programs, aggregation, update), beside the
 // same on the processor's cores; and large matrix products, and updates of many parameters, alone.
-// A line for each, in JSON; rows have the names of gpu_torch.py's. usage: bench_gpu [ROUNDS]; exit
-// code 3: there is no GPU. tools/gpu-check runs both and prints the ratios.
+// A line for each, in JSON; rows have the names of gpu_torch.py's. usage: bench_gpu [ROUNDS [ROW]];
+// exit code 3: there is no GPU. tools/gpu-check runs both and prints the ratios.
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -17,6 +19,23 @@
 enum { MOST_ROUNDS = 15 };
 
 static const char *const maths[] = {"", " f32", " tf32", " bf16"}; // by bel_gpu_math
+
+static const char *wanted = ""; // of the rows those whose names have it
+
+// Whether a row is to be measured; then its line is begun.
+static bool begin_row(const char *unit, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static bool begin_row(const char *unit, const char *format, ...)
+{
+    char name[64];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(name, sizeof name, format, arguments);
+    va_end(arguments);
+    if (strstr(name, wanted) == NULL) return false;
+    printf("{\"row\":\"%s\",\"unit\":\"%s\",", name, unit);
+    return true;
+}
 
 static bel_status *median_rate(const char *model, int64_t batch, int64_t steps, int rounds,
                                double *out_rate)
@@ -35,10 +54,10 @@ static bel_status *train(const char *model, int64_t batch, int64_t steps, int ro
                          bel_gpu_math math)
 {
     double card, cores = 0;
+    if (!begin_row("examples/s", "%s %lld%s", model, (long long)batch, maths[math])) return NULL;
     bench_use(BEL_DEVICE_CUDA, math);
     BEL_TRY(median_rate(model, batch, steps, rounds, &card));
-    printf("{\"row\":\"%s %lld%s\",\"unit\":\"examples/s\",\"value\":%.0f", model, (long long)batch,
-           maths[math], card);
+    printf("\"value\":%.0f", card);
     bench_use(BEL_DEVICE_CPU, BEL_GPU_MATH_EXACT);
     bool beside = math == BEL_GPU_MATH_EXACT && steps >= 100; // else the cores take too long
     if (beside) BEL_TRY(median_rate(model, batch, steps / 10, 3, &cores));
@@ -88,9 +107,9 @@ static bel_status *products(bel_device *device, int64_t n, bel_gpu_math math)
 {
     enum { LAYERS = 16 };
     double seconds, flops = 2.0 * LAYERS * (double)n * (double)n * (double)n;
+    if (!begin_row("TFLOP/s", "%d products %lld%s", LAYERS, (long long)n, maths[math])) return NULL;
     BEL_TRY(multiply(device, n, LAYERS, math, &seconds));
-    printf("{\"row\":\"%d products %lld%s\",\"unit\":\"TFLOP/s\",\"value\":%.3f}\n", LAYERS,
-           (long long)n, maths[math], flops / seconds * 1e-12);
+    printf("\"value\":%.3f}\n", flops / seconds * 1e-12);
     return NULL;
 }
 
@@ -175,10 +194,10 @@ static bel_status *update(bel_device *device, int64_t millions)
 {
     double copied, updated;
     int64_t elements = millions * 1000000;
+    if (!begin_row("GB/s", "update %lldM adam", (long long)millions)) return NULL;
     BEL_TRY(copy_rate((bel_cuda_device *)device, (size_t)elements * sizeof(float), &copied));
     BEL_TRY(update_rate(device, elements, &updated));
-    printf("{\"row\":\"update %lldM adam\",\"unit\":\"GB/s\",\"value\":%.1f,\"over_copy\":%.3f}\n",
-           (long long)millions, updated * 1e-9, updated / copied);
+    printf("\"value\":%.1f,\"over_copy\":%.3f}\n", updated * 1e-9, updated / copied);
     return NULL;
 }
 
@@ -205,6 +224,7 @@ int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 5, count;
     if (rounds < 1 || rounds > MOST_ROUNDS) rounds = 5;
+    if (argc > 2) wanted = argv[2];
     bel_status *status = bel_cuda_count(&count);
     if (status != NULL) {
         (void)bench_end(status);
