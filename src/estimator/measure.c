@@ -5,34 +5,11 @@
 #include "estimator/measure.h"
 
 #include "base/alloc.h"
-#include "estimator/trainable.h"
 #include "estimator/trainable_inner.h"
 #include "optim/rule.h"
 #include "ps/layout/assignment.h"
 #include "ps/layout/row_buffer.h"
 #include "runtime/program.h"
-
-bel_status *bel_trainable_arena_bytes(const bel_trainable *t, const bel_program_options *options,
-                                      int64_t *out_bytes)
-{
-    const bel_graph *graph = t->built->graph;
-    size_t inputs = graph->input_count;
-    bel_shape *shapes = bel_xcalloc(inputs, sizeof *shapes);
-    for (size_t i = 0; i < inputs; i++) {
-        shapes[i] = graph->inputs[i].value->spec.shape;
-        for (int32_t d = 0; d < shapes[i].rank; d++)
-            if (shapes[i].dims[d] < 0) shapes[i].dims[d] = bel_input_batch_size(t->input);
-    }
-    int reports, count;
-    bel_program_output *outputs = bel_worker_list_outputs(t->layout, t->models, &reports, &count);
-    bel_program *program = NULL;
-    bel_status *status = bel_program_compile(graph, shapes, outputs, count, options, &program);
-    if (status == NULL) *out_bytes = (int64_t)bel_program_arena_bytes(program);
-    bel_program_destroy(program);
-    bel_free(outputs);
-    bel_free(shapes);
-    return status;
-}
 
 // The plan's sizes from the real layout; of rows those of worker 0.
 static bel_status *measure(const bel_trainable *t, bel_plan_sizes *sizes, int64_t **out_shard_bytes)

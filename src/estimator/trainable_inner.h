@@ -1,5 +1,5 @@
 // What the files of a trainable share: trainable.c makes it, trainable_check.c says what cannot be
-// trained, cards.c where it is updated, measure.c what it takes.
+// trained, updates.c where it is updated.
 #ifndef BELFRY_ESTIMATOR_TRAINABLE_INNER_H
 #define BELFRY_ESTIMATOR_TRAINABLE_INNER_H
 
