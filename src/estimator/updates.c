@@ -7,6 +7,8 @@
 #include "estimator/trainable_inner.h"
 #include "runtime/device.h"
 
+_Static_assert(BEL_UPDATER_REPLICAS == 64, "as the text of a hindrance says");
+
 // Why cards cannot update the parameters of a training; NULL: they can, if all towers are on some.
 static const char *hindrance_of(const bel_trainable *t)
 {
