@@ -1,9 +1,9 @@
 // Parameters on cards. Each card has a stream for updates. A step goes card by card, and nothing is
 // waited for before all is queued: the numbers of the step are copied in, the gradients that other
 // cards have of the range that this one updates are copied here, one launch makes the pass, and the
-// new values are copied to the other cards. These two kinds of copies carry what a reduce-scatter
-// and an all-gather do, without NCCL: how that adds up depends on the cards and how they are
-// linked, and here it is the tree of replicas, on any cards.
+// new values are copied to the other cards. With a replica on each card these copies carry what a
+// reduce-scatter and an all-gather do, without NCCL: how that adds up depends on the cards and how
+// they are linked, and here it is the tree of replicas, on any cards.
 //
 // Events of the driver order streams of different cards, but none is needed: programs and updates
 // take turns, and who queues either has waited for the other (bel_cuda_await_stream).
@@ -123,7 +123,7 @@ static bel_status *finish(cuda_updater *u, bel_status *status)
             finished = bel_cuda_await_stream(p->device, p->stream, p->done, "update parameters");
         if (finished != NULL)
             finished = bel_status_wrap(finished, __FILE__, __LINE__, "%s", p->device->device.name);
-        if (status != NULL) bel_status_ignore(finished);
+        if (status != NULL) bel_status_ignore(finished); // the first error is the cause
         if (status == NULL) status = finished;
     }
     return status;
@@ -360,7 +360,6 @@ static void forget(bel_updater *updater)
 static void destroy(bel_updater *updater)
 {
     cuda_updater *u = of(updater);
-    if (u == NULL) return;
     forget(updater);
     for (int r = 0; r < u->replica_count; r++)
         if (u->replicas[r].gradients.address != NULL)
@@ -397,10 +396,8 @@ static bel_status *copy_place(const cuda_updater *u, const place *p, bool in)
     const bel_update_plan *plan = &u->plan;
     int64_t first = p->first, count = p->elements;
     BEL_TRY(bel_cuda_enter(p->device));
-    if (in)
-        BEL_TRY(copy_array(u, p, address_of(&p->values, 0), plan->values, u->elements, true));
-    else
-        BEL_TRY(copy_array(u, p, address_of(&p->values, first), plan->values + first, count, in));
+    int64_t from = in ? 0 : first, values = in ? u->elements : count;
+    BEL_TRY(copy_array(u, p, address_of(&p->values, from), plan->values + from, values, in));
     for (int k = 0; k < plan->slot_count; k++)
         BEL_TRY(copy_array(u, p, address_of(&p->slots[k], 0), plan->slots[k] + first, count, in));
     if (plan->averages == NULL) return NULL;
