@@ -2,6 +2,7 @@
 // same on the processor's cores; and large matrix products, and updates of many parameters, alone.
 // A line for each, in JSON; rows have the names of gpu_torch.py's. usage: bench_gpu [ROUNDS [ROW]];
 // exit code 3: there is no GPU. tools/gpu-check runs both and prints the ratios.
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/rng.h"
 #include "base/thread.h"
 #include "cuda/device.h"
 #include "cuda/updater.h"
@@ -37,14 +39,18 @@ static bool begin_row(const char *unit, const char *format, ...)
     return true;
 }
 
+// The time of `steps` steps is what they add to a run of the first ones, in which kernels are
+// compiled, memory is pinned and graphs are made.
 static bel_status *median_rate(const char *model, int64_t batch, int64_t steps, int rounds,
                                double *out_rate)
 {
-    double rates[MOST_ROUNDS], seconds;
-    BEL_TRY(bench_train(model, batch, 0, 20, &seconds)); // kernels are compiled
-    for (int i = 0; i < rounds; i++) {
-        BEL_TRY(bench_train(model, batch, 0, steps, &seconds));
-        rates[i] = (double)(steps * batch) / seconds;
+    enum { FIRST = 20 };
+    double rates[MOST_ROUNDS], begin, all;
+    for (int i = -1; i < rounds; i++) {
+        BEL_TRY(bench_train(model, batch, 0, FIRST, &begin));
+        if (i < 0) continue;
+        BEL_TRY(bench_train(model, batch, 0, FIRST + steps, &all));
+        rates[i] = (double)(steps * batch) / (all - begin);
     }
     *out_rate = bench_median(rates, rounds);
     return NULL;
@@ -60,10 +66,22 @@ static bel_status *train(const char *model, int64_t batch, int64_t steps, int ro
     printf("\"value\":%.0f", card);
     bench_use(BEL_DEVICE_CPU, BEL_GPU_MATH_EXACT);
     bool beside = math == BEL_GPU_MATH_EXACT && steps >= 100; // else the cores take too long
-    if (beside) BEL_TRY(median_rate(model, batch, steps / 10, 3, &cores));
+    if (beside) BEL_TRY(median_rate(model, batch, steps / 100, 3, &cores));
     if (beside) printf(",\"over_cores\":%.2f", card / cores);
     printf("}\n");
     return NULL;
+}
+
+// Numbers that products of [n × n], one after another, neither make grow nor vanish.
+static void fill(float *matrix, int64_t n)
+{
+    bel_rng_key key = bel_rng_key_make(1, "operand", 0);
+    for (int64_t i = 0; i < n * n; i += 4) {
+        uint32_t words[4];
+        bel_rng_block(key, 0, (uint64_t)i, words);
+        for (int j = 0; j < 4; j++)
+            matrix[i + j] = (bel_rng_unit(words[j]) - 0.5f) * 5.0f / sqrtf((float)n);
+    }
 }
 
 // `layers` products of [n × n] one after another, whose right sides stay on the card; the left one
@@ -84,10 +102,11 @@ static bel_status *multiply(bel_device *device, int64_t n, int layers, bel_gpu_m
     BEL_TRY(bel_program_compile(graph, &shape, &output, 1, &options, &program));
     BEL_TRY(device->ops->allocate(device, bel_program_arena_bytes(program), "operands", &memory));
     BEL_TRY(bel_instance_create_on(program, &memory, &instance));
-    float *zeros = bel_xcalloc((size_t)(n * n), sizeof *zeros);
-    bel_instance_bind_input(instance, 0, zeros);
+    float *operand = bel_xcalloc((size_t)(n * n), sizeof *operand); // of zeros a card is faster
+    fill(operand, n);
+    bel_instance_bind_input(instance, 0, operand);
     for (int l = 0; l < layers; l++)
-        bel_instance_bind_variable(instance, l, zeros);
+        bel_instance_bind_variable(instance, l, operand);
     bel_run_context context = {.seed = 1};
     int64_t begun = 0;
     for (int run = -3; run < RUNS; run++) {
@@ -95,7 +114,7 @@ static bel_status *multiply(bel_device *device, int64_t n, int layers, bel_gpu_m
         BEL_TRY(bel_instance_run(instance, NULL, &context, NULL, NULL));
     }
     *out_seconds = (double)(bel_clock_ns() - begun) * 1e-9 / RUNS;
-    bel_free(zeros);
+    bel_free(operand);
     bel_instance_destroy(instance);
     device->ops->release(device, &memory);
     bel_program_destroy(program);
@@ -205,15 +224,17 @@ static bel_status *run(int rounds)
 {
     bel_device *device;
     BEL_TRY(bel_cuda_device_get(0, &device));
-    BEL_TRY(train("dnn", 64, 1000, rounds, BEL_GPU_MATH_EXACT));
-    BEL_TRY(train("dnn", 1024, 300, rounds, BEL_GPU_MATH_EXACT));
-    BEL_TRY(train("cnn", 64, 300, rounds, BEL_GPU_MATH_EXACT));
+    BEL_TRY(train("dnn", 64, 10000, rounds, BEL_GPU_MATH_EXACT));
+    BEL_TRY(train("dnn", 1024, 3000, rounds, BEL_GPU_MATH_EXACT));
+    BEL_TRY(train("cnn", 64, 1000, rounds, BEL_GPU_MATH_EXACT));
     BEL_TRY(train("resnet", 256, 20, rounds, BEL_GPU_MATH_EXACT));
     for (bel_gpu_math math = BEL_GPU_MATH_TF32; math <= BEL_GPU_MATH_BF16; math++) {
-        BEL_TRY(train("dnn", 1024, 300, rounds, math));
-        BEL_TRY(train("cnn", 64, 300, rounds, math));
+        BEL_TRY(train("dnn", 1024, 3000, rounds, math));
+        BEL_TRY(train("cnn", 64, 1000, rounds, math));
         BEL_TRY(train("resnet", 256, 60, rounds, math));
     }
+    for (bel_gpu_math math = BEL_GPU_MATH_TF32; math <= BEL_GPU_MATH_BF16; math++)
+        BEL_TRY(train("wide", 4096, 60, rounds, math));
     BEL_TRY(update(device, 100));
     for (bel_gpu_math math = BEL_GPU_MATH_EXACT; math <= BEL_GPU_MATH_BF16; math++)
         BEL_TRY(products(device, 4096, math));

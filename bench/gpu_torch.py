@@ -1,4 +1,5 @@
-"""The rows of bench_gpu in PyTorch on a GPU: eager, and by torch.compile. usage: gpu_torch.py [ROUNDS]
+"""The rows of bench_gpu in PyTorch on a GPU: eager, and by torch.compile.
+usage: gpu_torch.py [ROUNDS [ROW [KIND]]] (rows whose names have ROW; KIND: eager or compiled)
 
 Prints a line in JSON for each; exit code 3: there is no PyTorch with CUDA."""
 import json
@@ -13,10 +14,21 @@ except ImportError:
 if not torch.cuda.is_available():
     sys.exit(3)
 rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+wanted = sys.argv[2] if len(sys.argv) > 2 else ""
+kinds = sys.argv[3:] or ["eager", "compiled"]
+torch.backends.cudnn.benchmark = True
 
 
 def dnn():
     return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+
+
+def wide():
+    layers, inputs = [], 784
+    for _ in range(3):
+        layers += [nn.Linear(inputs, 4096), nn.ReLU()]
+        inputs = 4096
+    return nn.Sequential(*layers, nn.Linear(inputs, 10))
 
 
 def cnn():
@@ -61,16 +73,18 @@ def set_math(math):
 
 def rate(make, batch, steps, compiled, math):
     torch.manual_seed(0)
+    torch._dynamo.reset()
     within = set_math(math)
     model = make().cuda()
     run = torch.compile(model) if compiled else model
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    images = torch.rand(2048, 784).pin_memory()
-    labels = torch.randint(0, 10, (2048,)).pin_memory()
+    records = max(2048, batch)
+    images = torch.rand(records, 784).pin_memory()
+    labels = torch.randint(0, 10, (records,)).pin_memory()
     loss_of = nn.CrossEntropyLoss()
 
     def step(i):
-        at = i * batch % (2048 - batch + 1)
+        at = i * batch % (records - batch + 1)
         x = images[at:at + batch].cuda(non_blocking=True)
         y = labels[at:at + batch].cuda(non_blocking=True)
         optimizer.zero_grad(set_to_none=True)
@@ -92,10 +106,15 @@ def rate(make, batch, steps, compiled, math):
     return sorted(rates)[rounds // 2]
 
 
+def operand(n):
+    """Random: of zeros a GPU is faster."""
+    return (torch.rand(n, n) - 0.5) * 5 / n ** 0.5
+
+
 def products(n, math, layers=16):
     within = set_math(math)
-    a = torch.zeros(n, n).pin_memory()
-    weights = [torch.zeros(n, n, device="cuda") for _ in range(layers)]
+    a = operand(n).pin_memory()
+    weights = [operand(n).cuda() for _ in range(layers)]
 
     def once():
         with torch.no_grad(), within:
@@ -112,6 +131,23 @@ def products(n, math, layers=16):
     return 2 * layers * n ** 3 * 10 / (time.perf_counter() - begun) * 1e-12
 
 
+def peak(n, math, layers=16):
+    """Of cuBLAS alone: the products of products(), in memory that is there."""
+    set_math(math)
+    kind = torch.bfloat16 if math == "bf16" else torch.float32
+    a, b = operand(n).cuda().to(kind), operand(n).cuda().to(kind)
+    y = torch.empty(n, n, device="cuda", dtype=kind)
+    rates = []
+    for _ in range(rounds + 1):
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        for _ in range(10 * layers):
+            torch.mm(a, b, out=y)
+        torch.cuda.synchronize()
+        rates.append(2 * layers * n ** 3 * 10 / (time.perf_counter() - begun) * 1e-12)
+    return sorted(rates[1:])[rounds // 2]
+
+
 def update(millions):
     values = torch.zeros(millions * 1000000, device="cuda", requires_grad=True)
     values.grad = torch.zeros_like(values)
@@ -126,16 +162,20 @@ def update(millions):
     return 7 * 4 * values.numel() * 10 / (time.perf_counter() - begun) * 1e-9
 
 
-def say(row, unit, value, kind):
-    print(json.dumps({"row": row, "unit": unit, "value": value, "kind": kind}), flush=True)
+def say(row, unit, kind, measure, *arguments):
+    if wanted in row and (kind in kinds or kind == "peak"):
+        print(json.dumps({"row": row, "unit": unit, "value": measure(*arguments), "kind": kind}), flush=True)
 
 
 ROWS = [("dnn", dnn, 64, 1000, ""), ("dnn", dnn, 1024, 300, ""), ("cnn", cnn, 64, 300, ""), ("resnet", resnet, 256, 20, "")]
 for name in ("tf32", "bf16"):
-    ROWS += [("dnn", dnn, 1024, 300, name), ("cnn", cnn, 64, 300, name), ("resnet", resnet, 256, 60, name)]
+    ROWS += [("dnn", dnn, 1024, 300, name), ("cnn", cnn, 64, 300, name), ("resnet", resnet, 256, 60, name),
+             ("wide", wide, 4096, 60, name)]
 for kind, compiled in (("eager", False), ("compiled", True)):
     for name, make, batch, steps, math in ROWS:
-        say(f"{name} {batch} {math}".rstrip(), "examples/s", rate(make, batch, steps, compiled, math), kind)
-say("update 100M adam", "GB/s", update(100), "eager")
+        say(f"{name} {batch} {math}".rstrip(), "examples/s", kind, rate, make, batch, steps, compiled, math)
+say("update 100M adam", "GB/s", "eager", update, 100)
 for name in ("", "tf32", "bf16"):
-    say(f"16 products 4096 {name}".rstrip(), "TFLOP/s", products(4096, name), "eager")
+    row = f"16 products 4096 {name}".rstrip()
+    say(row, "TFLOP/s", "eager", products, 4096, name)
+    say(row, "TFLOP/s", "peak", peak, 4096, name)

@@ -85,14 +85,17 @@ bel_status *bench_run(const char *model, const bel_param *params, int param_coun
 bel_status *bench_train(const char *model, int64_t batch, int threads, int64_t steps,
                         double *out_seconds)
 {
+    enum { COMMON = 3 };
+    bool wide = strcmp(model, "wide") == 0, resnet = strcmp(model, "resnet") == 0;
     const bel_param params[] = {{"optimizer", "momentum"},
                                 {"learning_rate", "0.01"},
                                 {"class_count", "10"},
-                                {"width", "64"}}; // of resnet
+                                wide ? (bel_param){"hidden_units", "4096,4096,4096"}
+                                     : (bel_param){"width", "64"}};
     bel_train_spec spec = {.input_fn = bench_input, .input_user = &batch, .max_steps = steps};
     bel_result result;
-    int count = strcmp(model, "resnet") == 0 ? 4 : 3;
-    BEL_TRY(bench_run(model, params, count, threads, &spec, NULL, &result));
+    BEL_TRY(bench_run(wide ? "dnn" : model, params, wide || resnet ? COMMON + 1 : COMMON, threads,
+                      &spec, NULL, &result));
     *out_seconds = result.train_seconds;
     return NULL;
 }

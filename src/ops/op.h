@@ -102,6 +102,10 @@ struct bel_kernel_call {
     // BEL_OP_ELEMENTWISE allows it.
     bool inputs_last[BEL_OP_MAX_INPUTS];
     bool outputs_last[BEL_OP_MAX_OUTPUTS];
+    // Elements of an f32 tensor lie in memory as bfloat16, and are rounded to it when written; only
+    // where the device says that it takes them so (bel_device_ops.takes_halves).
+    bool inputs_half[BEL_OP_MAX_INPUTS];
+    bool outputs_half[BEL_OP_MAX_OUTPUTS];
     const void *params; // made by prepare, read-only while running
     // Further calls around this one, NULL where there are none. They share the workspace, whose
     // content lasts from the first to the last. Only the last call of an operation has its outputs

@@ -1,28 +1,7 @@
 // Images and weights on their way to cuDNN and back: channels last, in f32 or rounded to bfloat16.
 // Weights [out, in, rows, columns] are images as well, one for each output.
 #include "cuda/kernels/arrange.h"
-#include "cuda/kernels/kernel.h"
-
-typedef union bits {
-    float value;
-    uint32_t whole;
-} bits;
-
-// As bel_bfloat_make (tensor/half.c), of the bits of an f32, as images are large and that one
-// computes in doubles: the upper half, rounded to nearest, ties to even. NaN stays NaN.
-static inline uint16_t bfloat_of(float value)
-{
-    bits b = {value};
-    if (value != value) return (uint16_t)(b.whole >> 16 | 0x40);
-    return (uint16_t)((b.whole + 0x7fff + (b.whole >> 16 & 1)) >> 16);
-}
-
-static inline float float_of(uint16_t bfloat)
-{
-    bits b;
-    b.whole = (uint32_t)bfloat << 16;
-    return b.value;
-}
+#include "cuda/kernels/bfloat.h"
 
 KERNEL(arrange_in, bel_cuda_arrange)
 {
