@@ -39,6 +39,7 @@ enum {
     BEL_CUDA_PROPERTY_MINOR = 1,
     // cuBLASLt
     BEL_CUBLAS_F32 = 0,          // type of matrices and of scales
+    BEL_CUBLAS_BF16 = 14,        // type of matrices
     BEL_CUBLAS_COMPUTE_F32 = 68, // compute types: how f32 is multiplied
     BEL_CUBLAS_COMPUTE_BF16 = 75,
     BEL_CUBLAS_COMPUTE_TF32 = 77,

@@ -6,16 +6,26 @@
 // is b, its second a, and its rows are y's columns. A bias, a number for each column of y, is one
 // for each of its rows, as it wants it.
 //
+// With bf16 the factors of large products are given to it as bfloat16, and the result taken so where
+// it lies so: tensor cores read half as much then, and multiply twice as fast. A factor that lies in
+// f32 is copied to the call's workspace for that. Small products are not worth the copies; their
+// factors are rounded by the library as it reads them.
+//
 // What it needs to know of matrices is kept as plain numbers in the program; its descriptors are
 // made when an algorithm is chosen and when work is queued, which from the second run on graphs
 // replay.
 #include <string.h>
 
 #include "cuda/device.h"
+#include "cuda/kernels/arrange.h"
 #include "ops/matmul.h"
 #include "runtime/plan.h"
 
 enum { MOST_WORKSPACE = 32 << 20 };
+
+// Multiplications from which on factors are copied to be bfloat16: some 10 microseconds on the
+// cards that have tensor cores.
+#define LARGE INT64_C(2000000000)
 
 typedef struct matrix { // as it lies, column by column
     uint64_t rows, columns;
@@ -28,8 +38,13 @@ typedef struct library_product {
     int32_t count;              // products
     bool transposed[2], adds_c; // else the third operand, if there is one, is a bias
     matrix matrices[3];         // b, a, y
+    int types[3];
+    bool copied[2];    // b and a: read from the workspace, behind …
+    size_t offsets[2]; // … this much
+    bool bias_copied;  // the bias, too, which is of y's type
+    size_t bias_offset;
     float alpha, beta;
-    size_t workspace_bytes;
+    size_t workspace_offset, workspace_bytes;
     uint64_t algorithm[8];
 } library_product;
 
@@ -47,10 +62,10 @@ static void destroy(const bel_cuda_api *api, const descriptors *d)
     if (d->preference != NULL) api->cublas_preference_destroy(d->preference);
 }
 
-static int make_layout(const bel_cuda_api *api, const matrix *m, int32_t count, void **out_layout)
+static int make_layout(const bel_cuda_api *api, const matrix *m, int type, int32_t count,
+                       void **out_layout)
 {
-    int error = api->cublas_layout_create(out_layout, BEL_CUBLAS_F32, m->rows, m->columns,
-                                          (int64_t)m->rows);
+    int error = api->cublas_layout_create(out_layout, type, m->rows, m->columns, (int64_t)m->rows);
     if (error == 0)
         error = api->cublas_layout_set(*out_layout, BEL_CUBLAS_LAYOUT_COUNT, &count, sizeof count);
     if (error == 0)
@@ -81,7 +96,7 @@ static int make(const bel_cuda_api *api, const library_product *p, const void *b
 {
     int error = make_product(api, p, bias, &d->product);
     for (int i = 0; i < 3 && error == 0; i++)
-        error = make_layout(api, &p->matrices[i], p->count, &d->layouts[i]);
+        error = make_layout(api, &p->matrices[i], p->types[i], p->count, &d->layouts[i]);
     return error;
 }
 
@@ -166,6 +181,7 @@ static bool read(const bel_cuda_build *build, const bel_gemm *gemm, library_prod
     *p = (library_product){.compute = computes[build->prepare->gpu_math],
                            .epilogue = gemm->relu ? BEL_CUBLAS_THEN_RELU : 0,
                            .count = (int32_t)gemm->count,
+                           .types = {BEL_CUBLAS_F32, BEL_CUBLAS_F32, BEL_CUBLAS_F32},
                            .transposed = {gemm->transpose_b, gemm->transpose_a},
                            .alpha = (float)gemm->alpha};
     if (m <= 0 || n <= 0 || k <= 0 || gemm->count <= 0 || gemm->count > INT32_MAX) return false;
@@ -178,7 +194,86 @@ static bool read(const bel_cuda_build *build, const bel_gemm *gemm, library_prod
     return good;
 }
 
+// Room in the workspace for a copy as bfloat16 of so many elements.
+static size_t add_copy(library_product *p, int64_t elements)
+{
+    size_t at = p->workspace_offset, bytes = (size_t)elements * sizeof(uint16_t);
+    p->workspace_offset +=
+        (bytes + BEL_CUDA_WORK_ALIGNMENT - 1) / BEL_CUDA_WORK_ALIGNMENT * BEL_CUDA_WORK_ALIGNMENT;
+    return at;
+}
+
+// The product with factors as bfloat16, and a result that lies as it does.
+static void take_halves(const bel_kernel_call *call, library_product *p)
+{
+    p->compute = BEL_CUBLAS_COMPUTE_F32; // sums; factors are what they are
+    for (int i = 0; i < 2; i++) {
+        int input = 1 - i;
+        p->types[i] = BEL_CUBLAS_BF16;
+        p->copied[i] = !call->inputs_half[input];
+        if (p->copied[i])
+            p->offsets[i] = add_copy(p, bel_shape_elements(&call->inputs[input].shape));
+    }
+    if (!call->outputs_half[0]) return;
+    p->types[2] = BEL_CUBLAS_BF16;
+    p->bias_copied = (p->epilogue & BEL_CUBLAS_THEN_BIAS) != 0;
+    if (p->bias_copied) p->bias_offset = add_copy(p, bel_shape_elements(&call->inputs[2].shape));
+}
+
+static bool is_large(const bel_gemm *gemm)
+{
+    return (double)gemm->m * (double)gemm->n * (double)gemm->k * (double)gemm->count >=
+           (double)LARGE;
+}
+
+// *out_found false: the library cannot.
+static bel_status *find_way(bel_cuda_build *build, library_product *out, bool *out_found)
+{
+    const bel_kernel_call *call = build->call;
+    const bel_gemm *gemm = call->params;
+    library_product p;
+    *out_found = false;
+    if (!bel_cuda_is_fast(build)) return NULL;
+    BEL_TRY(bel_cuda_libraries(build->device));
+    if (!read(build, gemm, &p)) return NULL;
+    bool half = call->inputs_half[0] || call->inputs_half[1] || call->outputs_half[0];
+    *out = p;
+    if (half || (build->prepare->gpu_math == BEL_GPU_MATH_BF16 && is_large(gemm))) {
+        take_halves(call, out);
+        BEL_TRY(choose(build->device, out, out_found));
+        if (*out_found || half) return NULL;
+        *out = p;
+    }
+    return choose(build->device, out, out_found);
+}
+
+// As if operands lay so: factors, and the result where nothing else is added that would have to.
+bel_status *bel_cuda_cublas_halves(bel_cuda_build *build, bel_half_operands *out)
+{
+    const bel_gemm *gemm = build->call->params;
+    bel_kernel_call call = *build->call;
+    bel_cuda_build asked = *build;
+    library_product p;
+    bool found;
+    asked.call = &call;
+    if (build->prepare->gpu_math != BEL_GPU_MATH_BF16) return NULL;
+    call.inputs_half[0] = call.inputs_half[1] = true;
+    BEL_TRY(find_way(&asked, &p, &found));
+    if (!found) return NULL;
+    *out = (bel_half_operands){.inputs = 3, .multiplies = is_large(gemm)};
+    if (p.adds_c) return NULL;
+    call.outputs_half[0] = true;
+    BEL_TRY(find_way(&asked, &p, &found));
+    out->outputs = found ? 1 : 0;
+    return NULL;
+}
+
 // --- Running -------------------------------------------------------------------------------------
+
+static const void *copy_at(const bel_cuda_operands *operands, bool copied, size_t offset, int input)
+{
+    return copied ? (const char *)operands->work + offset : operands->in[input];
+}
 
 static bel_status *multiply(bel_cuda_device *device, void *stream,
                             const bel_cuda_operands *operands, const void *params)
@@ -187,28 +282,38 @@ static bel_status *multiply(bel_cuda_device *device, void *stream,
     const bel_cuda_api *api = device->api;
     descriptors d = {.product = NULL};
     const void *c = p->adds_c ? operands->in[2] : operands->out[0];
-    int error = make(api, p, operands->in[2], &d);
+    const void *b = copy_at(operands, p->copied[0], p->offsets[0], 1),
+               *a = copy_at(operands, p->copied[1], p->offsets[1], 0);
+    int error = make(api, p, copy_at(operands, p->bias_copied, p->bias_offset, 2), &d);
     if (error == 0)
-        error = api->cublas_multiply(device->cublas, d.product, &p->alpha, operands->in[1],
-                                     d.layouts[0], operands->in[0], d.layouts[1], &p->beta, c,
-                                     d.layouts[2], operands->out[0], d.layouts[2], p->algorithm,
-                                     bel_cuda_work_at(operands, 0), p->workspace_bytes, stream);
+        error = api->cublas_multiply(
+            device->cublas, d.product, &p->alpha, b, d.layouts[0], a, d.layouts[1], &p->beta, c,
+            d.layouts[2], operands->out[0], d.layouts[2], p->algorithm,
+            bel_cuda_work_at(operands, p->workspace_offset), p->workspace_bytes, stream);
     destroy(api, &d);
     return bel_cuda_library_status(error, "cuBLAS", "multiply");
+}
+
+static bel_status *copy(bel_cuda_build *build, int input, size_t offset)
+{
+    const bel_cuda_arrange_flat flat = {.count =
+                                            bel_shape_elements(&build->call->inputs[input].shape),
+                                        .offset = (int64_t)offset,
+                                        .operand = input};
+    return bel_cuda_add(build, "arrange.cu", "arrange_flat", bel_cuda_blocks((flat.count + 3) / 4),
+                        BEL_CUDA_BLOCK, &flat, sizeof flat);
 }
 
 bel_status *bel_cuda_try_cublas(bel_cuda_build *build, bool *out_taken)
 {
     library_product p;
-    *out_taken = false;
-    if (!bel_cuda_is_fast(build)) return NULL;
-    BEL_TRY(bel_cuda_libraries(build->device));
-    bool found = false;
-    if (read(build, build->call->params, &p)) BEL_TRY(choose(build->device, &p, &found));
-    if (!found) return NULL;
-    if (p.workspace_bytes > 0)
-        build->call->workspace_bytes = p.workspace_bytes + BEL_CUDA_WORK_ALIGNMENT;
+    BEL_TRY(find_way(build, &p, out_taken));
+    if (!*out_taken) return NULL;
+    for (int i = 0; i < 2; i++)
+        if (p.copied[i]) BEL_TRY(copy(build, 1 - i, p.offsets[i]));
+    if (p.bias_copied) BEL_TRY(copy(build, 2, p.bias_offset));
+    size_t bytes = p.workspace_offset + p.workspace_bytes;
+    if (bytes > 0) build->call->workspace_bytes = bytes + BEL_CUDA_WORK_ALIGNMENT;
     bel_cuda_add_library(build, multiply, &p, sizeof p);
-    *out_taken = true;
     return NULL;
 }

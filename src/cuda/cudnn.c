@@ -1,9 +1,9 @@
 // Convolutions and their gradients by cuDNN, where fast arithmetic is asked for.
 //
 // It is given what its fast kernels want: channels last throughout, images as well as weights, in
-// f32 (which it may round to tf32) or in bfloat16. An image that lies so already is taken where it
-// is; others are copied to the call's workspace, and the result from there, by kernels of
-// arrange.cu, which add the bias and Relu on the way. Of an algorithm only those are taken that say
+// f32 (which it may round to tf32) or as bfloat16. An image that lies so already is taken where it
+// is (runtime/halves.h sees to it that most do); others are copied to the call's workspace, and the
+// result from there, by kernels of arrange.cu, which add the bias and Relu on the way. Of an algorithm only those are taken that say
 // they are deterministic.
 //
 // Its descriptors are made when an algorithm is chosen and when work is queued, as in cublas.c. It
@@ -22,6 +22,7 @@ enum { X, W, Y, OPERANDS }; // of the convolution: of ConvTranspose, y is its in
 // Where x, w or y is for the library.
 typedef struct operand {
     int input;     // of the call; -1: its output
+    bool half;     // lies as bfloat16
     bool in_place; // else in the workspace, behind `offset`
     size_t offset;
     bel_cuda_image_steps steps; // of x and y, in place or in the workspace
@@ -238,10 +239,12 @@ static void place_operands(const bel_kernel_call *call, library_conv *p,
         operand *o = &p->operands[i];
         const bel_tensor *tensor = o->input < 0 ? &call->outputs[0] : &call->inputs[o->input];
         bool last = o->input < 0 ? call->outputs_last[0] : call->inputs_last[o->input];
+        bool half = o->input < 0 ? call->outputs_half[0] : call->inputs_half[o->input];
         bel_image_steps its = bel_image_steps_of(&tensor->shape, i != W && last);
         bel_cuda_arrange form = form_of(p, i);
         steps[i] = bel_cuda_steps_of(&its);
-        o->in_place = p->type == BEL_CUDNN_F32 && is_form(&form, &steps[i]);
+        o->half = half;
+        o->in_place = half == (p->type == BEL_CUDNN_BF16) && is_form(&form, &steps[i]);
         o->steps =
             (bel_cuda_image_steps){.channel = 1,
                                    .column = form.channels,
@@ -325,6 +328,7 @@ static bel_status *add_all(bel_cuda_build *build, const library_conv *p,
         arrange.steps = steps[i];
         arrange.offset = (int64_t)o->offset;
         arrange.operand = o->input;
+        arrange.half = o->half;
         BEL_TRY(add_arrange(build, "arrange_in", &arrange));
     }
     bel_cuda_add_library(build, convolve, p, sizeof *p);
@@ -333,38 +337,64 @@ static bel_status *add_all(bel_cuda_build *build, const library_conv *p,
     bel_cuda_arrange arrange = form_of(p, result);
     arrange.steps = steps[result];
     arrange.offset = o->in_place ? -1 : (int64_t)o->offset;
+    arrange.half = o->half;
     arrange.has_bias = has_bias;
     arrange.relu = relu;
     return add_arrange(build, "arrange_out", &arrange);
 }
 
+// The call as the library would compute it; *out_found false: it cannot. `steps` are those of the
+// tensors.
+static bel_status *find_way(bel_cuda_build *build, library_conv *p,
+                            bel_cuda_image_steps steps[OPERANDS], bool *out_found)
+{
+    const bel_kernel_call *call = build->call;
+    bool transpose = call->op == BEL_OP_CONV_TRANSPOSE;
+    *out_found = false;
+    if (!bel_cuda_is_fast(build)) return NULL;
+    BEL_TRY(bel_cuda_libraries(build->device));
+    bel_gpu_math math = build->prepare->gpu_math;
+    bool bf16 = math == BEL_GPU_MATH_BF16;
+    *p = (library_conv){.op = transpose ? BEL_OP_CONV_GRAD_INPUT : call->op,
+                        .type = bf16 ? BEL_CUDNN_BF16 : BEL_CUDNN_F32,
+                        .math = bf16                        ? BEL_CUDNN_MATH_TENSOR
+                                : math == BEL_GPU_MATH_TF32 ? BEL_CUDNN_MATH_DEFAULT
+                                                            : BEL_CUDNN_MATH_FMA};
+    p->operands[X].input = p->op == BEL_OP_CONV ? 0 : p->op == BEL_OP_CONV_GRAD_INPUT ? -1 : 1;
+    p->operands[Y].input = p->op == BEL_OP_CONV ? -1 : 0;
+    p->operands[W].input = p->op == BEL_OP_CONV_GRAD_WEIGHTS ? -1 : 1;
+    const bel_conv_shape *shape = shape_of(build);
+    if (!read_sizes(shape, p) || !read_window(&shape->window, p)) return NULL;
+    place_operands(call, p, steps);
+    return choose(build->device, p, out_found);
+}
+
 bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken)
 {
     bel_kernel_call *call = build->call;
-    bool transpose = call->op == BEL_OP_CONV_TRANSPOSE;
-    bool biased = transpose || call->op == BEL_OP_CONV;
-    *out_taken = false;
-    if (!bel_cuda_is_fast(build)) return NULL;
-    BEL_TRY(bel_cuda_libraries(build->device));
-    bool bf16 = build->prepare->gpu_math == BEL_GPU_MATH_BF16;
-    library_conv p = {.op = transpose ? BEL_OP_CONV_GRAD_INPUT : call->op,
-                      .type = bf16 ? BEL_CUDNN_BF16 : BEL_CUDNN_F32,
-                      .math = bf16 ? BEL_CUDNN_MATH_TENSOR
-                              : build->prepare->gpu_math == BEL_GPU_MATH_TF32
-                                  ? BEL_CUDNN_MATH_DEFAULT
-                                  : BEL_CUDNN_MATH_FMA};
-    p.operands[X].input = p.op == BEL_OP_CONV ? 0 : p.op == BEL_OP_CONV_GRAD_INPUT ? -1 : 1;
-    p.operands[Y].input = p.op == BEL_OP_CONV ? -1 : 0;
-    p.operands[W].input = p.op == BEL_OP_CONV_GRAD_WEIGHTS ? -1 : 1;
-    const bel_conv_shape *shape = shape_of(build);
-    if (!read_sizes(shape, &p) || !read_window(&shape->window, &p)) return NULL;
+    bool biased = call->op == BEL_OP_CONV_TRANSPOSE || call->op == BEL_OP_CONV;
+    library_conv p;
     bel_cuda_image_steps steps[OPERANDS];
-    place_operands(call, &p, steps);
-    bool found;
-    BEL_TRY(choose(build->device, &p, &found));
-    if (!found) return NULL;
+    BEL_TRY(find_way(build, &p, steps, out_taken));
+    if (!*out_taken) return NULL;
     call->workspace_bytes = p.workspace_offset + p.workspace_bytes + BEL_CUDA_WORK_ALIGNMENT;
-    *out_taken = true;
     return add_all(build, &p, steps, biased && call->input_count > 2,
                    bel_attr_flag(build->prepare->attrs, BEL_ATTR_RELU));
+}
+
+// Images, but no weights.
+bel_status *bel_cuda_cudnn_halves(bel_cuda_build *build, bel_half_operands *out)
+{
+    library_conv p;
+    bel_cuda_image_steps steps[OPERANDS];
+    bool found;
+    BEL_TRY(find_way(build, &p, steps, &found));
+    if (!found || p.type != BEL_CUDNN_BF16) return NULL;
+    out->multiplies = true;
+    for (int i = 0; i < OPERANDS; i++) {
+        if (i == W) continue;
+        if (p.operands[i].input < 0) out->outputs = 1;
+        if (p.operands[i].input >= 0) out->inputs |= 1u << p.operands[i].input;
+    }
+    return NULL;
 }

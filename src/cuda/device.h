@@ -138,6 +138,16 @@ bel_status *bel_cuda_libraries(bel_cuda_device *device) BEL_MUST_USE;
 bel_status *bel_cuda_try_cublas(bel_cuda_build *build, bool *out_taken) BEL_MUST_USE;
 bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken) BEL_MUST_USE;
 
+// --- Operands as bfloat16 (halves.c) -------------------------------------------------------------
+
+bel_status *bel_cuda_takes_halves(bel_device *device, const bel_prepare *prepare,
+                                  bel_kernel_call *call, bel_half_operands *out_operands);
+
+// What families say of a call that was built as for preparing it.
+bel_status *bel_cuda_cublas_halves(bel_cuda_build *build, bel_half_operands *out) BEL_MUST_USE;
+bel_status *bel_cuda_cudnn_halves(bel_cuda_build *build, bel_half_operands *out) BEL_MUST_USE;
+void bel_cuda_elementwise_halves(const bel_kernel_call *call, bel_half_operands *out);
+
 enum { BEL_CUDA_PATIENCE_SECS = 150 }; // where a device says none
 
 // --- Running (bind.c, executor.c, profile.c) -----------------------------------------------------

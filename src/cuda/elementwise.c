@@ -4,7 +4,8 @@
 // CPU's own (ops/kernels/elementwise.def), by the same choice: floats in float where an operation
 // has a form for it, what else is no integer in double, integers in int64_t. Element i of the
 // result depends on elements i alone and is written by the thread that reads them, so the result
-// may lie over an operand of its size.
+// may lie over an operand of its size. Where all operands are floats that lie alike, a thread takes
+// four at a time.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,6 +17,8 @@
 #include "ops/fused.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/vector.h"
+
+enum { WIDE = 4 }; // as of kernels/elements.h
 
 _Static_assert((int)BEL_CUDA_STEPS == (int)BEL_FUSED_STEPS, "the steps of a chain");
 
@@ -78,74 +81,143 @@ static void put_form(bel_str *text, const char *form, const char *inner)
 
 typedef struct writer {
     const bel_kernel_call *call;
-    bel_str text;
+    bel_str steps; // the text of the steps, from values v0 … to the last r
+    int last_step;
     bel_cuda_elements params;
     const char *kind;  // of functions: f32, f64 or whole
     const char *value; // type that steps compute in
+    const char *index; // of 32 bits where that does: they are divided in a third of the time
 } writer;
 
-// What every source begins with: the operands.
-static void begin(writer *w)
+// As it lies, of operand `i`, or of the result, -1.
+static const char *stored_type(const writer *w, int i)
 {
-    const bel_kernel_call *call = w->call;
-    bool plain = strcmp(w->kind, "f64") == 0;
-    bel_str_puts(&w->text, plain ? "#define PLAIN\n" : "");
-    bel_str_printf(&w->text, "#include \"cuda/kernels/elements.h\"\n\n"
-                             "KERNEL(elements, bel_cuda_elements)\n{\n");
-    for (int i = 0; i < call->input_count; i++) {
-        const char *type = type_of(call->inputs[i].dtype);
-        bel_str_printf(&w->text, "    const %s *x%d = (const %s *)at.in[%d];\n", type, i, type, i);
-    }
-    const char *type = type_of(call->outputs[0].dtype);
-    bel_str_printf(&w->text, "    %s *y = (%s *)at.out[0];\n", type, type);
-    // Indices of 32 bits are divided in a third of the time.
-    const char *index = w->params.count <= INT32_MAX / 2 ? "int32_t" : "int64_t";
-    bel_str_printf(&w->text,
-                   "    for (int64_t at_i = THREAD; at_i < p.count; at_i += THREADS) {\n"
-                   "        %s i = (%s)at_i;\n",
-                   index, index);
-    for (int i = 0; i < call->input_count; i++) {
-        bel_operand operand = bel_operand_of(&call->inputs[i].shape, &call->outputs[0].shape);
-        char element[64];
-        if (operand == BEL_OPERAND_FULL) {
-            bel_snprintf(element, sizeof element, "x%d[i]", i);
-        } else if (operand == BEL_OPERAND_SINGLE) {
-            bel_snprintf(element, sizeof element, "x%d[0]", i);
-        } else if (operand == BEL_OPERAND_ROW) {
-            w->params.rows[i] = bel_shape_elements(&call->inputs[i].shape);
-            bel_snprintf(element, sizeof element, "x%d[i %% (%s)p.rows[%d]]", i, index, i);
-        } else { // bel_fused_can has none of these
-            BEL_CHECK(call->op != BEL_OP_FUSED && i < BEL_WALK_TENSORS);
-            bel_snprintf(element, sizeof element, "x%d[walk_place(&p.walk, %d, i)]", i, i);
-        }
-        bel_str_printf(&w->text, "        %s v%d = (%s)", w->value, i, w->value);
-        put_form(&w->text, read_form(call->inputs[i].dtype), element);
-        bel_str_puts(&w->text, ";\n");
+    if (i < 0 ? w->call->outputs_half[0] : w->call->inputs_half[i]) return "uint16_t";
+    return type_of(i < 0 ? w->call->outputs[0].dtype : w->call->inputs[i].dtype);
+}
+
+static bel_operand operand_of(const writer *w, int i)
+{
+    return bel_operand_of(&w->call->inputs[i].shape, &w->call->outputs[0].shape);
+}
+
+// Element i of operand `k`; of several at once its j-th.
+static void put_element(const writer *w, bel_str *text, int k, bool wide)
+{
+    const bel_operand operand = operand_of(w, k);
+    if (operand == BEL_OPERAND_FULL && wide) {
+        bel_str_printf(text, "w%d.v[j]", k);
+    } else if (operand == BEL_OPERAND_FULL) {
+        bel_str_printf(text, "x%d[i]", k);
+    } else if (operand == BEL_OPERAND_SINGLE) {
+        bel_str_printf(text, "x%d[0]", k);
+    } else if (operand == BEL_OPERAND_ROW) {
+        bel_str_printf(text, "x%d[i %% (%s)p.rows[%d]]", k, w->index, k);
+    } else { // bel_fused_can has none of these
+        bel_str_printf(text, "x%d[walk_place(&p.walk, %d, i)]", k, k);
     }
 }
 
-static void end(writer *w, int step)
+// Reads, steps, and the write of element i.
+static void put_body(const writer *w, bel_str *text, bool wide)
 {
+    const bel_kernel_call *call = w->call;
+    for (int k = 0; k < call->input_count; k++) {
+        bel_str element = {0};
+        put_element(w, &element, k, wide);
+        bel_str_printf(text, "        %s v%d = (%s)", w->value, k, w->value);
+        put_form(text, call->inputs_half[k] ? "float_of(%s)" : read_form(call->inputs[k].dtype),
+                 element.text);
+        bel_str_puts(text, ";\n");
+        bel_str_deinit(&element);
+    }
+    bel_str_puts(text, w->steps.text);
     char value[16];
-    bel_snprintf(value, sizeof value, "r%d", step);
-    bel_str_puts(&w->text, "        y[i] = ");
-    put_form(&w->text, write_form(w->call->outputs[0].dtype, strcmp(w->kind, "whole") == 0), value);
-    bel_str_puts(&w->text, ";\n    }\n}\n");
+    bel_snprintf(value, sizeof value, "r%d", w->last_step);
+    bel_str_puts(text, wide ? "        wy.v[j] = " : "        y[i] = ");
+    bool whole = strcmp(w->kind, "whole") == 0;
+    put_form(text,
+             call->outputs_half[0] ? "bfloat_of(%s)" : write_form(call->outputs[0].dtype, whole),
+             value);
+    bel_str_puts(text, ";\n");
+}
+
+// Whether several elements can be taken at once, where they are aligned: floats that lie as those
+// of the result do, or are one for all.
+static bool can_be_wide(const writer *w)
+{
+    bool wide = strcmp(w->kind, "f32") == 0;
+    for (int k = 0; k < w->call->input_count; k++)
+        wide = wide &&
+               (operand_of(w, k) == BEL_OPERAND_FULL || operand_of(w, k) == BEL_OPERAND_SINGLE);
+    return wide;
+}
+
+// WIDE elements for each turn of a thread; what is left over, or all, is the other loop's.
+static void put_wide(const writer *w, bel_str *text)
+{
+    const bel_kernel_call *call = w->call;
+    bel_str_puts(text, "    uintptr_t places = (uintptr_t)y");
+    for (int k = 0; k < call->input_count; k++)
+        if (operand_of(w, k) == BEL_OPERAND_FULL) bel_str_printf(text, " | (uintptr_t)x%d", k);
+    bel_str_puts(text, ";\n    if (places % 16 == 0) done = p.count / WIDE * WIDE;\n"
+                       "    for (int64_t at_w = THREAD; at_w < done / WIDE; at_w += THREADS) {\n");
+    for (int k = 0; k < call->input_count; k++)
+        if (operand_of(w, k) == BEL_OPERAND_FULL)
+            bel_str_printf(text, "    wide_%s w%d = ((const wide_%s *)x%d)[at_w];\n",
+                           stored_type(w, k), k, stored_type(w, k), k);
+    bel_str_printf(text, "    wide_%s wy;\n    for (int j = 0; j < WIDE; j++) {\n",
+                   stored_type(w, -1));
+    put_body(w, text, true);
+    bel_str_printf(text, "    }\n    ((wide_%s *)y)[at_w] = wy;\n    }\n", stored_type(w, -1));
+}
+
+// The whole source.
+static void put_source(writer *w, bel_str *text)
+{
+    const bel_kernel_call *call = w->call;
+    bool plain = strcmp(w->kind, "f64") == 0;
+    w->index = w->params.count <= INT32_MAX / 2 ? "int32_t" : "int64_t";
+    bel_str_puts(text, plain ? "#define PLAIN\n" : "");
+    bel_str_puts(text, "#include \"cuda/kernels/elements.h\"\n\n"
+                       "KERNEL(elements, bel_cuda_elements)\n{\n");
+    for (int k = 0; k < call->input_count; k++) {
+        const bel_operand operand = operand_of(w, k);
+        BEL_CHECK(operand != BEL_OPERAND_OTHER ||
+                  (call->op != BEL_OP_FUSED && k < BEL_WALK_TENSORS));
+        if (operand == BEL_OPERAND_ROW)
+            w->params.rows[k] = bel_shape_elements(&call->inputs[k].shape);
+        bel_str_printf(text, "    const %s *x%d = (const %s *)at.in[%d];\n", stored_type(w, k), k,
+                       stored_type(w, k), k);
+    }
+    bel_str_printf(text, "    %s *y = (%s *)at.out[0];\n    int64_t done = 0;\n",
+                   stored_type(w, -1), stored_type(w, -1));
+    if (can_be_wide(w)) put_wide(w, text);
+    bel_str_printf(text,
+                   "    for (int64_t at_i = done + THREAD; at_i < p.count; at_i += THREADS) {\n"
+                   "        %s i = (%s)at_i;\n",
+                   w->index, w->index);
+    put_body(w, text, false);
+    bel_str_puts(text, "    }\n}\n");
 }
 
 // Result r`step` of two operands, which are names of values.
 static void put_step(writer *w, int step, bel_op op, const char *a, const char *b)
 {
-    bel_str_printf(&w->text, "        %s r%d = %s_%s(%s, %s, (%s)p.s[%d], (%s)p.t[%d]);\n",
+    bel_str_printf(&w->steps, "        %s r%d = %s_%s(%s, %s, (%s)p.s[%d], (%s)p.t[%d]);\n",
                    w->value, step, w->kind, id_of(op), a, b, w->value, step, w->value, step);
+    w->last_step = step;
 }
 
 static bel_status *finish(bel_cuda_build *build, writer *w)
 {
-    bel_status *status =
-        bel_cuda_add_text(build, "an element-wise kernel", w->text.text, "elements",
-                          bel_cuda_blocks(w->params.count), &w->params, sizeof w->params);
-    bel_str_deinit(&w->text);
+    bel_str text = {0};
+    put_source(w, &text);
+    int64_t threads = can_be_wide(w) ? (w->params.count + WIDE - 1) / WIDE : w->params.count;
+    bel_status *status = bel_cuda_add_text(build, "an element-wise kernel", text.text, "elements",
+                                           bel_cuda_blocks(threads), &w->params, sizeof w->params);
+    bel_str_deinit(&text);
+    bel_str_deinit(&w->steps);
     return status;
 }
 
@@ -157,6 +229,15 @@ static writer writer_of(const bel_kernel_call *call)
                     .value = "float"};
 }
 
+// Whether steps compute in float.
+static bool is_by_floats(const bel_kernel_call *call)
+{
+    bel_vector_kernel kernel;
+    return call->op == BEL_OP_FUSED ||
+           (call->inputs[0].dtype == BEL_DTYPE_F32 && call->outputs[0].dtype == BEL_DTYPE_F32 &&
+            call->op != BEL_OP_CAST && bel_vector_kernel_of(call->op, &kernel));
+}
+
 // --- Operations ----------------------------------------------------------------------------------
 
 bel_status *bel_cuda_prepare_elementwise(bel_cuda_build *build)
@@ -164,9 +245,7 @@ bel_status *bel_cuda_prepare_elementwise(bel_cuda_build *build)
     const bel_kernel_call *call = build->call;
     bel_dtype from = call->inputs[0].dtype, to = call->outputs[0].dtype;
     writer w = writer_of(call);
-    bel_vector_kernel kernel;
-    bool fast = from == BEL_DTYPE_F32 && to == BEL_DTYPE_F32 && call->op != BEL_OP_CAST &&
-                bel_vector_kernel_of(call->op, &kernel);
+    bool fast = is_by_floats(call);
     bool whole = bel_element_is_whole(from) && bel_element_is_whole(to);
     if (whole) {
         w.kind = "whole";
@@ -178,9 +257,7 @@ bel_status *bel_cuda_prepare_elementwise(bel_cuda_build *build)
     bel_curve_numbers(call->op, build->prepare->attrs, &w.params.s[0], &w.params.t[0]);
     w.params.walk =
         bel_cuda_walk_broadcast(&call->outputs[0].shape, call->inputs, call->input_count);
-    begin(&w);
     put_step(&w, 0, call->op, "v0", call->input_count > 1 ? "v1" : "0");
-    end(&w, 0);
     return finish(build, &w);
 }
 
@@ -189,7 +266,6 @@ bel_status *bel_cuda_prepare_fused(bel_cuda_build *build)
     const bel_fused *fused = bel_attr_fused(build->prepare->attrs);
     writer w = writer_of(build->call);
     int made_by[BEL_FUSED_REGISTERS] = {0}; // the step whose result a register has
-    begin(&w);
     for (int s = 0; s < fused->step_count; s++) {
         const bel_fused_step *step = &fused->steps[s];
         char names[2][24] = {"0", "0"};
@@ -210,6 +286,14 @@ bel_status *bel_cuda_prepare_fused(bel_cuda_build *build)
         put_step(&w, s, step->op, names[0], names[1]);
         if (s < fused->step_count - 1) made_by[step->target] = s;
     }
-    end(&w, fused->step_count - 1);
     return finish(build, &w);
+}
+
+void bel_cuda_elementwise_halves(const bel_kernel_call *call, bel_half_operands *out)
+{
+    if (!is_by_floats(call)) return;
+    out->outputs = 1;
+    for (int i = 0; i < call->input_count; i++)
+        if (bel_operand_of(&call->inputs[i].shape, &call->outputs[0].shape) == BEL_OPERAND_FULL)
+            out->inputs |= 1u << i;
 }

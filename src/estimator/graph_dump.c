@@ -158,9 +158,10 @@ static void write_line(const bench *b, const bel_program_line *line, int64_t ns,
                        bel_str *out)
 {
     char shape[BEL_SHAPE_TEXT];
-    bel_str_printf(out, "%5d  %-22s %-18s %*lld", line->group, line->op,
-                   bel_shape_text(&line->shape, shape), b->device != NULL ? 8 : 5,
-                   (long long)line->tiles);
+    bel_str_printf(out, "%5d  %-22s %-18s ", line->group, line->op,
+                   bel_shape_text(&line->shape, shape));
+    if (b->device != NULL) bel_str_printf(out, "%-4s ", line->half ? "bf16" : "");
+    bel_str_printf(out, "%*lld", b->device != NULL ? 8 : 5, (long long)line->tiles);
     if (sum_ns > 0) {
         bel_str_printf(out, " %10.1f %6.1f", (double)ns * 1e-3,
                        100.0 * (double)ns / (double)sum_ns);
@@ -176,7 +177,7 @@ static void write_heading(const bench *b, bool measured, bel_str *out)
 {
     bool card = b->device != NULL;
     bel_str_printf(out, "group  %-22s %-18s %s", "operation", "result",
-                   card ? "launches" : "tiles");
+                   card ? "     launches" : "tiles");
     if (measured) bel_str_puts(out, "         us  share");
     if (measured && !card) bel_str_puts(out, "   expected  error");
     bel_str_puts(out, "  name\n");

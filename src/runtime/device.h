@@ -18,6 +18,7 @@
 #ifndef BELFRY_RUNTIME_DEVICE_H
 #define BELFRY_RUNTIME_DEVICE_H
 
+#include "runtime/halves.h"
 #include "runtime/instance_inner.h"
 
 // Memory of a device that is not in place, in bytes.
@@ -39,6 +40,11 @@ typedef struct bel_device_ops {
     // Fills in how `call`, whose operands are known, is run. UNIMPLEMENTED: the device cannot;
     // says what. Names of calls come from the caller.
     bel_status *(*prepare)(bel_device *device, const bel_prepare *prepare, bel_kernel_call *call);
+
+    // Which operands of `call`, whose shapes are known, may lie as bfloat16 (inputs_half of a call);
+    // called in front of `prepare`. NULL: none ever. Errors as those of `prepare`.
+    bel_status *(*takes_halves)(bel_device *device, const bel_prepare *prepare,
+                                bel_kernel_call *call, bel_half_operands *out_operands);
 
     // What the device adds to an instance: `instance->addresses` and `instance->calls` are set.
     bel_status *(*bind)(bel_device *device, bel_instance *instance);

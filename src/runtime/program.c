@@ -49,6 +49,7 @@ typedef struct compiler {
     int *external_of; // by value id: the first external output that it can be written to; -1: none
     bool *reserved;   // by value id: its buffer must keep its content (outputs)
     bool *last;       // by value id: channels-last
+    bool *half;       // by value id: lies as bfloat16
     bool *fixed;      // by node index: belongs to the prologue
     bool *resident;   // by value id: made by the prologue, read behind it
     int *packed;      // by node index: the buffer of what its kernel has packed once; -1: none
@@ -84,7 +85,8 @@ static void put_value(compiler *c, const bel_value *value, int buffer)
 static size_t value_bytes(const compiler *c, const bel_value *value)
 {
     const bel_spec *spec = &c->specs[value->id];
-    return bel_tensor_bytes(&(bel_tensor){.dtype = spec->dtype, .shape = spec->shape});
+    bel_dtype lies_as = c->half[value->id] ? BEL_DTYPE_BF16 : spec->dtype;
+    return bel_tensor_bytes(&(bel_tensor){.dtype = lies_as, .shape = spec->shape});
 }
 
 // Inputs and variables are bound before a run, constants lie in the graph: none is in the arena.
@@ -204,20 +206,22 @@ static void add_call(compiler *c, const bel_program_call *call)
     join_group(c);
 }
 
-static void add_input(compiler *c, bel_program_call *made, const bel_value *value)
+static void add_input(const compiler *c, bel_program_call *made, const bel_value *value)
 {
     int i = made->call.input_count++;
     made->input_buffers[i] = c->buffer_of[value->id];
     made->call.inputs[i] = tensor_of(c, value);
     made->call.inputs_last[i] = c->last[value->id];
+    made->call.inputs_half[i] = c->half[value->id];
 }
 
-static void add_output(compiler *c, bel_program_call *made, const bel_value *value)
+static void add_output(const compiler *c, bel_program_call *made, const bel_value *value)
 {
     int i = made->call.output_count++;
     made->output_buffers[i] = c->buffer_of[value->id];
     made->call.outputs[i] = tensor_of(c, value);
     made->call.outputs_last[i] = c->last[value->id];
+    made->call.outputs_half[i] = c->half[value->id];
 }
 
 // One to three calls: see bel_kernel_call.
@@ -245,31 +249,46 @@ static void add_stages(compiler *c, const bel_program_call *whole)
     add_call(c, &stage);
 }
 
-// The operation as a call: operands, and what its family prepares, given which inputs are fixed.
-static bel_program_call prepare_call(compiler *c, const bel_node *node, unsigned fixed)
+static bel_program_call describe_call(const compiler *c, const bel_node *node)
 {
     bel_program_call made = {.name = node->name, .workspace = -1};
-    bel_kernel_call *call = &made.call;
-    call->op = node->op;
-    call->random_id = bel_node_random_id(node);
+    made.call.op = node->op;
+    made.call.random_id = bel_node_random_id(node);
     for (int i = 0; i < node->input_count; i++)
         add_input(c, &made, node->inputs[i]);
     for (int i = 0; i < node->output_count; i++)
         add_output(c, &made, node->outputs[i]);
-    bel_prepare prepare = {.attrs = &node->attrs,
-                           .arena = c->program->arena,
-                           .reference = c->options->reference,
-                           .openblas = c->options->openblas,
-                           .gpu_math = c->options->gpu_math,
-                           .fixed = fixed,
-                           .fast_math = c->options->fast_math,
-                           .threads = c->options->threads > 0 ? c->options->threads : 1};
-    bel_device *device = c->program->device;
-    if (c->status != NULL) return made; // nothing comes of it
-    bel_status *status = device->ops->prepare(device, &prepare, call);
+    return made;
+}
+
+static bel_prepare prepare_of(const compiler *c, const bel_node *node, unsigned fixed)
+{
+    return (bel_prepare){.attrs = &node->attrs,
+                         .arena = c->program->arena,
+                         .reference = c->options->reference,
+                         .openblas = c->options->openblas,
+                         .gpu_math = c->options->gpu_math,
+                         .fixed = fixed,
+                         .fast_math = c->options->fast_math,
+                         .threads = c->options->threads > 0 ? c->options->threads : 1};
+}
+
+// The first thing that the device cannot do.
+static void take_status(compiler *c, const bel_node *node, bel_status *status)
+{
     if (status != NULL)
         c->status = bel_status_wrap(status, __FILE__, __LINE__, "%s: %s on %s", node->name,
-                                    bel_op_get(node->op)->name, device->name);
+                                    bel_op_get(node->op)->name, c->program->device->name);
+}
+
+// The operation as a call: operands, and what its family prepares, given which inputs are fixed.
+static bel_program_call prepare_call(compiler *c, const bel_node *node, unsigned fixed)
+{
+    bel_program_call made = describe_call(c, node);
+    bel_prepare prepare = prepare_of(c, node, fixed);
+    bel_device *device = c->program->device;
+    if (c->status == NULL) // else nothing comes of it
+        take_status(c, node, device->ops->prepare(device, &prepare, &made.call));
     return made;
 }
 
@@ -582,6 +601,24 @@ static void find_external(compiler *c)
         if (c->outputs[i].external) c->external_of[bel_alias_root(c->outputs[i].value)->id] = i;
 }
 
+// What the device says of each operation, of which it has not been told yet how operands lie.
+static void find_halves(compiler *c)
+{
+    bel_device *device = c->program->device;
+    int skipped = BEL_OP_LEAF | BEL_OP_ALIAS | BEL_OP_COLLECTIVE;
+    if (c->options->reference || device->ops->takes_halves == NULL) return;
+    bel_half_operands *operands = bel_xcalloc(c->graph->node_count, sizeof *operands);
+    for (size_t n = 0; n < c->graph->node_count && c->status == NULL; n++) {
+        const bel_node *node = c->graph->nodes[n];
+        if (!c->needed[n] || (bel_op_get(node->op)->flags & skipped) != 0) continue;
+        bel_program_call made = describe_call(c, node);
+        bel_prepare prepare = prepare_of(c, node, 0);
+        take_status(c, node, device->ops->takes_halves(device, &prepare, &made.call, &operands[n]));
+    }
+    bel_choose_halves(c->graph, c->needed, operands, c->outputs, c->output_count, c->half);
+    bel_free(operands);
+}
+
 // Calls first, memory last: a plan needs the groups that touch each buffer, and an asynchronous one
 // the edges between calls.
 static bel_status *compile(compiler *c, const bel_shape *input_shapes)
@@ -602,6 +639,8 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
     if (!c->options->reference) {
         bel_channels_last(c->graph, c->needed, c->specs, c->outputs, c->output_count, c->last);
     }
+    find_halves(c);
+    if (c->status != NULL) return c->status;
     emit_all(c);
     if (c->status != NULL) return c->status;
     finish_outputs(c);
@@ -634,6 +673,7 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
                   .external_of = bel_xcalloc(graph->value_count, sizeof(int)),
                   .reserved = bel_xcalloc(graph->value_count, sizeof(bool)),
                   .last = bel_xcalloc(graph->value_count, sizeof(bool)),
+                  .half = bel_xcalloc(graph->value_count, sizeof(bool)),
                   .fixed = bel_xcalloc(graph->node_count, sizeof(bool)),
                   .resident = bel_xcalloc(graph->value_count, sizeof(bool)),
                   .packed = bel_xcalloc(graph->node_count, sizeof(int))};
@@ -651,6 +691,7 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
     bel_free(c.external_of);
     bel_free(c.reserved);
     bel_free(c.last);
+    bel_free(c.half);
     bel_free(c.fixed);
     bel_free(c.resident);
     bel_free(c.packed);

@@ -100,7 +100,8 @@ void bel_program_mark_shown(const bel_program *program, bool *out_shown); // tha
 typedef struct bel_program_line {
     int group;
     const char *name, *op;
-    bel_shape shape;        // of its first output
+    bel_shape shape;        // of its first output …
+    bool half;              // … which lies as bfloat16
     int64_t tiles, cost_ns; // on a card launches of kernels; nothing is expected there: 0
 } bel_program_line;
 bel_program_line bel_program_line_at(const bel_program *program, int instruction);

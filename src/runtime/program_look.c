@@ -104,6 +104,7 @@ bel_program_line bel_program_line_at(const bel_program *program, int instruction
                               .name = call->name,
                               .op = bel_op_get(call->call.op)->name,
                               .shape = call->call.outputs[0].shape,
+                              .half = call->call.outputs_half[0],
                               .tiles = call->call.tile_count,
                               .cost_ns = known ? bel_cost_ns(&call->call) : 0};
 }
@@ -113,6 +114,7 @@ typedef struct large_buffer {
     size_t bytes;
     const char *name;
     const bel_tensor *tensor;
+    bel_dtype lies_as;
 } large_buffer;
 
 static int by_size(const void *a, const void *b)
@@ -131,6 +133,8 @@ static void name_buffers(const bel_program *program, large_buffer *buffers)
             if (buffers[b].name != NULL) continue;
             buffers[b].name = call->name;
             buffers[b].tensor = k < 0 ? &call->call.inputs[i] : &call->call.outputs[k];
+            bool half = k < 0 ? call->call.inputs_half[i] : call->call.outputs_half[k];
+            buffers[b].lies_as = half ? BEL_DTYPE_BF16 : buffers[b].tensor->dtype;
         }
     }
 }
@@ -149,7 +153,7 @@ const char *bel_program_largest_text(const bel_program *program,
     for (size_t b = 0; b < count && b < SHOWN && buffers[b].bytes > 0; b++) {
         char shape[BEL_SHAPE_TEXT], bytes[32];
         bel_snprintf(text + length, BEL_PROGRAM_LARGEST_TEXT - length, "%s%.40s %s%s %s",
-                     b > 0 ? ", " : "", buffers[b].name, bel_dtype_name(buffers[b].tensor->dtype),
+                     b > 0 ? ", " : "", buffers[b].name, bel_dtype_name(buffers[b].lies_as),
                      bel_shape_text(&buffers[b].tensor->shape, shape),
                      bel_bytes_text(buffers[b].bytes, bytes));
         length += strlen(text + length);

@@ -1,5 +1,4 @@
-// What is copied between a tensor of f32 and the form in which cuDNN takes images and weights: see
-// arrange.cu.
+// What is copied between a tensor and the form in which a library takes it: see arrange.cu.
 #ifndef BELFRY_CUDA_KERNELS_ARRANGE_H
 #define BELFRY_CUDA_KERNELS_ARRANGE_H
 
@@ -12,8 +11,16 @@ typedef struct bel_cuda_arrange {
     int64_t margin_rows, margin_columns; // this one; around it are zeros
     int64_t offset;         // of the form in the workspace, bytes; -1: it is the tensor
     int32_t operand;        // of arrange_in: which input the tensor is
-    int32_t bf16;           // the other form's type; else f32
+    int32_t half;           // the tensor lies as bfloat16, else as f32 …
+    int32_t bf16;           // … and the form
     int32_t has_bias, relu; // of arrange_out: input 2, by channel
 } bel_cuda_arrange;
+
+// A matrix of f32 as bfloat16.
+typedef struct bel_cuda_arrange_flat {
+    int64_t count;  // elements
+    int64_t offset; // of the form in the workspace, bytes, a multiple of 8
+    int32_t operand, zero;
+} bel_cuda_arrange_flat;
 
 #endif

@@ -4,8 +4,17 @@
 #ifndef BELFRY_CUDA_KERNELS_ELEMENTS_H
 #define BELFRY_CUDA_KERNELS_ELEMENTS_H
 
-#include "cuda/kernels/kernel.h"
+#include "cuda/kernels/bfloat.h"
 #include "ops/kernels/scalar.h"
+
+// Elements that a thread reads and writes by one access.
+#define WIDE 4
+typedef struct __attribute__((aligned(16))) wide_float {
+    float v[WIDE];
+} wide_float;
+typedef struct __attribute__((aligned(8))) wide_uint16_t {
+    uint16_t v[WIDE];
+} wide_uint16_t;
 
 #ifdef PLAIN
 #include "base/real.c"

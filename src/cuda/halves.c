@@ -1,0 +1,55 @@
+// Which operands of a call kernels of a card take as bfloat16, where that is what is multiplied
+// (runtime/halves.h): images and matrices of the libraries' calls, and of what lies between them.
+// Parameters and their gradients, vectors by channel and losses are f32.
+#include <stdlib.h>
+#include "cuda/device.h"
+#include "ops/norm.h"
+
+static void norm_halves(const bel_kernel_call *call, bel_half_operands *out)
+{
+    bool two = call->op == BEL_OP_BATCH_NORM_GRAD || call->op == BEL_OP_MOMENTS_NORM_SUMS ||
+               call->op == BEL_OP_MOMENTS_NORM_GRAD;
+    bool image = call->op == BEL_OP_BATCH_NORM || call->op == BEL_OP_BATCH_NORM_GRAD ||
+                 call->op == BEL_OP_MOMENTS_NORM || call->op == BEL_OP_MOMENTS_NORM_GRAD;
+    out->inputs = two ? 3 : 1;
+    out->outputs = image ? 1 : 0;
+}
+
+static bel_status *ask_family(bel_cuda_build *build, bel_half_operands *out)
+{
+    const bel_kernel_call *call = build->call;
+    switch (call->op) {
+    case BEL_OP_MATMUL:
+    case BEL_OP_MATMUL_FLAT:
+    case BEL_OP_GEMM: return bel_cuda_cublas_halves(build, out);
+    case BEL_OP_CONV:
+    case BEL_OP_CONV_TRANSPOSE:
+    case BEL_OP_CONV_GRAD_INPUT:
+    case BEL_OP_CONV_GRAD_WEIGHTS: return bel_cuda_cudnn_halves(build, out);
+    case BEL_OP_BATCH_NORM:
+    case BEL_OP_BATCH_NORM_GRAD:
+    case BEL_OP_BATCH_MOMENTS:
+    case BEL_OP_CHANNEL_SUM:
+    case BEL_OP_MOMENTS_NORM:
+    case BEL_OP_MOMENTS_NORM_SUMS:
+    case BEL_OP_MOMENTS_NORM_GRAD: if (getenv("NH")) norm_halves(call, out); return NULL;
+    default: break;
+    }
+    int flags = bel_op_get(call->op)->flags;
+    if ((flags & BEL_OP_ELEMENTWISE) != 0 && call->op != BEL_OP_CAST)
+        bel_cuda_elementwise_halves(call, out);
+    return NULL;
+}
+
+bel_status *bel_cuda_takes_halves(bel_device *device, const bel_prepare *prepare,
+                                  bel_kernel_call *call, bel_half_operands *out_operands)
+{
+    *out_operands = (bel_half_operands){0};
+    if (prepare->gpu_math != BEL_GPU_MATH_BF16) return NULL;
+    for (int i = 0; i < call->output_count; i++) // what computes in doubles does not
+        if (call->outputs[i].dtype != BEL_DTYPE_F32) return NULL;
+    if (call->input_count == 0 || call->inputs[0].dtype != BEL_DTYPE_F32) return NULL;
+    bel_op_get(call->op)->prepare(prepare, call);
+    bel_cuda_build build = {.device = (bel_cuda_device *)device, .prepare = prepare, .call = call};
+    return ask_family(&build, out_operands);
+}
