@@ -154,6 +154,19 @@ static void cut_segments(bel_cuda_executor *x)
     bel_free(ends);
 }
 
+// Where inputs lie that are brought ahead, one behind another.
+static void lay_out_ahead(bel_cuda_executor *x)
+{
+    const bel_program *program = x->instance->program;
+    x->ahead.places = bel_xcalloc((size_t)program->buffer_count + 1, sizeof(size_t));
+    x->ahead.brought = bel_xcalloc((size_t)program->buffer_count + 1, sizeof(void *));
+    for (int b = 0; b < program->buffer_count; b++) {
+        if (program->buffers[b].kind != BEL_LOCATION_INPUT) continue;
+        x->ahead.places[b] = x->ahead.bytes;
+        x->ahead.bytes += (program->buffers[b].size_bytes + 63) / 64 * 64;
+    }
+}
+
 static bel_status *make_queues(bel_cuda_executor *x)
 {
     const bel_cuda_api *api = x->api;
@@ -161,8 +174,12 @@ static bel_status *make_queues(bel_cuda_executor *x)
                             "make a stream"));
     BEL_TRY(bel_cuda_status(api->stream_create(&x->out, BEL_CUDA_STREAM_NON_BLOCKING),
                             "make a stream"));
-    for (int i = 0; i < 2; i++)
-        BEL_TRY(bel_cuda_status(api->event_create(&x->done[i], BEL_CUDA_EVENT_NO_TIMING),
+    BEL_TRY(bel_cuda_status(api->stream_create(&x->ahead.stream, BEL_CUDA_STREAM_NON_BLOCKING),
+                            "make a stream"));
+    void **const events[] = {&x->done[0], &x->done[1], &x->done[2], &x->ahead.there,
+                             &x->ahead.taken};
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
+        BEL_TRY(bel_cuda_status(api->event_create(events[i], BEL_CUDA_EVENT_NO_TIMING),
                                 "make an event"));
     x->ready = bel_xcalloc((size_t)x->segment_count + 1, sizeof(void *));
     x->gone = bel_xcalloc((size_t)x->segment_count + 1, sizeof(void *));
@@ -197,6 +214,7 @@ bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance)
     x->keys = (bel_rng_key *)(x->staged.memory + sizeof(bel_cuda_state));
     BEL_TRY(device->ops->allocate(device, x->state_bytes, "the state of a run", &x->state));
     set_launches(x);
+    lay_out_ahead(x);
     cut_segments(x);
     bel_cuda_follow_binding(x);
     return make_queues(x);
@@ -213,11 +231,13 @@ static void give_back(bel_cuda_executor *x)
     }
     for (int i = 0; i < BEL_CUDA_MOST_BINDINGS; i++)
         drop_graphs(x, &x->bindings[i]);
-    for (int i = 0; i < 2; i++)
-        if (x->done[i] != NULL) api->event_destroy(x->done[i]);
+    void *const events[] = {x->done[0], x->done[1], x->done[2], x->ahead.there, x->ahead.taken};
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
+        if (events[i] != NULL) api->event_destroy(events[i]);
     bel_cuda_marks_free(&x->marks);
     if (x->work != NULL) api->stream_destroy(x->work);
     if (x->out != NULL) api->stream_destroy(x->out);
+    if (x->ahead.stream != NULL) api->stream_destroy(x->ahead.stream);
     if (x->staged.memory != NULL) api->host_release(x->staged.memory);
 }
 
@@ -228,6 +248,9 @@ void bel_cuda_unbind(bel_instance *instance)
     if (x == NULL) return;
     if (!bel_device_is_lost(&x->device->device)) give_back(x);
     x->device->device.ops->release(&x->device->device, &x->state);
+    x->device->device.ops->release(&x->device->device, &x->ahead.memory);
+    bel_free(x->ahead.places);
+    bel_free(x->ahead.brought);
     bel_free(x->staged.results);
     bel_free(x->staged.exchanged_in);
     bel_free(x->staged.exchanged_out);

@@ -1,7 +1,8 @@
 // Running a program on a card.
 //
-// All that a run does is queued at once, on two streams: `work` takes copies in and kernels, `out`
-// takes copies of reports out. Behind the kernel that is the last to write a report `out` waits for
+// All that a run does is queued at once, on three streams: `work` takes copies in and kernels,
+// `out` takes copies of reports out, and a third one what the next run is to read, where that is
+// known (bel_cuda_ahead). Behind the kernel that is the last to write a report `out` waits for
 // an event of `work`, copies, and records an event of its own; the thread that runs then waits for
 // these events in order and publishes, so reports leave while kernels behind them still run. Small
 // reports that follow each other go together. At the end `work` copies results (the loss, a data
@@ -15,7 +16,7 @@
 // own.
 //
 // Memory that streams read or write belongs to them until they are waited for. A run therefore
-// never returns, not even with an error, before both streams are finished, or the card has been
+// never returns, not even with an error, before all streams are finished, or the card has been
 // silent for so long that it counts as lost: then the process is about to end.
 //
 // While a trace is recorded marks between the parts of a run say when the card did them (marks.h).
@@ -59,13 +60,21 @@ bel_status *bel_cuda_send_state(bel_cuda_executor *x)
                            "copy to the card");
 }
 
+// What was brought ahead comes from there: then the run that brought it has read what was there
+// before, so its copies may be waited for.
 static bel_status *send(bel_cuda_executor *x, int buffer, const void *data)
 {
     const bel_program_buffer *its = &x->instance->program->buffers[buffer];
+    uint64_t to = bel_cuda_address(x->instance->addresses[buffer]);
     if (its->size_bytes == 0 || data == NULL) return NULL;
-    return bel_cuda_status(x->api->copy_in(bel_cuda_address(x->instance->addresses[buffer]), data,
-                                           its->size_bytes, x->work),
-                           "copy to the card");
+    if (its->kind == BEL_LOCATION_INPUT && x->ahead.brought[buffer] == data) {
+        uint64_t from = bel_cuda_address(x->ahead.memory.address) + x->ahead.places[buffer];
+        BEL_TRY(
+            bel_cuda_status(x->api->stream_wait(x->work, x->ahead.there, 0), "wait for an event"));
+        return bel_cuda_status(x->api->copy_within(to, from, its->size_bytes, x->work),
+                               "copy on the card");
+    }
+    return bel_cuda_status(x->api->copy_in(to, data, its->size_bytes, x->work), "copy to the card");
 }
 
 bel_status *bel_cuda_send_all(bel_cuda_executor *x, bool fresh)
@@ -81,8 +90,53 @@ bel_status *bel_cuda_send_all(bel_cuda_executor *x, bool fresh)
         if (bel_program_binds(program, b)) due = false;
         if (used && due) BEL_TRY(send(x, b, instance->bound[b]));
         if (used && fresh && its->kind == BEL_LOCATION_CONSTANT) BEL_TRY(send(x, b, its->constant));
+        x->ahead.brought[b] = NULL;
     }
     return NULL;
+}
+
+// Whether the next run's inputs have room beside: an eighth of what is free, so that nobody else is
+// the poorer.
+static bool has_room_ahead(bel_cuda_executor *x)
+{
+    bel_device *device = &x->device->device;
+    bel_cuda_ahead *ahead = &x->ahead;
+    bel_device_use use;
+    size_t limit = atomic_load(&device->memory_limit);
+    if (ahead->memory.address != NULL || ahead->refused) return !ahead->refused;
+    ahead->refused = true;
+    if (!device->ops->look(device, &use)) return false;
+    if (limit > 0 && limit < use.taken + use.free)
+        use.free = limit > use.taken ? limit - use.taken : 0;
+    if (ahead->bytes > use.free / 8) return false;
+    bel_status *status = device->ops->allocate(device, ahead->bytes, "inputs", &ahead->memory);
+    ahead->refused = status != NULL;
+    bel_status_ignore(status); // they are copied when their run begins
+    return !ahead->refused;
+}
+
+// Behind what this run has taken of it.
+static bel_status *bring_ahead(bel_cuda_executor *x)
+{
+    const bel_instance *instance = x->instance;
+    bel_cuda_ahead *ahead = &x->ahead;
+    for (int b = 0; b < instance->program->buffer_count; b++) {
+        const bel_program_buffer *its = &instance->program->buffers[b];
+        const void *data = instance->announced[b];
+        instance->announced[b] = NULL;
+        if (data == NULL || its->size_bytes == 0 || !has_room_ahead(x)) continue;
+        if (!ahead->queued) {
+            ahead->queued = true;
+            BEL_TRY(bel_cuda_status(x->api->stream_wait(ahead->stream, ahead->taken, 0),
+                                    "wait for an event"));
+        }
+        uint64_t to = bel_cuda_address(ahead->memory.address) + ahead->places[b];
+        BEL_TRY(bel_cuda_status(x->api->copy_in(to, data, its->size_bytes, ahead->stream),
+                                "copy to the card"));
+        ahead->brought[b] = data;
+    }
+    if (!ahead->queued) return NULL;
+    return bel_cuda_status(x->api->event_record(ahead->there, ahead->stream), "record an event");
 }
 
 // --- Kernels -------------------------------------------------------------------------------------
@@ -150,6 +204,7 @@ static bel_status *fetch_reports(bel_cuda_executor *x, int s, int next, int end)
 {
     const bel_instance *instance = x->instance;
     if (next == end || instance->program->on_device) return NULL;
+    x->reports = true;
     BEL_TRY(bel_cuda_status(x->api->event_record(x->ready[s], x->work), "record an event"));
     BEL_TRY(bel_cuda_status(x->api->stream_wait(x->out, x->ready[s], 0), "wait for an event"));
     BEL_TRY(bel_cuda_mark(&x->marks, x->out, BEL_CUDA_BEGINS, 0));
@@ -270,9 +325,13 @@ bel_status *bel_cuda_await_stream(bel_cuda_device *device, void *stream, void *e
 
 bel_status *bel_cuda_finish(bel_cuda_executor *x, bel_status *status)
 {
-    void *const streams[2] = {x->work, x->out};
-    static const char *const actions[2] = {"run a program", "copy from the card"};
-    for (int i = 0; i < 2; i++) {
+    void *const streams[] = {x->work, x->out, x->ahead.stream};
+    const bool queued[] = {true, x->reports, x->ahead.queued};
+    static const char *const actions[] = {"run a program", "copy from the card",
+                                          "copy to the card"};
+    x->reports = x->ahead.queued = false;
+    for (int i = 0; i < 3; i++) {
+        if (!queued[i]) continue;
         bel_status *finished = bel_cuda_await_stream(x->device, streams[i], x->done[i], actions[i]);
         if (status != NULL) bel_status_ignore(finished); // the first error is the cause
         if (status == NULL) status = finished;
@@ -375,6 +434,9 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
         if (fresh) first = 0; // what the prologue has made is gone
         if (status == NULL) status = bel_cuda_send_state(x);
         if (status == NULL) status = bel_cuda_send_all(x, fresh);
+        if (status == NULL)
+            status =
+                bel_cuda_status(x->api->event_record(x->ahead.taken, x->work), "record an event");
         instance->memory->user = status == NULL ? instance : NULL;
     }
     queued q = {.next = next};
@@ -386,6 +448,7 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
     while (q.end_segment < x->segment_count && x->segments[q.end_segment].end <= end_call)
         q.end_segment++;
     if (status == NULL) status = queue_all(x, end, &q, args->part);
+    if (status == NULL && args->part == 0) status = bring_ahead(x);
     if (status == NULL) status = publish_all(x, &q, end_call, args);
     status = bel_cuda_finish(x, status);
     if (status != NULL) {

@@ -35,11 +35,24 @@ typedef struct bel_cuda_staging {
     size_t *exchanged_in, *exchanged_out; // by call
 } bel_cuda_staging;
 
+// Inputs of the next run, which are copied to the card while this one computes, on a stream of
+// their own; that run copies them from there to where its kernels read them.
+typedef struct bel_cuda_ahead {
+    bel_device_memory memory; // empty: not yet
+    bool refused;             // there is no room
+    size_t bytes, *places;    // of all inputs, and by buffer
+    const void **brought;     // by buffer: what is there, of the process's memory; NULL: nothing
+    void *stream, *there, *taken; // events: all of it has come; the run before has read it
+    bool queued;                  // on the stream in this run
+} bel_cuda_ahead;
+
 typedef struct bel_cuda_executor {
     bel_cuda_device *device;
     const bel_cuda_api *api;
     const bel_instance *instance;
     void *work, *out; // streams
+    bool reports;     // something was queued on `out` in this run
+    bel_cuda_ahead ahead;
     bel_cuda_bound_launch *launches;
     int *first_launches;         // by call, and one behind
     bel_cuda_operands *operands; // by call
@@ -52,7 +65,7 @@ typedef struct bel_cuda_executor {
     bel_cuda_binding bindings[BEL_CUDA_MOST_BINDINGS], *bound; // the one that operands are of
     int next_binding;                                          // which gives way, when all are used
     void **ready, **gone; // events, by segment: it has run; its reports have been copied
-    void *done[2];        // events: all that was queued on `work`, and on `out`
+    void *done[3];        // events: all that was queued on `work`, on `out` and ahead
     uint64_t seed;        // of the keys
     bool keyed;
     bel_cuda_marks marks; // three, and three of each segment

@@ -95,6 +95,10 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
 // Bound to one consuming thread.
 bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batch) BEL_MUST_USE;
 
+// The batch that the next take will give, where it is there already; else NULL. The consumer's
+// thread.
+const bel_batch *bel_prefetch_peek(bel_prefetch *prefetch);
+
 // Memory of all its batches, those that are being read included, as of their last reading. Any
 // thread.
 int64_t bel_prefetch_bytes(bel_prefetch *prefetch);

@@ -301,6 +301,17 @@ bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batc
     return status;
 }
 
+const bel_batch *bel_prefetch_peek(bel_prefetch *prefetch)
+{
+    if (prefetch->thread_count == 0) return NULL;
+    pthread_mutex_lock(&prefetch->mutex);
+    const slot *next = slot_of(prefetch, prefetch->taken);
+    bool there = prefetch->taken < prefetch->next && next->ready && next->status == NULL;
+    const bel_batch *batch = there ? next->store->batch : NULL;
+    pthread_mutex_unlock(&prefetch->mutex);
+    return batch;
+}
+
 int64_t bel_prefetch_bytes(bel_prefetch *prefetch)
 {
     pthread_mutex_lock(&prefetch->mutex);

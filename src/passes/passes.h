@@ -11,7 +11,7 @@
 //   join      Relu behind a product or a convolution becomes a part of it
 //   hoist     what depends on constants and variables alone is computed when variables are bound
 //
-// The last two are for programs whose variables are fixed.
+// The last one is for programs whose variables are fixed, and so is join on the CPU.
 //
 // Values that no output needs are left out in any case.
 #ifndef BELFRY_PASSES_PASSES_H

@@ -119,7 +119,8 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
     if (options == NULL) options = &defaults;
     bel_program *program = new_program(options);
     unsigned off = options->passes_off;
-    if (!options->fixed_variables) off |= 1u << BEL_PASS_JOIN; // gradients read what lies between
+    bool trains = !options->fixed_variables;
+    if (trains && program->device->in_place) off |= 1u << BEL_PASS_JOIN; // nothing is gained
     unsigned passes = ~off & BEL_PASSES_ALL & ~(1u << BEL_PASS_HOIST);
     bool rewrite = passes != 0 || options->memory_bytes > 0;
     bel_status *status = cut(graph, outputs, output_count, options, program);

@@ -105,6 +105,13 @@ static void *as_view(const void *data)
     return pointer.view;
 }
 
+void bel_instance_announce_input(bel_instance *instance, int input, const void *data)
+{
+    const bel_instance_bound *inputs = &instance->inputs;
+    int buffer = input < inputs->count ? inputs->buffers[input] : -1;
+    if (buffer >= 0) instance->announced[buffer] = data;
+}
+
 void bel_instance_bind_input(bel_instance *instance, int input, const void *data)
 {
     (void)bind(instance, &instance->inputs, input, as_view(data));
@@ -226,6 +233,7 @@ static void set_addresses(bel_instance *instance)
         }
     }
     if (in_place) return;
+    instance->announced = bel_xcalloc((size_t)program->buffer_count, sizeof *instance->announced);
     instance->bound = bel_xcalloc((size_t)program->buffer_count, sizeof *instance->bound);
     instance->bound_outputs =
         bel_xcalloc((size_t)program->output_count + 1, sizeof *instance->bound_outputs);
@@ -291,6 +299,7 @@ void bel_instance_destroy(bel_instance *instance)
     bel_free(instance->own_memory);
     bel_free(instance->calls);
     bel_free(instance->addresses);
+    bel_free(instance->announced);
     bel_free(instance->bound);
     bel_free(instance->bound_outputs);
     bel_free(instance->resident);

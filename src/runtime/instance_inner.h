@@ -29,12 +29,13 @@ typedef struct bel_instance_async bel_instance_async;
 struct bel_instance {
     const bel_program *program;
     bel_kernel_call *calls;
-    void **addresses;     // by buffer, on the device
-    void **bound;         // by buffer what the caller has bound to it, and a run copies; NULL: the
-                          // device is in place
-    void **bound_outputs; // by output
-    bool rebound;         // of a program that is bound on the device: addresses have changed
-    bel_device_memory *memory;     // of the arena
+    void **addresses; // by buffer, on the device
+    void **bound;     // by buffer what the caller has bound to it, and a run copies; NULL: the
+                      // device is in place
+    const void **announced;    // by buffer: bel_instance_announce_input
+    void **bound_outputs;      // by output
+    bool rebound;              // of a program that is bound on the device: addresses have changed
+    bel_device_memory *memory; // of the arena
     bel_device_memory *own_memory; // NULL: `memory` is the caller's
     void *on_device;               // what the device has added
     void *resident;                // what the prologue has computed

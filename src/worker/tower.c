@@ -153,6 +153,21 @@ static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batc
     }
 }
 
+// The next batch, where it is the next run's of this instance and is there.
+static void announce(bel_tower *tower, bel_instance *instance)
+{
+    const bel_worker_model *model = tower->worker->config.models;
+    bool alone = tower->worker->config.model_count == 1 && bel_tower_runs(tower->worker) == 1;
+    if (!alone || tower->program.device == NULL) return;
+    const bel_batch *next = bel_prefetch_peek(tower->prefetch);
+    for (size_t i = 0; i < model->graph->input_count; i++) {
+        const bel_tensor *field =
+            next != NULL && model->fields[i] >= 0 ? &next->fields[model->fields[i]] : NULL;
+        bool fits = field != NULL && bel_shape_equal(&field->shape, &tower->run->input_shapes[i]);
+        bel_instance_announce_input(instance, (int)i, fits ? field->data : NULL);
+    }
+}
+
 static void bind_reports(bel_tower *tower, bel_instance *instance)
 {
     const bel_worker *worker = tower->worker;
@@ -346,6 +361,7 @@ static bel_status *begin_batch(bel_tower *tower)
                                "GPUs have the parameters as well; hint: update_device cpu");
     BEL_TRY(status);
     bind(tower, run->instance, run->batch);
+    announce(tower, run->instance);
     bind_reports(tower, run->instance);
     bel_tower_bind_rows(tower, run->instance);
     return NULL;
