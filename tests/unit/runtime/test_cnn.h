@@ -20,7 +20,7 @@ typedef struct cnn {
     int64_t labels[CNN_BATCH];
     bel_program *program;
     bel_instance *instance;
-    void *arena;
+    bel_device_memory memory;
 } cnn;
 
 // x of 17 channels at twice the size, with 20.
@@ -98,9 +98,8 @@ static cnn *cnn_create(const bel_program_options *options)
     bel_shape shapes[] = {BEL_SHAPE(CNN_BATCH, 3, 10, 9), BEL_SHAPE(CNN_BATCH)};
     BEL_ASSERT_OK(
         bel_program_compile(g, shapes, m->outputs, m->output_count, options, &m->program));
-    BEL_ASSERT_OK(
-        bel_pages_create(bel_program_arena_bytes(m->program), false, "activations", &m->arena));
-    m->instance = bel_instance_create(m->program, m->arena);
+    BEL_ASSERT_OK(bel_program_allocate(m->program, &m->memory));
+    BEL_ASSERT_OK(bel_instance_create_on(m->program, &m->memory, &m->instance));
     bel_instance_bind_input(m->instance, 0, m->x);
     bel_instance_bind_input(m->instance, 1, m->labels);
     for (size_t v = 0; v < g->variable_count; v++)
@@ -117,7 +116,7 @@ static void cnn_destroy(cnn *m)
         bel_free(m->results[i]);
     }
     bel_instance_destroy(m->instance);
-    bel_pages_destroy(m->arena, bel_program_arena_bytes(m->program));
+    bel_program_release(m->program, &m->memory);
     bel_program_destroy(m->program);
     bel_graph_destroy(m->graph);
     bel_free(m);
