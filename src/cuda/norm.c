@@ -1,5 +1,6 @@
-// Normalisation by channel (ops/norm.c) in up to three launches: sums of each channel by parts of
-// the batch, what they become, and the images. Sums that nobody reads are left out.
+// Normalisation by channel (ops/norm.c) in up to three launches: sums of each channel by chains of
+// pixels, what they become, and the images. Sums that nobody reads are left out. How the images lie
+// decides which kernels read them; the sums and their order are always the same.
 #include "cuda/kernels/norm.h"
 #include "cuda/device.h"
 #include "cuda/images.h"
@@ -9,6 +10,7 @@
 _Static_assert(BEL_MOMENTS_COUNT == 0 && BEL_MOMENTS_MEAN == 1 && BEL_MOMENTS_SQUARES == 2 &&
                    BEL_WHOLE_COUNT == 0 && BEL_WHOLE_MEAN == 1 && BEL_WHOLE_INVERSE == 2,
                "kernels name rows by these numbers");
+_Static_assert((int)BEL_CUDA_NORM_PARTS == (int)BEL_NORM_PARTS, "threads for each part");
 
 static int what_of(bel_op op)
 {
@@ -41,20 +43,54 @@ static bool reads_sums(const bel_cuda_norm *p)
            (p->what != BEL_CUDA_NORM_FORWARD || p->training);
 }
 
-static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t blocks,
+static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t blocks, int threads,
                        const bel_cuda_norm *p)
 {
-    return bel_cuda_add(build, "norm.cu", kernel, blocks, BEL_CUDA_NORM_THREADS, p, sizeof *p);
+    return bel_cuda_add(build, "norm.cu", kernel, blocks, threads, p, sizeof *p);
 }
 
-static bel_status *add_sums(bel_cuda_build *build, bool plain, const bel_cuda_norm *p)
+static int64_t blocks_of(int64_t count, int64_t per_block)
 {
-    if (plain) return add(build, "norm_plain_sums", bel_cuda_blocks(p->channels), p);
-    // Kernels count the pixels of a part in 32 bits.
-    if (p->images_per_part * p->pixels > INT32_MAX - BEL_CUDA_NORM_PIXELS)
+    return (count + per_block - 1) / per_block;
+}
+
+static bel_status *add_sums(bel_cuda_build *build, const bel_cuda_norm *p)
+{
+    if (p->plain)
+        return add(build, "norm_plain_sums", bel_cuda_blocks(p->channels), BEL_CUDA_BLOCK, p);
+    // Kernels count a part's pixels, the channels of all chains, and those of a few pixels, in 32
+    // bits.
+    int64_t chains = p->parts * p->chains_per_part;
+    if (p->images_per_part * p->pixels > INT32_MAX / 2 || p->channels > INT32_MAX / 2 / chains ||
+        p->channels > INT32_MAX / 64)
         return BEL_ERR(BEL_UNIMPLEMENTED, "the images are too large for a card");
-    int64_t groups = (p->channels + BEL_CUDA_NORM_CHANNELS - 1) / BEL_CUDA_NORM_CHANNELS;
-    return add(build, "norm_parts", p->parts * groups, p);
+    if (p->u_last && p->v_last)
+        return add(build, "norm_lanes", blocks_of(chains * p->channels, BEL_CUDA_NORM_LANES),
+                   BEL_CUDA_NORM_LANES, p);
+    return add(build, "norm_tiles", chains * blocks_of(p->channels, BEL_CUDA_NORM_TILE),
+               BEL_CUDA_NORM_TILE, p);
+}
+
+// Four elements at a time where they lie together in all three images, which begin at multiples of
+// BEL_PLAN_ALIGNMENT; else one.
+static bel_status *add_apply(bel_cuda_build *build, const bel_cuda_norm *p)
+{
+    enum { MOST_CHANNELS = 1 << 24 }; // no more than there are threads
+    int64_t elements = p->n * p->channels * p->pixels, threads = elements;
+    const char *kernel = p->plain ? "norm_plain_apply" : "norm_apply";
+    bool last = p->u_last && p->v_last && p->y_last;
+    bool plain_order = !p->u_last && !p->v_last && !p->y_last;
+    if (!p->plain && elements <= INT32_MAX && elements > 0) {
+        int64_t by_fours = blocks_of(elements, 4 * BEL_CUDA_NORM_FOURS);
+        if (last && p->channels % 4 == 0 && p->channels <= MOST_CHANNELS) {
+            kernel = "norm_apply_lanes";
+            threads = by_fours > p->channels / 4 ? by_fours : p->channels / 4;
+        } else if (plain_order && p->pixels % 4 == 0) {
+            kernel = "norm_apply_rows";
+            threads = by_fours;
+        }
+    }
+    return add(build, kernel, bel_cuda_blocks(threads), BEL_CUDA_BLOCK, p);
 }
 
 bel_status *bel_cuda_prepare_norm(bel_cuda_build *build)
@@ -69,25 +105,30 @@ bel_status *bel_cuda_prepare_norm(bel_cuda_build *build)
                        .u = bel_cuda_steps_of(&norm->u),
                        .v = bel_cuda_steps_of(&norm->v),
                        .y = bel_cuda_steps_of(&norm->y),
-                       .u_last = call->inputs_last[0],
-                       .y_last = call->outputs_last[0],
+                       .pixels_per_chain = norm->pixels_per_chain,
                        .what = what_of(call->op),
                        .training = norm->training,
                        .by_sums = norm->by_sums,
                        .is_f64 = call->inputs[0].dtype == BEL_DTYPE_F64,
                        .epsilon = norm->epsilon,
                        .momentum = norm->momentum};
-    int64_t channel_blocks = bel_cuda_blocks(p.channels);
-    if (call->op == BEL_OP_MOMENTS_MOVE) return add(build, "norm_move", channel_blocks, &p);
-    bool plain = bel_prepares_plain(build->prepare, call);
+    if (call->op == BEL_OP_MOMENTS_MOVE)
+        return add(build, "norm_move", bel_cuda_blocks(p.channels), BEL_CUDA_BLOCK, &p);
+    p.plain = bel_prepares_plain(build->prepare, call);
     p.v_input = has_two_images(p.what) ? 1 : 0;
-    p.v_last = call->inputs_last[p.v_input];
-    if (plain) p.parts = 1;
+    p.u_last = call->inputs_last[0] || p.pixels == 1;
+    p.v_last = call->inputs_last[p.v_input] || p.pixels == 1;
+    p.y_last = call->outputs_last[0] || p.pixels == 1;
+    p.u_half = call->inputs_half[0];
+    p.v_half = call->inputs_half[p.v_input];
+    p.y_half = call->outputs_half[0];
+    p.chains_per_part = blocks_of(p.images_per_part * p.pixels, p.pixels_per_chain);
+    if (p.plain) p.parts = p.chains_per_part = 1;
     if (!reads_sums(&p)) p.parts = 0;
-    call->workspace_bytes = (size_t)((p.parts * 2 + 3) * p.channels) * sizeof(double);
-    if (p.parts > 0) BEL_TRY(add_sums(build, plain, &p));
-    BEL_TRY(add(build, "norm_channels", channel_blocks, &p));
-    if (!gives_images(p.what)) return NULL;
-    int64_t blocks = bel_cuda_blocks(bel_shape_elements(&call->outputs[0].shape));
-    return add(build, plain ? "norm_plain_apply" : "norm_apply", blocks, &p);
+    int64_t sums = p.parts * p.chains_per_part * 2;
+    call->workspace_bytes = (size_t)((sums + 3) * p.channels) * sizeof(double);
+    if (sums > 0) BEL_TRY(add_sums(build, &p));
+    BEL_TRY(add(build, "norm_channels", blocks_of(p.channels, BEL_CUDA_NORM_CHANNELS),
+                BEL_CUDA_NORM_THREADS, &p));
+    return gives_images(p.what) ? add_apply(build, &p) : NULL;
 }

@@ -1,7 +1,7 @@
 // BatchNormalization, its gradient, and sums over all but the channels: x [n, c, …].
 //
-// Sums run over parts of the batch, cut by shape alone, in double; the parts are added in order.
-// `before` makes the parts, `run` normalises images.
+// Sums run over parts of the batch, and chains of pixels in each (norm.h), cut by shape alone, in
+// double; they are added in order. `before` makes the parts, `run` normalises images.
 //
 // Over all replicas both passes are cut in two, and replicas exchange between the halves: moments
 // of x, then MomentsNorm, which takes those of all replicas together; and sums of dy, then
@@ -15,8 +15,6 @@
 #include "ops/kernels/elements.h"
 #include "ops/norm.h"
 #include "tensor/moments.h"
-
-enum { PARTS = 8 };
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
@@ -160,42 +158,66 @@ static bool is_dense(const bel_channel_norm *p, const bel_image_steps *steps)
     return steps->channel == 1 && steps->column == p->channels;
 }
 
-// Adds u and u · v (v may be NULL) of one image to sums[0 … channels) and the `channels` behind.
-static void add_image(const bel_channel_norm *p, const float *u, const float *v, double *sums)
+// Adds u and u · v (v may be NULL) of `count` pixels of one image, from number `first` on, to
+// sums[0 … channels) and the `channels` behind. (Rows are one: see make_params.)
+static void add_pixels(const bel_channel_norm *p, const float *u, const float *v, int64_t first,
+                       int64_t count, double *sums)
 {
     double *products = sums + p->channels;
+    u += first * p->u.column;
+    if (v != NULL) v += first * p->v.column;
     if (is_dense(p, &p->u) && (v == NULL || is_dense(p, &p->v))) {
-        bel_cpu_kernels_get()->sum_channels(u, v, p->rows * p->columns, p->channels, sums,
-                                            products);
+        bel_cpu_kernels_get()->sum_channels(u, v, count, p->channels, sums, products);
         return;
     }
-    for (int64_t row = 0; row < p->rows; row++) {
-        for (int64_t column = 0; column < p->columns; column++) {
-            const float *a = u + row * p->u.row + column * p->u.column;
-            for (int64_t c = 0; c < p->channels; c++)
-                sums[c] += (double)a[c * p->u.channel];
-            if (v == NULL) continue;
-            const float *b = v + row * p->v.row + column * p->v.column;
-            for (int64_t c = 0; c < p->channels; c++)
-                products[c] += (double)a[c * p->u.channel] * (double)b[c * p->v.channel];
-        }
+    for (int64_t column = 0; column < count; column++) {
+        const float *a = u + column * p->u.column;
+        for (int64_t c = 0; c < p->channels; c++)
+            sums[c] += (double)a[c * p->u.channel];
+        if (v == NULL) continue;
+        const float *b = v + column * p->v.column;
+        for (int64_t c = 0; c < p->channels; c++)
+            products[c] += (double)a[c * p->u.channel] * (double)b[c * p->v.channel];
     }
 }
 
-// Sums of u = input 0 and u · v; v is input 1 of a gradient, else u itself.
+// Adds both sums of a chain to those of its part, and begins the next one.
+static void end_chain(const bel_channel_norm *p, double *chain, double *sums)
+{
+    for (int64_t c = 0; c < 2 * p->channels; c++)
+        sums[c] += chain[c];
+    memset(chain, 0, 2 * (size_t)p->channels * sizeof *chain);
+}
+
+// Sums of u = input 0 and u · v; v is input 1 of a gradient, else u itself. Behind all parts' sums
+// in the workspace each part has those of the chain that it is at.
 static void run_parts(const bel_kernel_call *call, int64_t tile)
 {
     const bel_channel_norm *p = call->params;
     double *sums = (double *)call->workspace + tile * 2 * p->channels;
+    double *chain = sums + p->parts * 2 * p->channels;
     memset(sums, 0, 2 * (size_t)p->channels * sizeof *sums);
-    int64_t first = tile * p->images_per_part, end = first + p->images_per_part;
+    memset(chain, 0, 2 * (size_t)p->channels * sizeof *chain);
+    int64_t begin = tile * p->images_per_part, end = begin + p->images_per_part;
     if (end > p->n) end = p->n;
     const float *u = call->inputs[0].data;
     const float *v = call->op == BEL_OP_CHANNEL_SUM ? NULL
                      : is_gradient(call->op)        ? call->inputs[1].data
                                                     : u;
-    for (int64_t i = first; i < end; i++)
-        add_image(p, u + i * p->u.image, v == NULL ? NULL : v + i * p->v.image, sums);
+    int64_t pixels = p->rows * p->columns, left = p->pixels_per_chain;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t count;
+        for (int64_t first = 0; first < pixels; first += count) {
+            count = pixels - first < left ? pixels - first : left;
+            add_pixels(p, u + i * p->u.image, v == NULL ? NULL : v + i * p->v.image, first, count,
+                       chain);
+            left -= count;
+            if (left > 0) continue;
+            end_chain(p, chain, sums);
+            left = p->pixels_per_chain;
+        }
+    }
+    end_chain(p, chain, sums);
 }
 
 // Sum number `which` (0: u, 1: u · v) of channel c over all parts; 0 where nobody made parts.
@@ -464,6 +486,21 @@ static void run_reference(const bel_kernel_call *call, int64_t tile)
     }
 }
 
+// Of a part that is one image a chain, so that few images are summed as they always were. Else
+// enough chains to fill a card, over all channels and parts, that are no shorter than it takes to
+// hide how they begin and end, and so few in a part that adding them up takes no longer.
+static int64_t chain_of(const bel_channel_norm *p)
+{
+    enum { CHAINS = 1 << 16, MOST = 256, LEAST_PIXELS = 64, MULTIPLE = 32 };
+    int64_t pixels = p->rows * p->columns, length = LEAST_PIXELS;
+    if (p->images_per_part <= 1) return pixels > 0 ? pixels : 1;
+    int64_t for_all = p->n * pixels * p->channels / CHAINS;
+    int64_t for_part = p->images_per_part * pixels / MOST;
+    if (length < for_all) length = for_all;
+    if (length < for_part) length = for_part;
+    return (length + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
+}
+
 static bel_channel_norm make_params(const bel_prepare *prepare, const bel_kernel_call *call)
 {
     const bel_shape *x = &call->inputs[0].shape;
@@ -482,20 +519,22 @@ static bel_channel_norm make_params(const bel_prepare *prepare, const bel_kernel
     p.u = bel_image_steps_of(&flat, call->inputs_last[0]);
     p.v = bel_image_steps_of(&flat, call->inputs_last[v]);
     p.y = bel_image_steps_of(&flat, call->outputs_last[0]);
-    p.images_per_part = (p.n + PARTS - 1) / PARTS;
+    p.images_per_part = (p.n + BEL_NORM_PARTS - 1) / BEL_NORM_PARTS;
     p.parts = p.n == 0 ? 0 : (p.n + p.images_per_part - 1) / p.images_per_part;
+    p.pixels_per_chain = chain_of(&p);
     p.images_per_tile = bel_tile_rows(p.u.image);
     return p;
 }
 
-// Else the plain kernel, in one tile. The workspace has two sums of each channel for each part.
+// Else the plain kernel, in one tile. The workspace has two sums of each channel for each part, and
+// two for the chain that it is at.
 static bool is_fast(const bel_prepare *prepare, bel_kernel_call *call, const bel_channel_norm *p)
 {
     call->run = run_reference;
     call->tile_count = 1;
     call->params = bel_arena_copy(prepare->arena, p, sizeof *p);
     if (bel_prepares_plain(prepare, call) || p->n == 0) return false;
-    call->workspace_bytes = (size_t)(p->parts * 2 * p->channels) * sizeof(double);
+    call->workspace_bytes = (size_t)(p->parts * 4 * p->channels) * sizeof(double);
     return true;
 }
 

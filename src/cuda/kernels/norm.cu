@@ -1,72 +1,230 @@
 // Normalisation by channel (ops/norm.c). The workspace has two sums in double of each channel, of u
-// and of u · v, for each part of the batch: [part, sum, channel]; and behind them what happens to a
-// channel's elements, [factor | second | offset, channel].
+// and of u · v, for each chain of each part of the batch: [part, chain, sum, channel]; and behind
+// them what happens to a channel's elements, [factor | second | offset, channel], in f32 but for
+// the plain kernels.
 //
-// A sum is one chain of additions, as on the CPU, and there are few of them: so a thread that adds
-// is to wait for nothing. The other ones of its block bring what it needs next into shared memory.
+// A sum is one chain of additions, as on the CPU. What it waits for is memory, so a thread has many
+// loads on the way at once, and then adds what they bring; there are enough chains that others add
+// meanwhile. (Loads that were to arrive while it adds would not help: a card's thread can wait for
+// six groups of loads at most, and compilers make one of all that lie behind a branch.)
+#include "cuda/kernels/bfloat.h"
 #include "cuda/kernels/norm.h"
 #include "cuda/kernels/plain_elements.h"
 #include "ops/kernels/channel_norm.h"
 
+#define PARTS BEL_CUDA_NORM_PARTS
 #define CHANNELS BEL_CUDA_NORM_CHANNELS
-#define PIXELS BEL_CUDA_NORM_PIXELS
-#define ADDERS 32 // threads: a warp, so that it goes its own way
+#define TILE BEL_CUDA_NORM_TILE
+#define DEEP 32 // loads that a thread has on the way
 
 // --- Sums ----------------------------------------------------------------------------------------
 
-typedef float stage[CHANNELS][PIXELS + 1];
+// A chain's pixels, counted through the whole batch.
+typedef struct span {
+    int64_t first;
+    int32_t count; // 0: the part has fewer chains than others
+} span;
 
-// Brings up to PIXELS pixels from number `first` on of a part, which has `count`; by the threads
-// from ADDERS on.
-static inline void bring(const bel_cuda_norm *p, const float *x, const bel_cuda_image_steps *steps,
-                         bool last, int64_t first_image, int64_t first_channel, int64_t first,
-                         int64_t count, float (*to)[PIXELS + 1])
+static inline span span_of(const bel_cuda_norm *p, int32_t chain)
 {
-    int32_t thread = (int32_t)threadIdx.x - ADDERS;
-    for (int32_t e = thread; e < CHANNELS * PIXELS; e += BEL_CUDA_NORM_THREADS - ADDERS) {
-        int32_t c = last ? e % CHANNELS : e / PIXELS, k = last ? e / CHANNELS : e % PIXELS;
-        if (first + k >= count || first_channel + c >= p->channels) continue;
-        uint32_t at = (uint32_t)(first + k), pixels = (uint32_t)p->pixels;
-        to[c][k] = x[(first_image + at / pixels) * steps->image + at % pixels * steps->column +
-                     (first_channel + c) * steps->channel];
+    int32_t part = chain / (int32_t)p->chains_per_part;
+    int64_t before = chain % (int32_t)p->chains_per_part * p->pixels_per_chain;
+    int64_t first_image = part * p->images_per_part, images = p->n - first_image;
+    if (images > p->images_per_part) images = p->images_per_part;
+    int64_t left = images * p->pixels - before;
+    if (left > p->pixels_per_chain) left = p->pixels_per_chain;
+    span s;
+    s.first = first_image * p->pixels + before;
+    s.count = left > 0 ? (int32_t)left : 0;
+    return s;
+}
+
+// Elements on their way, as they lie: bits of an f32, or of a bfloat16, which are widened when they
+// are used, since that would wait for them.
+typedef struct batch {
+    uint32_t bits[DEEP];
+} batch;
+
+// Every `step`th element from `x` on, of which there are `left`; the rest is 0. Zeros change no sum:
+// it begins with 0, so it is never -0. A whole batch is loaded without a question.
+static inline void take(batch *to, const void *x, int32_t half, uint32_t step, int32_t left)
+{
+    const uint16_t *halves = (const uint16_t *)x;
+    const bel_cuda_bits *floats = (const bel_cuda_bits *)x;
+    if (left < DEEP) {
+        for (int j = 0; j < DEEP; j++) {
+            to->bits[j] = 0;
+            if (j < left) to->bits[j] = half ? halves[j * step] : floats[j * step].whole;
+        }
+    } else if (half) {
+        for (int j = 0; j < DEEP; j++)
+            to->bits[j] = halves[j * step];
+    } else {
+        for (int j = 0; j < DEEP; j++)
+            to->bits[j] = floats[j * step].whole;
     }
 }
 
-// A block has one part of CHANNELS channels.
-KERNEL(norm_parts, bel_cuda_norm)
+static inline double widened(uint32_t bits, int32_t half)
 {
-    __shared__ stage u[2], v[2];
-    const float *from_u = (const float *)at.in[0], *from_v = (const float *)at.in[p.v_input];
-    int64_t groups = (p.channels + CHANNELS - 1) / CHANNELS;
-    int64_t part = blockIdx.x / groups, first_channel = blockIdx.x % groups * CHANNELS;
-    int64_t first_image = part * p.images_per_part, images = p.n - first_image;
-    if (images > p.images_per_part) images = p.images_per_part;
-    int64_t count = images * p.pixels;
-    int32_t thread = (int32_t)threadIdx.x, c = thread % CHANNELS, which = thread / CHANNELS;
-    bool has_v = p.v_input != 0, adds = thread < 2 * CHANNELS && first_channel + c < p.channels;
-    if (which == 1 && p.what == BEL_CUDA_NORM_SUM) adds = false;
-    double sum = 0;
-    for (int64_t step = 0; step - PIXELS < count; step += PIXELS) { // one more than there are
-        int32_t now = (int32_t)(step / PIXELS) & 1;
-        if (thread >= ADDERS) {
-            bring(&p, from_u, &p.u, p.u_last, first_image, first_channel, step, count, u[now]);
-            if (has_v)
-                bring(&p, from_v, &p.v, p.v_last, first_image, first_channel, step, count, v[now]);
-        } else if (adds && step > 0) {
-            const float *a = u[1 - now][c], *b = has_v ? v[1 - now][c] : a;
-            int64_t left = count - (step - PIXELS);
-            int32_t end = left < PIXELS ? (int32_t)left : PIXELS;
-            if (which == 0) {
-                for (int32_t k = 0; k < end; k++)
-                    sum += (double)a[k];
-            } else {
-                for (int32_t k = 0; k < end; k++)
-                    sum += (double)a[k] * (double)b[k];
-            }
+    bel_cuda_bits b;
+    b.whole = half ? bits << 16 : bits;
+    return (double)b.value;
+}
+
+typedef struct both_sums {
+    double sum, products;
+} both_sums;
+
+static inline void add_batch(both_sums *sums, const batch *u, int32_t u_half, const batch *v,
+                             int32_t v_half, bool has_v)
+{
+    for (int j = 0; j < DEEP; j++) {
+        double a = widened(u->bits[j], u_half), b = has_v ? widened(v->bits[j], v_half) : a;
+        sums->sum += a;
+        sums->products += a * b;
+    }
+}
+
+// Element `index` of an image.
+static inline const void *element_at(const void *x, int32_t half, int64_t index)
+{
+    return (const char *)x + index * (half ? 2 : 4);
+}
+
+// Of one channel over a chain, where the channels of a pixel are neighbours and pixels lie one
+// behind another over all images. `has_v` is known when this is compiled into its caller.
+static inline both_sums sum_lane(const bel_cuda_norm *p, const void *u, const void *v, span s,
+                                 int64_t c, bool has_v)
+{
+    both_sums sums = {0, 0};
+    const uint32_t step = (uint32_t)p->channels;
+    int64_t at = s.first * step + c;
+    for (int32_t left = s.count; left > 0; left -= DEEP, at += DEEP * step) {
+        batch a, b;
+        take(&a, element_at(u, p->u_half, at), p->u_half, step, left);
+        if (has_v) take(&b, element_at(v, p->v_half, at), p->v_half, step, left);
+        add_batch(&sums, &a, p->u_half, &b, p->v_half, has_v);
+    }
+    return sums;
+}
+
+static inline void set_sums(const bel_cuda_operands *at, const bel_cuda_norm *p, int32_t chain,
+                            int64_t c, both_sums sums)
+{
+    double *to = (double *)at->work + chain * 2 * p->channels + c;
+    to[0] = sums.sum;
+    if (p->what != BEL_CUDA_NORM_SUM) to[p->channels] = sums.products;
+}
+
+// A thread has a channel of a chain.
+KERNEL(norm_lanes, bel_cuda_norm)
+{
+    const int32_t channels = (int32_t)p.channels, number = (int32_t)THREAD;
+    const int32_t chain = number / channels, c = number % channels;
+    if (chain >= (int32_t)(p.parts * p.chains_per_part)) return;
+    span s = span_of(&p, chain);
+    if (p.v_input != 0) {
+        set_sums(&at, &p, chain, c, sum_lane(&p, at.in[0], at.in[p.v_input], s, c, true));
+    } else {
+        set_sums(&at, &p, chain, c, sum_lane(&p, at.in[0], at.in[0], s, c, false));
+    }
+}
+
+// A row of a tile as one thread has it on the way.
+typedef struct strip {
+    uint32_t bits[TILE];
+} strip;
+
+// TILE channels from `first_channel` on of TILE pixels from number `first` on, of which there are
+// `left`. Threads side by side take elements side by side: thread t channel t of every pixel where
+// `last`, else pixel t of every channel. Beyond the last channel or pixel they take that one again,
+// so that no load is a question.
+static inline void take_strip(strip *to, const bel_cuda_norm *p, const void *x, int32_t half,
+                              const bel_cuda_image_steps *steps, bool last, int64_t first,
+                              int32_t left, int64_t first_channel)
+{
+    if (left <= 0) return;
+    const int32_t thread = (int32_t)threadIdx.x;
+    const int32_t channels = (int32_t)(p->channels - first_channel);
+    const int32_t most = last ? left : channels, own_most = last ? channels : left;
+    const int32_t own = thread < own_most ? thread : own_most - 1;
+    int64_t at, step;
+    if (last) { // pixels lie one behind another over all images
+        step = steps->column;
+        at = first * step + first_channel + own;
+    } else {
+        const uint32_t pixels = (uint32_t)p->pixels;
+        int64_t image = first / p->pixels;
+        uint32_t pixel = (uint32_t)(first - image * p->pixels) + (uint32_t)own; // or an image on
+        step = steps->channel;
+        at = (image + pixel / pixels) * steps->image + pixel % pixels * steps->column +
+             first_channel * step;
+    }
+    if (half) {
+        const uint16_t *from = (const uint16_t *)x + at;
+        for (int j = 0; j < TILE; j++)
+            to->bits[j] = from[(j < most ? j : most - 1) * step];
+    } else {
+        const bel_cuda_bits *from = (const bel_cuda_bits *)x + at;
+        for (int j = 0; j < TILE; j++)
+            to->bits[j] = from[(j < most ? j : most - 1) * step].whole;
+    }
+}
+
+// Rows are channels; one more than there are pixels, so that a column lies in different banks.
+typedef float tile[TILE][TILE + 1];
+
+// Pixels that there are not become 0, which changes no sum.
+static inline void put_strip(float (*to)[TILE + 1], const strip *from, int32_t half, bool last,
+                             int32_t left)
+{
+    const int32_t thread = (int32_t)threadIdx.x;
+    for (int j = 0; j < TILE; j++) {
+        bel_cuda_bits b;
+        b.whole = half ? from->bits[j] << 16 : from->bits[j];
+        if (last) {
+            to[thread][j] = j < left ? b.value : 0;
+        } else {
+            to[j][thread] = thread < left ? b.value : 0;
+        }
+    }
+}
+
+// However u and v lie: a block of TILE threads has TILE channels of a chain, and turns tiles so
+// that each thread adds a channel's pixels.
+KERNEL(norm_tiles, bel_cuda_norm)
+{
+    __shared__ tile tile_u, tile_v;
+    strip u, v;
+    int32_t groups = (int32_t)((p.channels + TILE - 1) / TILE);
+    int32_t chain = (int32_t)blockIdx.x / groups;
+    int64_t first_channel = (int64_t)((int32_t)blockIdx.x % groups) * TILE;
+    const int32_t thread = (int32_t)threadIdx.x;
+    const bool has_v = p.v_input != 0;
+    const void *from_u = at.in[0], *from_v = at.in[p.v_input];
+    span s = span_of(&p, chain);
+    both_sums sums = {0, 0};
+    take_strip(&u, &p, from_u, p.u_half, &p.u, p.u_last, s.first, s.count, first_channel);
+    if (has_v)
+        take_strip(&v, &p, from_v, p.v_half, &p.v, p.v_last, s.first, s.count, first_channel);
+    for (int32_t left = s.count; left > 0; left -= TILE) {
+        put_strip(tile_u, &u, p.u_half, p.u_last, left);
+        if (has_v) put_strip(tile_v, &v, p.v_half, p.v_last, left);
+        __syncthreads();
+        s.first += TILE;
+        take_strip(&u, &p, from_u, p.u_half, &p.u, p.u_last, s.first, left - TILE, first_channel);
+        if (has_v)
+            take_strip(&v, &p, from_v, p.v_half, &p.v, p.v_last, s.first, left - TILE,
+                       first_channel);
+        const float *a = tile_u[thread], *b = has_v ? tile_v[thread] : a;
+        for (int j = 0; j < TILE; j++) {
+            sums.sum += (double)a[j];
+            sums.products += (double)a[j] * (double)b[j];
         }
         __syncthreads();
     }
-    if (adds) ((double *)at.work)[(part * 2 + which) * p.channels + first_channel + c] = sum;
+    if (first_channel + thread < p.channels) set_sums(&at, &p, chain, first_channel + thread, sums);
 }
 
 // The same in the plain kernel's order, which is one part: a thread for each channel.
@@ -90,13 +248,29 @@ KERNEL(norm_plain_sums, bel_cuda_norm)
 
 // --- Channels ------------------------------------------------------------------------------------
 
-static inline double total(const bel_cuda_operands *at, const bel_cuda_norm *p, int which,
-                           int64_t c)
+// Sum number `which` of channel c over a part: of its chains' sums, in order.
+static inline double total(const bel_cuda_operands *at, const bel_cuda_norm *p, int32_t part,
+                           int32_t which, int64_t c)
 {
-    const double *sums = (const double *)at->work + which * p->channels + c;
+    enum { AT_ONCE = 32 }; // loads
+    const int32_t chains = (int32_t)p->chains_per_part;
+    const int64_t step = 2 * p->channels;
+    const double *from = (const double *)at->work + part * chains * step + which * p->channels + c;
     double sum = 0;
-    for (int64_t part = 0; part < p->parts; part++)
-        sum += sums[part * 2 * p->channels];
+    for (int32_t left = chains; left > 0; left -= AT_ONCE, from += AT_ONCE * step) {
+        double some[AT_ONCE];
+        if (left < AT_ONCE) {
+            for (int j = 0; j < AT_ONCE; j++) {
+                some[j] = 0; // which changes nothing: sums are never -0
+                if (j < left) some[j] = from[j * step];
+            }
+        } else {
+            for (int j = 0; j < AT_ONCE; j++)
+                some[j] = from[j * step];
+        }
+        for (int j = 0; j < AT_ONCE; j++)
+            sum += some[j];
+    }
     return sum;
 }
 
@@ -186,36 +360,60 @@ static inline bel_channel_map whole_backward(const bel_cuda_operands *at, const 
                                 get(p, at->in[4], 1, c), get(p, at->in[2], 0, c));
 }
 
-// Behind the parts' sums.
+// Behind the chains' sums.
 static inline double *maps_of(const bel_cuda_operands *at, const bel_cuda_norm *p)
 {
-    return (double *)at->work + p->parts * 2 * p->channels;
+    return (double *)at->work + p->parts * p->chains_per_part * 2 * p->channels;
 }
 
-// What the sums of a channel become: vectors, and the map of its elements.
+static inline void set_map(const bel_cuda_operands *at, const bel_cuda_norm *p, int64_t c,
+                           bel_channel_map map)
+{
+    double *maps = maps_of(at, p);
+    float *rounded = (float *)maps;
+    if (p->plain) {
+        maps[c] = map.factor;
+        maps[p->channels + c] = map.second;
+        maps[2 * p->channels + c] = map.offset;
+    } else {
+        rounded[c] = (float)map.factor;
+        rounded[p->channels + c] = (float)map.second;
+        rounded[2 * p->channels + c] = (float)map.offset;
+    }
+}
+
+static inline void set_channel(const bel_cuda_operands *at, const bel_cuda_norm *p, int64_t c,
+                               double sum, double products)
+{
+    switch (p->what) {
+    case BEL_CUDA_NORM_SUM: set(p, at->out[0], 0, c, sum); break;
+    case BEL_CUDA_NORM_MOMENTS: set_moments(at, p, c, sum, products); break;
+    case BEL_CUDA_NORM_WHOLE_SUMS: set_gradient_sums(at, p, c, sum, products); break;
+    case BEL_CUDA_NORM_FORWARD: set_map(at, p, c, forward(at, p, c, sum, products)); break;
+    case BEL_CUDA_NORM_BACKWARD: set_map(at, p, c, backward(at, p, c, sum, products)); break;
+    case BEL_CUDA_NORM_WHOLE: set_map(at, p, c, whole(at, p, c)); break;
+    default: set_map(at, p, c, whole_backward(at, p, c)); break;
+    }
+}
+
+// What the sums of a channel become: vectors, and the map of its elements. A block has CHANNELS
+// channels; thread [which, part, channel] adds up a part, and then one of each channel the parts.
 KERNEL(norm_channels, bel_cuda_norm)
 {
-    for (int64_t c = THREAD; c < p.channels; c += THREADS) {
-        double sum = total(&at, &p, 0, c);
-        double products = p.what == BEL_CUDA_NORM_SUM ? 0 : total(&at, &p, 1, c);
-        if (p.what == BEL_CUDA_NORM_SUM) {
-            set(&p, at.out[0], 0, c, sum);
-        } else if (p.what == BEL_CUDA_NORM_MOMENTS) {
-            set_moments(&at, &p, c, sum, products);
-        } else if (p.what == BEL_CUDA_NORM_WHOLE_SUMS) {
-            set_gradient_sums(&at, &p, c, sum, products);
-        } else {
-            const bel_channel_map map =
-                p.what == BEL_CUDA_NORM_FORWARD    ? forward(&at, &p, c, sum, products)
-                : p.what == BEL_CUDA_NORM_BACKWARD ? backward(&at, &p, c, sum, products)
-                : p.what == BEL_CUDA_NORM_WHOLE    ? whole(&at, &p, c)
-                                                   : whole_backward(&at, &p, c);
-            double *maps = maps_of(&at, &p);
-            maps[c] = map.factor;
-            maps[p.channels + c] = map.second;
-            maps[2 * p.channels + c] = map.offset;
-        }
+    __shared__ double sums[2 * PARTS][CHANNELS];
+    const int32_t own = (int32_t)threadIdx.x % CHANNELS, row = (int32_t)threadIdx.x / CHANNELS;
+    const int32_t which = row / PARTS, part = row % PARTS;
+    const int64_t c = (int64_t)blockIdx.x * CHANNELS + own;
+    bool adds = part < p.parts && c < p.channels && (which == 0 || p.what != BEL_CUDA_NORM_SUM);
+    sums[row][own] = adds ? total(&at, &p, part, which, c) : 0;
+    __syncthreads();
+    if (row > 0 || c >= p.channels) return;
+    double sum = 0, products = 0;
+    for (int k = 0; k < PARTS; k++) { // parts that are none have 0, which changes nothing
+        sum += sums[k][own];
+        products += sums[PARTS + k][own];
     }
+    set_channel(&at, &p, c, sum, products);
 }
 
 // --- Elements ------------------------------------------------------------------------------------
@@ -248,17 +446,139 @@ static inline int64_t place_of(const bel_cuda_image_steps *steps, const element 
     return e->image * steps->image + e->channel * steps->channel + e->pixel * steps->column;
 }
 
+static inline const float *float_maps_of(const bel_cuda_operands *at, const bel_cuda_norm *p)
+{
+    return (const float *)maps_of(at, p);
+}
+
+// However the images lie.
 KERNEL(norm_apply, bel_cuda_norm)
 {
-    const float *u = (const float *)at.in[0], *v = (const float *)at.in[p.v_input];
-    const double *maps = maps_of(&at, &p);
+    const float *maps = float_maps_of(&at, &p);
     int64_t count = p.n * p.channels * p.pixels;
     for (int64_t i = THREAD; i < count; i += THREADS) {
         const element e = element_of(&p, i, count);
-        float factor = (float)maps[e.channel], second = (float)maps[p.channels + e.channel];
-        float offset = (float)maps[2 * p.channels + e.channel];
-        ((float *)at.out[0])[place_of(&p.y, &e)] =
-            factor * u[place_of(&p.u, &e)] + second * v[place_of(&p.v, &e)] + offset;
+        float u = element_get(at.in[0], p.u_half, place_of(&p.u, &e));
+        float v = p.v_input == 0 ? u : element_get(at.in[p.v_input], p.v_half, place_of(&p.v, &e));
+        element_set(at.out[0], p.y_half, place_of(&p.y, &e),
+                    maps[e.channel] * u + maps[p.channels + e.channel] * v +
+                        maps[2 * p.channels + e.channel]);
+    }
+}
+
+// Four elements that lie together, as one access: as f32, and as bfloat16, of which a word has two,
+// the first one in its lower half.
+typedef struct __attribute__((aligned(16))) four {
+    float v[4];
+} four;
+
+typedef struct __attribute__((aligned(8))) half_four {
+    uint32_t words[2];
+} half_four;
+
+// On the way: in f32, or the first two words bfloat16, to be widened when they are used.
+typedef union four_bits {
+    four floats;
+    half_four halves;
+} four_bits;
+
+static inline four four_of(four_bits bits, int32_t half)
+{
+    four x = bits.floats;
+    for (int k = 0; half && k < 2; k++) {
+        x.v[2 * k] = float_of((uint16_t)bits.halves.words[k]);
+        x.v[2 * k + 1] = float_of((uint16_t)(bits.halves.words[k] >> 16));
+    }
+    return x;
+}
+
+static inline void give_four(void *y, int32_t half, int64_t index, four x)
+{
+    if (half) {
+        half_four halves;
+        for (int k = 0; k < 2; k++)
+            halves.words[k] = bfloat_of(x.v[2 * k]) | (uint32_t)bfloat_of(x.v[2 * k + 1]) << 16;
+        ((half_four *)y)[index] = halves;
+    } else {
+        ((four *)y)[index] = x;
+    }
+}
+
+#define FOURS BEL_CUDA_NORM_FOURS
+
+// Which fours a thread has on the way at once: number first + k · step, or, beyond the end, the
+// first one again, so that no load is a question.
+static inline void places_of(int64_t *to, int64_t first, int64_t step, int64_t end)
+{
+    for (int k = 0; k < FOURS; k++)
+        to[k] = first + k * step < end ? first + k * step : first;
+}
+
+static inline void take_fours(four_bits *to, const void *x, int32_t half, const int64_t *places)
+{
+    if (half) {
+        for (int k = 0; k < FOURS; k++)
+            to[k].halves = ((const half_four *)x)[places[k]];
+    } else {
+        for (int k = 0; k < FOURS; k++)
+            to[k].floats = ((const four *)x)[places[k]];
+    }
+}
+
+// Channels-last: [pixel, four of channels]. A thread keeps its four channels, whose maps it has in
+// registers, and goes from pixel to pixel, as many on as all threads together take.
+KERNEL(norm_apply_lanes, bel_cuda_norm)
+{
+    const uint32_t across = (uint32_t)p.channels / 4, number = (uint32_t)THREAD;
+    const uint32_t rows = (uint32_t)THREADS / across, row = number / across;
+    if (row >= rows) return;
+    const uint32_t own = number % across;
+    const int64_t step = (int64_t)rows * across, end = p.n * p.pixels * across;
+    const four *from = (const four *)float_maps_of(&at, &p);
+    const four factors = from[own], seconds = from[across + own], offsets = from[2 * across + own];
+    for (int64_t i = number; i < end; i += FOURS * step) {
+        int64_t places[FOURS];
+        four_bits u[FOURS], v[FOURS];
+        places_of(places, i, step, end);
+        take_fours(u, at.in[0], p.u_half, places);
+        if (p.v_input != 0) take_fours(v, at.in[p.v_input], p.v_half, places);
+        for (int k = 0; k < FOURS; k++) {
+            four a = four_of(u[k], p.u_half), y;
+            four b = p.v_input != 0 ? four_of(v[k], p.v_half) : a;
+            for (int j = 0; j < 4; j++)
+                y.v[j] = factors.v[j] * a.v[j] + seconds.v[j] * b.v[j] + offsets.v[j];
+            if (i + k * step < end) give_four(at.out[0], p.y_half, places[k], y);
+        }
+    }
+}
+
+// In plain order a row is the pixels of a channel of an image, a multiple of four. There are few
+// enough fours to count them in 32 bits.
+KERNEL(norm_apply_rows, bel_cuda_norm)
+{
+    const uint32_t across = (uint32_t)p.pixels / 4, channels = (uint32_t)p.channels;
+    const int64_t step = THREADS, end = p.n * p.channels * across;
+    const float *maps = float_maps_of(&at, &p);
+    for (int64_t i = THREAD; i < end; i += FOURS * step) {
+        int64_t places[FOURS];
+        four_bits u[FOURS], v[FOURS];
+        float factors[FOURS], seconds[FOURS], offsets[FOURS];
+        places_of(places, i, step, end);
+        take_fours(u, at.in[0], p.u_half, places);
+        if (p.v_input != 0) take_fours(v, at.in[p.v_input], p.v_half, places);
+        for (int k = 0; k < FOURS; k++) {
+            const uint32_t c = (uint32_t)places[k] / across % channels;
+            factors[k] = maps[c];
+            seconds[k] = maps[channels + c];
+            offsets[k] = maps[2 * channels + c];
+        }
+        for (int k = 0; k < FOURS; k++) {
+            four a = four_of(u[k], p.u_half), y;
+            four b = p.v_input != 0 ? four_of(v[k], p.v_half) : a;
+            for (int j = 0; j < 4; j++)
+                y.v[j] = factors[k] * a.v[j] + seconds[k] * b.v[j] + offsets[k];
+            if (i + k * step < end) give_four(at.out[0], p.y_half, places[k], y);
+        }
     }
 }
 
