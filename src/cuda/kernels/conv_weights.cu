@@ -138,24 +138,12 @@ static inline float read_x(const bel_cuda_conv_weights *p, const tile *t, produc
     return there ? t->x[product.x + row.x] : 0.0f;
 }
 
-// A block's numbers of `depth` products, by `side` rows or columns of the tile, are brought and
-// kept by all of its threads: some of them by each. Threads side by side read what lies side by
-// side: channels of a product, or products of a channel. So the i-th of a thread has one row of the
-// tile and product *k, or one product and row *m.
-static inline void place_in_tile(bool channels_last, int depth, int side, int threads, int i,
-                                 int *k, int *m)
-{
-    int thread = (int)threadIdx.x;
-    *k = channels_last ? thread / side + i * (threads / side) : thread % depth;
-    *m = channels_last ? thread % side : thread / depth + i * (threads / depth);
-}
-
 static inline void bring_x(const bel_cuda_conv_weights *p, const tile *t,
                            const product_place *products, const row_place *rows, int depth,
                            int side, int threads, float *to)
 {
     int k, m;
-    place_in_tile(p->x_last, depth, side, threads, 0, &k, &m);
+    tile_mine(p->x_last, depth, side, threads, 0, &k, &m);
     product_place product = products[k];
     row_place row = rows[m];
     if (p->x_last) {
@@ -173,7 +161,7 @@ static inline void bring_dy(const bel_cuda_conv_weights *p, const tile *t,
 {
     int k, m;
     int32_t last = p->out - 1; // read in place of what is none: its sums are not kept
-    place_in_tile(p->dy_last, depth, side, threads, 0, &k, &m);
+    tile_mine(p->dy_last, depth, side, threads, 0, &k, &m);
     int32_t o = t->first_o + m;
     if (p->dy_last) {
         o = o < last ? o : last;
@@ -186,16 +174,6 @@ static inline void bring_dy(const bel_cuda_conv_weights *p, const tile *t,
             to[i] =
                 t->dy[product + (uint32_t)(mine < last ? mine : last) * (uint32_t)p->dy.channel];
         }
-    }
-}
-
-static inline void keep(bool channels_last, int depth, int side, int threads, const float *from,
-                        float *to)
-{
-    for (int i = 0; i < depth * side / threads; i++) {
-        int k, m;
-        place_in_tile(channels_last, depth, side, threads, i, &k, &m);
-        to[k * TILE_ROW(side) + m] = from[i];
     }
 }
 
@@ -227,8 +205,8 @@ static inline void keep(bool channels_last, int depth, int side, int threads, co
             if (thread < DEPTH) products[1][thread] = product_of(&p, &t, &mine);                   \
             bring_x(&p, &t, products[0], rows, DEPTH, M, THREADS, next_a);                         \
             bring_dy(&p, &t, products[0], DEPTH, O, THREADS, next_b);                              \
-            keep(p.x_last, DEPTH, M, THREADS, next_a, a[0][0]);                                    \
-            keep(p.dy_last, DEPTH, O, THREADS, next_b, b[0][0]);                                   \
+            tile_keep(p.x_last, DEPTH, M, THREADS, next_a, a[0][0]);                               \
+            tile_keep(p.dy_last, DEPTH, O, THREADS, next_b, b[0][0]);                              \
             __syncthreads();                                                                       \
             for (int32_t k = 0, turn = 0; k < t.count; k += DEPTH, turn ^= 1) {                    \
                 int32_t left = t.count - k, buffer = turn % BUFFERS;                               \
@@ -241,16 +219,18 @@ static inline void keep(bool channels_last, int depth, int side, int threads, co
                 if (adds && left >= DEPTH) {                                                       \
                     UNROLL(8)                                                                      \
                     for (int q = 0; q < DEPTH; q++)                                                \
-                        TILE_ADD(&a[buffer][q][row], &b[buffer][q][column], ROWS, COLUMNS, sums);  \
+                        TILE_ADD(&a[buffer][q][row], &b[buffer][q][column], ROWS, COLUMNS, 0,      \
+                                 sums);                                                            \
                 } else if (adds) {                                                                 \
                     UNROLL(1)                                                                      \
                     for (int q = 0; q < left; q++)                                                 \
-                        TILE_ADD(&a[buffer][q][row], &b[buffer][q][column], ROWS, COLUMNS, sums);  \
+                        TILE_ADD(&a[buffer][q][row], &b[buffer][q][column], ROWS, COLUMNS, 0,      \
+                                 sums);                                                            \
                 }                                                                                  \
                 if (BUFFERS == 1) __syncthreads();                                                 \
                 if (left > DEPTH) {                                                                \
-                    keep(p.x_last, DEPTH, M, THREADS, next_a, a[(turn ^ 1) % BUFFERS][0]);         \
-                    keep(p.dy_last, DEPTH, O, THREADS, next_b, b[(turn ^ 1) % BUFFERS][0]);        \
+                    tile_keep(p.x_last, DEPTH, M, THREADS, next_a, a[(turn ^ 1) % BUFFERS][0]);    \
+                    tile_keep(p.dy_last, DEPTH, O, THREADS, next_b, b[(turn ^ 1) % BUFFERS][0]);   \
                 }                                                                                  \
                 __syncthreads();                                                                   \
             }                                                                                      \

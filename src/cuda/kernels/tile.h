@@ -31,12 +31,14 @@ typedef struct __attribute__((aligned(8))) tile_two {
 #define TILE_SHARED __shared__ __attribute__((aligned(16)))
 #define TILE_ROW(side) ((side) + ((side) % 32 == 16 ? 2 : 4))
 
-// `count` neighbours, which begin at a multiple of what is taken at a time.
-static inline void tile_take(const float *from, int count, float *to)
+// `count` numbers: neighbours, or fours that begin `apart` from each other. They lie at a multiple
+// of what is taken at a time.
+static inline void tile_take(const float *from, int count, int apart, float *to)
 {
     if (count % 4 == 0) {
         for (int i = 0; i < count; i += 4) {
-            tile_four taken = *(const tile_four *)(const void *)(from + i);
+            const float *at = from + (apart > 0 ? i / 4 * apart : i);
+            tile_four taken = *(const tile_four *)(const void *)at;
             for (int j = 0; j < 4; j++)
                 to[i + j] = taken.v[j];
         }
@@ -52,20 +54,22 @@ static inline void tile_take(const float *from, int count, float *to)
     }
 }
 
-// One product for each sum: a has the thread's ROWS numbers, b its COLUMNS.
-#define TILE_ADD(a, b, ROWS, COLUMNS, sums)                                                        \
+// One product for each sum: a has the thread's ROWS numbers, b its COLUMNS, in fours that are APART
+// where that is not 0: neighbours would be eight to a thread, and those of the fifth thread in the
+// banks of the first.
+#define TILE_ADD(a, b, ROWS, COLUMNS, APART, sums)                                                 \
     do {                                                                                           \
         float left[ROWS], right[COLUMNS];                                                          \
-        tile_take(a, ROWS, left);                                                                  \
-        tile_take(b, COLUMNS, right);                                                              \
+        tile_take(a, ROWS, 0, left);                                                               \
+        tile_take(b, COLUMNS, APART, right);                                                       \
         for (int i = 0; i < ROWS; i++)                                                             \
             for (int j = 0; j < COLUMNS; j++)                                                      \
                 sums[i][j] = fmaf(left[i], right[j], sums[i][j]);                                  \
     } while (0)
 
-// Which of a tile's threads this one is, down and across, of `across` side by side. Narrow: a warp
-// is one row of 32. Else it is 4 by 8: bits 0 and 4 of the thread say which row, 1 to 3 which
-// column.
+// Which of a tile's threads this one is, down and across, of `across` side by side. Narrow: they
+// are counted row by row. Else a warp is 4 by 8: bits 0 and 4 of the thread say which row, 1 to 3
+// which column.
 static inline int tile_thread_row(bool narrow, int across)
 {
     int thread = (int)threadIdx.x, lane = thread % 32, warp = thread / 32;
@@ -78,6 +82,28 @@ static inline int tile_thread_column(bool narrow, int across)
     int thread = (int)threadIdx.x, lane = thread % 32, warp = thread / 32;
     if (narrow) return thread % across;
     return lane / 2 % 8 + warp % (across / 8) * 8;
+}
+
+// A block's numbers of `depth` products, by `side` rows or columns of the tile, are brought and
+// kept by all of its threads: some of them by each. Threads side by side bring what lies side by
+// side: rows of a product where `rows_first`, else products of a row. So of the numbers of a thread
+// either all are of row *m, or all are of product *k; the i-th is of the other that is returned.
+static inline void tile_mine(bool rows_first, int depth, int side, int threads, int i, int *k,
+                             int *m)
+{
+    int thread = (int)threadIdx.x;
+    *k = rows_first ? thread / side + i * (threads / side) : thread % depth;
+    *m = rows_first ? thread % side : thread / depth + i * (threads / depth);
+}
+
+static inline void tile_keep(bool rows_first, int depth, int side, int threads, const float *from,
+                             float *to)
+{
+    for (int i = 0; i < depth * side / threads; i++) {
+        int k, m;
+        tile_mine(rows_first, depth, side, threads, i, &k, &m);
+        to[k * TILE_ROW(side) + m] = from[i];
+    }
 }
 
 #endif
