@@ -6,7 +6,8 @@
 #include "cuda/images.h"
 #include "ops/kernels/conv.h"
 
-enum { FEW_CHANNELS = 16 }; // below, most of a tile would be empty
+// Fewer channels of a result, or weights of a row of the window, leave most of a tile empty.
+enum { FEW_CHANNELS = 16, FEW_SUMS = 24 };
 
 static int64_t divide_up(int64_t a, int64_t b)
 {
@@ -103,6 +104,37 @@ static bel_status *prepare_walk(bel_cuda_build *build)
 
 // --- Gradient of the weights ---------------------------------------------------------------------
 
+// Kernels count in 32 bits the products of a sum and the elements of a part's images.
+static bool fits_tiles(const bel_cuda_conv_weights *p)
+{
+    int64_t most = p->parts == 0 ? 0 : INT32_MAX / 2 / p->images_per_part;
+    return p->x.image <= most && p->dy.image <= most;
+}
+
+// Which kernel has least of its tiles empty; `row`: taps and channels of a row of the window.
+static bel_status *add_weights(bel_cuda_build *build, int64_t row, bel_cuda_conv_weights *p)
+{
+    static const struct tile {
+        const char *kernel;
+        int rows, columns, threads;
+    } few = {"conv_weights_few", 8, 32, 256}, small = {"conv_weights_32", 32, 32, 64},
+      large = {"conv_weights_64", 64, 64, 128};
+    const struct tile *tile = row <= few.rows                             ? &few
+                              : row <= small.rows || p->out <= small.rows ? &small
+                                                                          : &large;
+    bool each = row * p->out < FEW_SUMS || !fits_tiles(p);
+    p->row_tiles = (int32_t)divide_up(row, tile->rows);
+    p->column_tiles = (int32_t)divide_up(p->out, tile->columns);
+    int64_t blocks = p->parts * p->groups * p->window[0].kernel * p->row_tiles * p->column_tiles;
+    if (each || blocks > INT32_MAX) {
+        int64_t sums = p->parts * p->groups * p->window[0].kernel * row * p->out;
+        return bel_cuda_add(build, "conv_weights.cu", "conv_weights_each", bel_cuda_blocks(sums),
+                            BEL_CUDA_BLOCK, p, sizeof *p);
+    }
+    return bel_cuda_add(build, "conv_weights.cu", tile->kernel, blocks, tile->threads, p,
+                        sizeof *p);
+}
+
 static bel_status *prepare_weights(bel_cuda_build *build)
 {
     bel_kernel_call *call = build->call;
@@ -111,9 +143,6 @@ static bel_status *prepare_weights(bel_cuda_build *build)
     BEL_TRY(check_small(walk->groups));
     BEL_TRY(check_small(walk->out));
     BEL_TRY(check_small(walk->padded.depth * w->kernel[1]));
-    // Kernels count the products of a sum in 32 bits.
-    if (walk->images_per_part * w->out[0] * w->out[1] > INT32_MAX - BEL_CUDA_CONV_DEPTH)
-        return BEL_ERR(BEL_UNIMPLEMENTED, "the images are too large for a card");
     bel_cuda_conv_weights p = {.n = walk->n,
                                .images_per_part = walk->images_per_part,
                                .parts = walk->parts,
@@ -125,21 +154,11 @@ static bel_status *prepare_weights(bel_cuda_build *build)
                                .x_last = bel_cuda_is_last(&walk->padded.steps),
                                .dy_last = bel_cuda_is_last(&walk->dy)};
     BEL_TRY(bel_cuda_windows_of(w, p.window));
-    int64_t row = p.depth * w->kernel[1], weights = bel_shape_elements(&call->outputs[0].shape);
+    int64_t weights = bel_shape_elements(&call->outputs[0].shape);
     call->workspace_bytes = (size_t)(p.parts * weights) * sizeof(float);
-    p.row_tiles = (int32_t)divide_up(row, BEL_CUDA_CONV_SIDE);
-    p.column_tiles = (int32_t)divide_up(p.out, BEL_CUDA_CONV_SIDE);
-    const char *source = "conv_weights.cu";
-    if (p.out < FEW_CHANNELS || row < FEW_CHANNELS) {
-        BEL_TRY(bel_cuda_add(build, source, "conv_weights_each", bel_cuda_blocks(p.parts * weights),
-                             BEL_CUDA_BLOCK, &p, sizeof p));
-    } else {
-        int64_t blocks = p.parts * p.groups * w->kernel[0] * p.row_tiles * p.column_tiles;
-        BEL_TRY(bel_cuda_add(build, source, "conv_weights_tiles", blocks, BEL_CUDA_CONV_THREADS, &p,
-                             sizeof p));
-    }
-    return bel_cuda_add(build, source, "conv_weights_add", bel_cuda_blocks(weights), BEL_CUDA_BLOCK,
-                        &p, sizeof p);
+    BEL_TRY(add_weights(build, p.depth * w->kernel[1], &p));
+    return bel_cuda_add(build, "conv_weights.cu", "conv_weights_add", bel_cuda_blocks(weights),
+                        BEL_CUDA_BLOCK, &p, sizeof p);
 }
 
 bel_status *bel_cuda_prepare_conv(bel_cuda_build *build)

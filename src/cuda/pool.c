@@ -27,7 +27,10 @@ bel_status *bel_cuda_prepare_pool(bel_cuda_build *build)
                        .result_last = call->outputs_last[0],
                        .count_include_pad = pool->count_include_pad,
                        .is_max = call->op == BEL_OP_MAX_POOL,
-                       .is_f64 = call->inputs[0].dtype == BEL_DTYPE_F64};
+                       .is_f64 = call->inputs[0].dtype == BEL_DTYPE_F64,
+                       .out_half = call->outputs_half[0]};
+    for (int i = 0; i < call->input_count && i < 3; i++)
+        p.in_half[i] = call->inputs_half[i];
     BEL_TRY(bel_cuda_windows_of(&pool->window, p.window));
     bool plain = bel_prepares_plain(build->prepare, call);
     int64_t blocks = bel_cuda_blocks(bel_shape_elements(&call->outputs[0].shape));

@@ -42,16 +42,19 @@ static bel_cuda_product read(const bel_kernel_call *call, const bel_gemm *gemm)
 static bel_status *add_chains(bel_cuda_build *build, bel_cuda_product *p)
 {
     static const struct {
-        int side;
+        int side, threads;
         const char *kernel;
-    } sizes[] = {{128, "product_128"}, {64, "product_64"}, {32, "product_32"}, {16, "product_16"}};
+    } sizes[] = {{128, 256, "product_128"},
+                 {64, 128, "product_64"},
+                 {32, 128, "product_32"},
+                 {16, 256, "product_16"}};
     for (int i = 0;; i++) {
         int side = sizes[i].side;
         p->tiles_m = (p->m + side - 1) / side;
         p->tiles_n = (p->n + side - 1) / side;
         int64_t blocks = p->tiles_m * p->tiles_n * p->count;
         if (blocks >= build->device->multiprocessors || side == 16)
-            return bel_cuda_add(build, "product.cu", sizes[i].kernel, blocks, BEL_CUDA_BLOCK, p,
+            return bel_cuda_add(build, "product.cu", sizes[i].kernel, blocks, sizes[i].threads, p,
                                 sizeof *p);
     }
 }

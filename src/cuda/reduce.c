@@ -93,7 +93,12 @@ bel_status *bel_cuda_prepare_reduce(bel_cuda_build *build)
                          .inner = box->inner,
                          .block = BEL_REDUCE_BLOCK,
                          .scale = box->scale};
-    if (box->way == BEL_REDUCE_COLUMNS)
-        return add(build, "reduce_columns", bel_cuda_blocks(p.inner), &p);
+    if (box->way == BEL_REDUCE_COLUMNS) {
+        enum { THREADS = 32, MOST_BLOCKS = 1 << 18 };
+        int64_t blocks = (p.inner + THREADS - 1) / THREADS;
+        p.half = build->call->inputs_half[0];
+        return bel_cuda_add(build, "reduce.cu", "reduce_columns",
+                            blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, THREADS, &p, sizeof p);
+    }
     return add(build, "reduce_rows", (p.outer + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, &p);
 }

@@ -5,13 +5,13 @@
 // Rows of dy whose tap lies above or below the image are left out, columns to its left and right
 // count as zeros, which are multiplied. Which rows that are depends on the tap's row alone: so a
 // tile keeps to one row of the window. Sums lie as [part, group, tap, channel of x, channel of dy].
+//
+// There are few chains, and long ones: so a block has nothing to wait for but their additions. It
+// brings the numbers of the next DEPTH products from memory while it adds those of the last ones,
+// and no thread divides to find them: where product k lies is worked out by one thread for the
+// block, from where product k - DEPTH lies.
 #include "cuda/kernels/conv.h"
-#include "cuda/kernels/kernel.h"
-
-#define SIDE BEL_CUDA_CONV_SIDE
-#define DEPTH BEL_CUDA_CONV_DEPTH
-#define LANES 16
-#define MINE (SIDE / LANES)
+#include "cuda/kernels/tile.h"
 
 // Rows [first, end) of dy whose tap in row `tap` of the window lies inside of x.
 static inline void rows_inside(const bel_cuda_window *w, int32_t tap, int32_t *first, int32_t *end)
@@ -31,141 +31,227 @@ static inline int64_t images_of(const bel_cuda_conv_weights *p, int64_t part)
 
 // What a block has: sums of some taps and channels of x, by channels of dy, over some products.
 typedef struct tile {
-    const float *x, *dy; // of the group
+    const float *x, *dy; // of the group, from the part's first image on
     int32_t tap_row, first_row, rows, first_m, first_o;
     int32_t most_m; // taps and channels of a row of the window
     int32_t count;  // products of a sum
-    int64_t image;  // the first one
+    int64_t first;  // where the sums of the row of the window begin
 } tile;
 
-// Where product k of a chain finds its numbers: in x without tap and channel, in dy without
-// channel.
-typedef struct product_place {
-    int64_t x, dy;
-    int32_t column; // in x, of tap 0
+static inline tile tile_of(const bel_cuda_operands *at, const bel_cuda_conv_weights *p,
+                           int32_t tile_m, int32_t tile_o)
+{
+    tile t;
+    int32_t block = (int32_t)blockIdx.x, end_row;
+    t.first_o = block % p->column_tiles * tile_o;
+    block /= p->column_tiles;
+    t.first_m = block % p->row_tiles * tile_m;
+    block /= p->row_tiles;
+    t.tap_row = block % p->window[0].kernel;
+    block /= p->window[0].kernel;
+    int64_t group = block % p->groups, part = block / p->groups;
+    int64_t image = part * p->images_per_part;
+    t.dy = (const float *)at->in[0] + group * p->out * p->dy.channel + image * p->dy.image;
+    t.x = (const float *)at->in[1] + group * p->depth * p->x.channel + image * p->x.image;
+    rows_inside(&p->window[0], t.tap_row, &t.first_row, &end_row);
+    t.rows = end_row - t.first_row;
+    t.most_m = p->window[1].kernel * p->depth;
+    t.count = (int32_t)images_of(p, part) * t.rows * p->window[1].out;
+    t.first = ((part * p->groups + group) * p->window[0].kernel + t.tap_row) * t.most_m;
+    return t;
+}
+
+#define OUTSIDE (INT32_MIN / 2) // of columns: with any other one added still outside
+
+// Where all sums find a product's numbers, counted from the tile's x and dy; sums wrap around on
+// their way. Of x also in which column: without the tap.
+typedef struct __attribute__((aligned(16))) product_place {
+    uint32_t x, dy;
+    int32_t column;
 } product_place;
 
-static inline product_place product_of(const bel_cuda_conv_weights *p, const tile *t, int32_t k)
+// What a row of the tile, a tap and channel of x, adds to that.
+typedef struct __attribute__((aligned(8))) row_place {
+    uint32_t x;
+    int32_t column;
+} row_place;
+
+static inline row_place row_place_of(const bel_cuda_conv_weights *p, const tile *t, int32_t m)
 {
-    int32_t columns = p->window[1].out, column = k % columns;
-    int32_t row = t->first_row + k / columns % t->rows;
-    int64_t image = t->image + k / columns / t->rows;
-    int32_t x_row =
-        row * p->window[0].stride + t->tap_row * p->window[0].dilation - p->window[0].pad;
-    product_place made;
-    made.column = column * p->window[1].stride - p->window[1].pad;
-    made.x = image * p->x.image + x_row * p->x.row;
-    made.dy = image * p->dy.image + row * p->dy.row + column * p->dy.column;
+    int32_t tap = (t->first_m + m) / p->depth, channel = (t->first_m + m) % p->depth;
+    int32_t column = tap * p->window[1].dilation;
+    row_place made;
+    made.x = (uint32_t)column * (uint32_t)p->x.column + (uint32_t)channel * (uint32_t)p->x.channel;
+    made.column = t->first_m + m < t->most_m ? column : OUTSIDE;
     return made;
 }
 
-// Which of a tile's numbers is the i-th of a thread: product *k of row or column *m. Threads side
-// by side read what lies side by side.
-static inline void place_in_tile(bool products_first, int32_t i, int32_t *k, int32_t *m)
+// Product k of a chain: of which column and row of dy, the first one in use being row 0, and of
+// which of the part's images.
+typedef struct chain {
+    int32_t k, column, row, image;
+} chain;
+
+// Product k.
+static inline chain chain_at(const bel_cuda_conv_weights *p, const tile *t, int32_t k)
 {
-    int32_t e = (int32_t)threadIdx.x + i * BEL_CUDA_CONV_THREADS;
-    *k = products_first ? e % DEPTH : e / SIDE;
-    *m = products_first ? e / DEPTH : e % SIDE;
+    int32_t columns = p->window[1].out;
+    chain made = {k, k % columns, k / columns % t->rows, k / columns / t->rows};
+    return made;
 }
 
-// What a thread brings of products `first` and so on, while those before them are added.
-static inline void bring(const bel_cuda_conv_weights *p, const tile *t,
-                         const product_place *products, int32_t first, float *a, float *b)
+// From a product to the one `step` behind.
+static inline void go_on(const bel_cuda_conv_weights *p, const tile *t, const chain *step,
+                         chain *chain)
 {
-    for (int32_t i = 0; i < MINE; i++) {
-        int32_t k, m;
-        place_in_tile(!p->x_last, i, &k, &m);
-        m += t->first_m;
-        bool there = first + k < t->count && m < t->most_m;
-        int32_t column = there ? products[k].column + m / p->depth * p->window[1].dilation : -1;
-        there = column >= 0 && column < p->window[1].in;
-        a[i] =
-            there ? t->x[products[k].x + column * p->x.column + m % p->depth * p->x.channel] : 0.0f;
-        place_in_tile(!p->dy_last, i, &k, &m);
-        m += t->first_o;
-        there = first + k < t->count && m < p->out;
-        b[i] = there ? t->dy[products[k].dy + m * p->dy.channel] : 0.0f;
+    bool next_row = chain->column + step->column >= p->window[1].out;
+    chain->k += step->k;
+    chain->column += step->column - (next_row ? p->window[1].out : 0);
+    chain->row += step->row + next_row;
+    bool next_image = chain->row >= t->rows;
+    chain->row -= next_image ? t->rows : 0;
+    chain->image += step->image + next_image;
+}
+
+// Behind the chain's end is nothing that is added, but it is read.
+static inline product_place product_of(const bel_cuda_conv_weights *p, const tile *t,
+                                       const chain *chain)
+{
+    int32_t row = t->first_row + chain->row;
+    int32_t x_row =
+        row * p->window[0].stride + t->tap_row * p->window[0].dilation - p->window[0].pad;
+    product_place made = {0, 0, OUTSIDE};
+    if (chain->k >= t->count) return made;
+    made.column = chain->column * p->window[1].stride - p->window[1].pad;
+    made.x = (uint32_t)chain->image * (uint32_t)p->x.image + (uint32_t)x_row * (uint32_t)p->x.row +
+             (uint32_t)made.column * (uint32_t)p->x.column;
+    made.dy = (uint32_t)chain->image * (uint32_t)p->dy.image + (uint32_t)row * (uint32_t)p->dy.row +
+              (uint32_t)chain->column * (uint32_t)p->dy.column;
+    return made;
+}
+
+static inline float read_x(const bel_cuda_conv_weights *p, const tile *t, product_place product,
+                           row_place row)
+{
+    int32_t column = product.column + row.column;
+    bool there = column >= 0 && column < p->window[1].in;
+    return there ? t->x[product.x + row.x] : 0.0f;
+}
+
+static inline void bring_x(const bel_cuda_conv_weights *p, const tile *t,
+                           const product_place *products, const row_place *rows, int depth,
+                           int side, int threads, float *to)
+{
+    int k, m;
+    tile_mine(p->x_last, depth, side, threads, 0, &k, &m);
+    product_place product = products[k];
+    row_place row = rows[m];
+    if (p->x_last) {
+        for (int i = 0; i < depth * side / threads; i++)
+            to[i] = read_x(p, t, products[k + i * (threads / side)], row);
+    } else {
+        for (int i = 0; i < depth * side / threads; i++)
+            to[i] = read_x(p, t, product, rows[m + i * (threads / depth)]);
     }
 }
 
-static inline void add_staged(float (*a)[SIDE + 1], float (*b)[SIDE + 1], int32_t row,
-                              int32_t column, int32_t count, float (*sums)[MINE])
+static inline void bring_dy(const bel_cuda_conv_weights *p, const tile *t,
+                            const product_place *products, int depth, int side, int threads,
+                            float *to)
 {
-    for (int32_t k = 0; k < count; k++) {
-        float y[MINE];
-        for (int32_t j = 0; j < MINE; j++)
-            y[j] = b[k][column + j * LANES];
-        for (int32_t i = 0; i < MINE; i++) {
-            float x = a[k][row + i * LANES];
-            for (int32_t j = 0; j < MINE; j++)
-                sums[i][j] = fmaf(x, y[j], sums[i][j]);
+    int k, m;
+    int32_t last = p->out - 1; // read in place of what is none: its sums are not kept
+    tile_mine(p->dy_last, depth, side, threads, 0, &k, &m);
+    int32_t o = t->first_o + m;
+    if (p->dy_last) {
+        o = o < last ? o : last;
+        for (int i = 0; i < depth * side / threads; i++)
+            to[i] = t->dy[products[k + i * (threads / side)].dy + (uint32_t)o];
+    } else {
+        uint32_t product = products[k].dy;
+        for (int i = 0; i < depth * side / threads; i++) {
+            int32_t mine = o + i * (threads / depth);
+            to[i] =
+                t->dy[product + (uint32_t)(mine < last ? mine : last) * (uint32_t)p->dy.channel];
         }
     }
 }
 
-// A block has one tile of the sums of one part, group and row of the window. Inputs dy, x.
-KERNEL(conv_weights_tiles, bel_cuda_conv_weights)
-{
-    __shared__ float a[DEPTH][SIDE + 1], b[DEPTH][SIDE + 1];
-    __shared__ product_place products[DEPTH];
-    int32_t thread = (int32_t)threadIdx.x, row = thread / LANES, column = thread % LANES, end_row;
-    tile t;
-    int64_t block = blockIdx.x;
-    t.first_o = (int32_t)(block % p.column_tiles) * SIDE;
-    block /= p.column_tiles;
-    t.first_m = (int32_t)(block % p.row_tiles) * SIDE;
-    block /= p.row_tiles;
-    t.tap_row = (int32_t)(block % p.window[0].kernel);
-    block /= p.window[0].kernel;
-    int64_t group = block % p.groups, part = block / p.groups;
-    t.dy = (const float *)at.in[0] + group * p.out * p.dy.channel;
-    t.x = (const float *)at.in[1] + group * p.depth * p.x.channel;
-    rows_inside(&p.window[0], t.tap_row, &t.first_row, &end_row);
-    t.rows = end_row - t.first_row;
-    t.most_m = p.window[1].kernel * p.depth;
-    t.count = (int32_t)images_of(&p, part) * t.rows * p.window[1].out;
-    t.image = part * p.images_per_part;
-    float sums[MINE][MINE], next_a[MINE], next_b[MINE];
-    for (int32_t i = 0; i < MINE; i++)
-        for (int32_t j = 0; j < MINE; j++)
-            sums[i][j] = 0.0f;
-    if (thread < DEPTH && thread < t.count) products[thread] = product_of(&p, &t, thread);
-    __syncthreads();
-    bring(&p, &t, products, 0, next_a, next_b);
-    __syncthreads();
-    for (int32_t k = 0; k < t.count; k += DEPTH) {
-        int32_t left = t.count - k, next = k + DEPTH;
-        for (int32_t i = 0; i < MINE; i++) {
-            int32_t e_k, e_m;
-            place_in_tile(!p.x_last, i, &e_k, &e_m);
-            a[e_k][e_m] = next_a[i];
-            place_in_tile(!p.dy_last, i, &e_k, &e_m);
-            b[e_k][e_m] = next_b[i];
-        }
-        if (thread < DEPTH && next + thread < t.count)
-            products[thread] = product_of(&p, &t, next + thread);
-        __syncthreads();
-        bring(&p, &t, products, next, next_a, next_b);
-        if (left >= DEPTH) {
-            add_staged(a, b, row, column, DEPTH, sums);
-        } else {
-            add_staged(a, b, row, column, left, sums);
-        }
-        __syncthreads();
+// A block has one tile of the sums of one part, group and row of the window: DOWN by ACROSS threads
+// add, and all THREADS bring numbers. With one buffer, what is added has to be behind before the
+// next numbers come. Inputs dy, x.
+#define WEIGHTS(name, NARROW, DOWN, ACROSS, ROWS, COLUMNS, THREADS, DEPTH, BUFFERS)                \
+    KERNEL(name, bel_cuda_conv_weights)                                                            \
+    {                                                                                              \
+        enum { M = DOWN * ROWS, O = ACROSS * COLUMNS };                                            \
+        TILE_SHARED float a[BUFFERS][DEPTH][TILE_ROW(M)], b[BUFFERS][DEPTH][TILE_ROW(O)];          \
+        __shared__ product_place products[2][DEPTH];                                               \
+        __shared__ row_place rows[M];                                                              \
+        const tile t = tile_of(&at, &p, M, O);                                                     \
+        int thread = (int)threadIdx.x;                                                             \
+        int row = tile_thread_row(NARROW, ACROSS) * ROWS;                                          \
+        int column = tile_thread_column(NARROW, ACROSS) * COLUMNS;                                 \
+        bool adds = DOWN * ACROSS == THREADS || thread < DOWN * ACROSS;                            \
+        float sums[ROWS][COLUMNS], next_a[DEPTH * M / THREADS], next_b[DEPTH * O / THREADS];       \
+        for (int i = 0; i < ROWS; i++)                                                             \
+            for (int j = 0; j < COLUMNS; j++)                                                      \
+                sums[i][j] = 0.0f;                                                                 \
+        if (t.count > 0) {                                                                         \
+            chain mine = chain_at(&p, &t, thread), step = chain_at(&p, &t, DEPTH);                 \
+            if (thread < M) rows[thread] = row_place_of(&p, &t, thread);                           \
+            if (thread < DEPTH) products[0][thread] = product_of(&p, &t, &mine);                   \
+            __syncthreads();                                                                       \
+            go_on(&p, &t, &step, &mine);                                                           \
+            if (thread < DEPTH) products[1][thread] = product_of(&p, &t, &mine);                   \
+            bring_x(&p, &t, products[0], rows, DEPTH, M, THREADS, next_a);                         \
+            bring_dy(&p, &t, products[0], DEPTH, O, THREADS, next_b);                              \
+            tile_keep(p.x_last, DEPTH, M, THREADS, next_a, a[0][0]);                               \
+            tile_keep(p.dy_last, DEPTH, O, THREADS, next_b, b[0][0]);                              \
+            __syncthreads();                                                                       \
+            for (int32_t k = 0, turn = 0; k < t.count; k += DEPTH, turn ^= 1) {                    \
+                int32_t left = t.count - k, buffer = turn % BUFFERS;                               \
+                if (left > DEPTH) {                                                                \
+                    bring_x(&p, &t, products[turn ^ 1], rows, DEPTH, M, THREADS, next_a);          \
+                    bring_dy(&p, &t, products[turn ^ 1], DEPTH, O, THREADS, next_b);               \
+                    go_on(&p, &t, &step, &mine);                                                   \
+                    if (thread < DEPTH) products[turn][thread] = product_of(&p, &t, &mine);        \
+                }                                                                                  \
+                if (adds && left >= DEPTH) {                                                       \
+                    UNROLL(8)                                                                      \
+                    for (int q = 0; q < DEPTH; q++)                                                \
+                        TILE_ADD(&a[buffer][q][row], &b[buffer][q][column], ROWS, COLUMNS, 0,      \
+                                 sums);                                                            \
+                } else if (adds) {                                                                 \
+                    UNROLL(1)                                                                      \
+                    for (int q = 0; q < left; q++)                                                 \
+                        TILE_ADD(&a[buffer][q][row], &b[buffer][q][column], ROWS, COLUMNS, 0,      \
+                                 sums);                                                            \
+                }                                                                                  \
+                if (BUFFERS == 1) __syncthreads();                                                 \
+                if (left > DEPTH) {                                                                \
+                    tile_keep(p.x_last, DEPTH, M, THREADS, next_a, a[(turn ^ 1) % BUFFERS][0]);    \
+                    tile_keep(p.dy_last, DEPTH, O, THREADS, next_b, b[(turn ^ 1) % BUFFERS][0]);   \
+                }                                                                                  \
+                __syncthreads();                                                                   \
+            }                                                                                      \
+        }                                                                                          \
+        for (int i = 0; i < ROWS; i++) {                                                           \
+            int32_t m = t.first_m + row + i;                                                       \
+            float *to = (float *)at.work + (t.first + m) * p.out;                                  \
+            for (int j = 0; j < COLUMNS; j++) {                                                    \
+                int32_t o = t.first_o + column + j;                                                \
+                if (adds && m < t.most_m && o < p.out) to[o] = sums[i][j];                         \
+            }                                                                                      \
+        }                                                                                          \
     }
-    int64_t first = ((part * p.groups + group) * p.window[0].kernel + t.tap_row) * t.most_m;
-    for (int32_t i = 0; i < MINE; i++) {
-        int32_t m = t.first_m + row + i * LANES;
-        if (m >= t.most_m) continue;
-        float *to = (float *)at.work + (first + m) * p.out;
-        for (int32_t j = 0; j < MINE; j++) {
-            int32_t o = t.first_o + column + j * LANES;
-            if (o < p.out) to[o] = sums[i][j];
-        }
-    }
-}
 
-// The same by a thread for each sum, where a group has few channels.
+// Tiles of 64 x 64, of 32 x 32, and of 8 x 32 where a row of the window has few taps and channels:
+// these have so little to add that they bring much at a time, to wait for memory less often.
+WEIGHTS(conv_weights_64, false, 8, 16, 8, 4, 128, 16, 2)
+WEIGHTS(conv_weights_32, false, 8, 8, 4, 4, 64, 16, 2)
+WEIGHTS(conv_weights_few, true, 2, 32, 4, 1, 256, 128, 1)
+
+// The same by a thread for each sum, where most of a tile would be empty.
 KERNEL(conv_weights_each, bel_cuda_conv_weights)
 {
     const bel_cuda_window *r = &p.window[0], *c = &p.window[1];

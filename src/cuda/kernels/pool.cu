@@ -1,5 +1,6 @@
 // Pools and their gradients (ops/pool.c). A thread makes one element of the result. That of a
 // gradient goes through the windows that see it, in the order in which the CPU has them add to it.
+#include "cuda/kernels/bfloat.h"
 #include "cuda/kernels/plain_elements.h"
 #include "cuda/kernels/pool.h"
 #include "cuda/kernels/windows.h"
@@ -11,8 +12,25 @@ typedef struct element {
     int32_t row, column;
 } element;
 
+// Of fewer elements than 2^31: 32 bits divide several times faster.
+static inline element near_element_of(const bel_cuda_pool *p, uint32_t rows, uint32_t columns,
+                                      uint32_t e)
+{
+    uint32_t plane = rows * columns, channels = (uint32_t)p->channels;
+    uint32_t pixel = p->result_last ? e / channels % plane : e % plane;
+    uint32_t row = pixel / columns;
+    element made;
+    made.image = e / (channels * plane);
+    made.channel = p->result_last ? e % channels : e / plane % channels;
+    made.row = (int32_t)row;
+    made.column = (int32_t)(pixel - row * columns);
+    return made;
+}
+
 static inline element element_of(const bel_cuda_pool *p, int32_t rows, int32_t columns, int64_t e)
 {
+    if (p->n * p->channels * rows * columns <= INT32_MAX)
+        return near_element_of(p, (uint32_t)rows, (uint32_t)columns, (uint32_t)e);
     int64_t plane = (int64_t)rows * columns;
     int64_t pixel = p->result_last ? e / p->channels % plane : e % plane;
     element made;
@@ -60,6 +78,18 @@ static inline window_box box_of(const bel_cuda_pool *p, int32_t row, int32_t col
     return box;
 }
 
+// Element `place` of input k, and that of the result: in f32.
+static inline float get(const bel_cuda_operands *at, const bel_cuda_pool *p, int k, int64_t place)
+{
+    return element_get(at->in[k], p->in_half[k], place);
+}
+
+static inline void set(const bel_cuda_operands *at, const bel_cuda_pool *p, int64_t place,
+                       float value)
+{
+    element_set(at->out[0], p->out_half, place, value);
+}
+
 // --- Forward -------------------------------------------------------------------------------------
 
 KERNEL(pool_max, bel_cuda_pool)
@@ -69,16 +99,16 @@ KERNEL(pool_max, bel_cuda_pool)
     for (int64_t i = THREAD; i < count; i += THREADS) {
         const element e = element_of(&p, rows, columns, i);
         const window_box box = box_of(&p, e.row, e.column);
-        const float *x = (const float *)at.in[0] + place_of(&p.x, &e, box.row, box.column);
+        int64_t x = place_of(&p.x, &e, box.row, box.column);
         int64_t down = p.window[0].dilation * p.x.row, right = p.window[1].dilation * p.x.column;
-        float best = x[0];
+        float best = get(&at, &p, 0, x);
         for (int32_t s = 0; s < box.rows; s++) {
             for (int32_t t = 0; t < box.columns; t++) {
-                float value = x[s * down + t * right];
+                float value = get(&at, &p, 0, x + s * down + t * right);
                 best = value > best ? value : best;
             }
         }
-        ((float *)at.out[0])[place_of(&p.y, &e, e.row, e.column)] = best;
+        set(&at, &p, place_of(&p.y, &e, e.row, e.column), best);
     }
 }
 
@@ -89,13 +119,13 @@ KERNEL(pool_average, bel_cuda_pool)
     for (int64_t i = THREAD; i < count; i += THREADS) {
         const element e = element_of(&p, rows, columns, i);
         const window_box box = box_of(&p, e.row, e.column);
-        const float *x = (const float *)at.in[0] + place_of(&p.x, &e, box.row, box.column);
+        int64_t x = place_of(&p.x, &e, box.row, box.column);
         int64_t down = p.window[0].dilation * p.x.row, right = p.window[1].dilation * p.x.column;
         float sum = 0.0f;
         for (int32_t s = 0; s < box.rows; s++)
             for (int32_t t = 0; t < box.columns; t++)
-                sum += x[s * down + t * right];
-        ((float *)at.out[0])[place_of(&p.y, &e, e.row, e.column)] = sum * (float)box.weight;
+                sum += get(&at, &p, 0, x + s * down + t * right);
+        set(&at, &p, place_of(&p.y, &e, e.row, e.column), sum * (float)box.weight);
     }
 }
 
@@ -141,17 +171,24 @@ static inline bool sees(const bel_cuda_pool *p, const element *e, int32_t row, i
            tap_between(&p->window[1], column, e->column) >= 0;
 }
 
-// Whether element `e` is the first of the window at (row, column) that equals its result `top`.
-static inline bool is_first(const bel_cuda_pool *p, const void *x, const element *e, int32_t row,
-                            int32_t column, double top)
+// As `get`, of any type.
+static inline double get_any(const bel_cuda_operands *at, const bel_cuda_pool *p, int k,
+                             int64_t place)
 {
-    if (plain_get(x, p->is_f64, place_of(&p->x, e, e->row, e->column)) != top) return false;
+    return p->is_f64 ? plain_get(at->in[k], true, place) : (double)get(at, p, k, place);
+}
+
+// Whether element `e` of x, which is `value`, is the first of the window at (row, column) that
+// equals its result, which it does.
+static inline bool is_first(const bel_cuda_operands *at, const bel_cuda_pool *p, const element *e,
+                            int32_t row, int32_t column, double value)
+{
     const window_box box = box_of(p, row, column);
     int32_t down = p->window[0].dilation, right = p->window[1].dilation;
     for (int32_t r = box.row; r <= e->row; r += down) {
         int32_t end = r < e->row ? box.column + box.columns * right : e->column;
         for (int32_t c = box.column; c < end; c += right)
-            if (plain_get(x, p->is_f64, place_of(&p->x, e, r, c)) == top) return false;
+            if (get_any(at, p, 1, place_of(&p->x, e, r, c)) == value) return false;
     }
     return true;
 }
@@ -165,17 +202,22 @@ KERNEL(pool_max_grad, bel_cuda_pool)
     for (int64_t i = THREAD; i < count; i += THREADS) {
         const element e = element_of(&p, rows, columns, i);
         const windows_around w = around(&p, &e);
-        double sum = 0;
+        double value = get_any(&at, &p, 1, place_of(&p.x, &e, e.row, e.column)), sum = 0;
         for (int32_t r = w.rows[0]; r < w.rows[1]; r++) {
             for (int32_t c = w.columns[0]; c < w.columns[1]; c++) {
                 if (!sees(&p, &e, r, c)) continue;
-                double top = plain_get(at.in[2], p.is_f64, place_of(&p.top, &e, r, c));
-                if (!is_first(&p, at.in[1], &e, r, c, top)) continue;
-                sum += plain_get(at.in[0], p.is_f64, place_of(&p.y, &e, r, c));
+                if (get_any(&at, &p, 2, place_of(&p.top, &e, r, c)) != value) continue;
+                if (!is_first(&at, &p, &e, r, c, value)) continue;
+                sum += get_any(&at, &p, 0, place_of(&p.y, &e, r, c));
                 sum = plain_kept(p.is_f64, sum);
             }
         }
-        plain_set(at.out[0], p.is_f64, place_of(&p.dx, &e, e.row, e.column), sum);
+        int64_t place = place_of(&p.dx, &e, e.row, e.column);
+        if (p.is_f64) {
+            plain_set(at.out[0], true, place, sum);
+        } else {
+            set(&at, &p, place, (float)sum);
+        }
     }
 }
 
@@ -186,13 +228,13 @@ KERNEL(pool_average_grad, bel_cuda_pool)
     for (int64_t i = THREAD; i < count; i += THREADS) {
         const element e = element_of(&p, rows, columns, i);
         const windows_around w = around(&p, &e);
-        const float *dy = (const float *)at.in[0];
         float sum = 0.0f;
         for (int32_t r = w.rows[0]; r < w.rows[1]; r++)
             for (int32_t c = w.columns[0]; c < w.columns[1]; c++)
                 if (sees(&p, &e, r, c))
-                    sum += dy[place_of(&p.y, &e, r, c)] * (float)box_of(&p, r, c).weight;
-        ((float *)at.out[0])[place_of(&p.dx, &e, e.row, e.column)] = sum;
+                    sum +=
+                        get(&at, &p, 0, place_of(&p.y, &e, r, c)) * (float)box_of(&p, r, c).weight;
+        set(&at, &p, place_of(&p.dx, &e, e.row, e.column), sum);
     }
 }
 

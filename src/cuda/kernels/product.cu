@@ -2,14 +2,11 @@
 // (ops/kernels/product.h): so the inner dimension is never divided among threads, and how y is cut
 // into blocks and a thread's share of a block does not enter the bits.
 //
-// A block computes a tile of y. It walks along the inner dimension by DEPTH, with that much of a and
-// b in shared memory; each thread keeps ROWS x COLUMNS sums in registers, of rows and columns that
-// are 16 apart, so that threads side by side read neighbours.
-#include "cuda/kernels/kernel.h"
+// A block computes a tile of y (tile.h). It walks along the inner dimension by DEPTH: while it adds
+// so many products of each sum from shared memory, the numbers of the next ones are on their way
+// into registers. Small tiles have little to add for what they bring, so they bring much at a time.
 #include "cuda/kernels/product.h"
-
-#define DEPTH 16
-#define SIDE 16 // threads of a block, each way
+#include "cuda/kernels/tile.h"
 
 // What follows the sum: alpha, c, Relu.
 static inline float finish_f32(const bel_cuda_operands *at, const bel_cuda_product *p, float sum,
@@ -23,74 +20,120 @@ static inline float finish_f32(const bel_cuda_operands *at, const bel_cuda_produ
     return p->relu && !(sum > 0.0f) ? 0.0f : sum;
 }
 
-// For a tile of (SIDE · ROWS) x (SIDE · COLUMNS).
-#define PRODUCT(name, ROWS, COLUMNS)                                                               \
+// What a thread brings of one side. `k` and `m` are the product and the row or column of the tile
+// of its first number.
+typedef struct side {
+    const float *from;     // its first number of the products that come next
+    int64_t step, advance; // to its next number; to the same one of the next products
+    int32_t rows;          // of the tile, that there are
+    int k, m;
+    bool rows_first; // tile_mine
+} side;
+
+// Of a matrix whose rows are `row` apart, and what is in a row `column`: the tile's from `first`
+// on.
+static inline side side_of(const float *matrix, int64_t row, int64_t column, int64_t first,
+                           int64_t rows, int depth, int size, int threads)
+{
+    side s;
+    s.rows_first = column != 1;
+    tile_mine(s.rows_first, depth, size, threads, 0, &s.k, &s.m);
+    s.from = matrix + (first + s.m) * row + s.k * column;
+    s.step = s.rows_first ? threads / size * column : threads / depth * row;
+    s.advance = depth * column;
+    s.rows = rows - first < size ? (int32_t)(rows - first) : size;
+    return s;
+}
+
+// `left`: products that there are. What is none is 0, and never added or never kept.
+static inline void bring(side *s, int64_t left, int depth, int size, int threads, float *to)
+{
+    const float *from = s->from;
+    bool there = s->rows_first ? s->m < s->rows : s->k < left;
+    int32_t first = s->rows_first ? s->k : s->m, end = s->rows;
+    if (s->rows_first) end = left < depth ? (int32_t)left : depth;
+    int each = s->rows_first ? threads / size : threads / depth;
+    for (int i = 0; i < depth * size / threads; i++) {
+        to[i] = there && first + i * each < end ? *from : 0.0f;
+        from += s->step;
+    }
+    s->from += s->advance;
+}
+
+// Column j of a thread's, in a tile whose threads are `across` side by side: tile_take's.
+static inline int column_at(int j, int apart)
+{
+    return apart > 0 ? j / 4 * apart + j % 4 : j;
+}
+
+// For a tile of (DOWN · ROWS) x (ACROSS · COLUMNS): so many threads down and across add, and all
+// THREADS bring numbers.
+#define PRODUCT(name, DOWN, ACROSS, ROWS, COLUMNS, APART, THREADS, DEPTH)                          \
     KERNEL(name, bel_cuda_product)                                                                 \
     {                                                                                              \
-        __shared__ float a_part[DEPTH][SIDE * ROWS + 1];                                           \
-        __shared__ float b_part[DEPTH][SIDE * COLUMNS + 1];                                        \
+        enum { M = DOWN * ROWS, N = ACROSS * COLUMNS };                                            \
+        TILE_SHARED float a[2][DEPTH][TILE_ROW(M)], b[2][DEPTH][TILE_ROW(N)];                      \
         int64_t tiles = p.tiles_m * p.tiles_n, matrix = blockIdx.x / tiles;                        \
         int64_t tile = blockIdx.x % tiles;                                                         \
-        int64_t first_row = tile / p.tiles_n * (SIDE * ROWS);                                      \
-        int64_t first_column = tile % p.tiles_n * (SIDE * COLUMNS);                                \
-        const float *a = (const float *)at.in[0] + walk_place(&p.stack, 0, matrix) * p.m * p.k;    \
-        const float *b = (const float *)at.in[1] + walk_place(&p.stack, 1, matrix) * p.k * p.n;    \
+        int64_t first_row = tile / p.tiles_n * M, first_column = tile % p.tiles_n * N;             \
+        side left = side_of((const float *)at.in[0] + walk_place(&p.stack, 0, matrix) * p.m * p.k, \
+                            p.a_row, p.a_column, first_row, p.m, DEPTH, M, THREADS);               \
+        side right =                                                                               \
+            side_of((const float *)at.in[1] + walk_place(&p.stack, 1, matrix) * p.k * p.n,         \
+                    p.b_column, p.b_row, first_column, p.n, DEPTH, N, THREADS);                    \
         const float *start = (const float *)at.in[2];                                              \
         float *y = (float *)at.out[0] + matrix * p.m * p.n;                                        \
-        int thread = (int)threadIdx.x, mine_row = thread / SIDE, mine_column = thread % SIDE;      \
-        float sums[ROWS][COLUMNS];                                                                 \
+        bool adds = DOWN * ACROSS == THREADS || threadIdx.x < DOWN * ACROSS;                       \
+        int row = tile_thread_row(false, ACROSS) * ROWS;                                           \
+        int column = tile_thread_column(false, ACROSS) * (APART > 0 ? 4 : COLUMNS);                \
+        float sums[ROWS][COLUMNS], next_a[DEPTH * M / THREADS], next_b[DEPTH * N / THREADS];       \
         for (int j = 0; j < COLUMNS; j++) {                                                        \
-            int64_t column = first_column + j * SIDE + mine_column;                                \
-            float first = p.starts && column < p.n ? start[column] : 0.0f;                         \
+            int64_t place = first_column + column + column_at(j, APART);                           \
+            float first = p.starts && adds && place < p.n ? start[place] : 0.0f;                   \
             for (int i = 0; i < ROWS; i++)                                                         \
                 sums[i][j] = first;                                                                \
         }                                                                                          \
-        for (int64_t q = 0; q < p.k; q += DEPTH) {                                                 \
-            for (int e = thread; e < DEPTH * SIDE * ROWS; e += SIDE * SIDE) {                      \
-                int d = p.a_column == 1 ? e % DEPTH : e / (SIDE * ROWS);                           \
-                int i = p.a_column == 1 ? e / DEPTH : e % (SIDE * ROWS);                           \
-                int64_t row = first_row + i;                                                       \
-                a_part[d][i] = row < p.m && q + d < p.k                                            \
-                                   ? a[row * p.a_row + (q + d) * p.a_column]                       \
-                                   : 0.0f;                                                         \
+        bring(&left, p.k, DEPTH, M, THREADS, next_a);                                              \
+        bring(&right, p.k, DEPTH, N, THREADS, next_b);                                             \
+        tile_keep(left.rows_first, DEPTH, M, THREADS, next_a, a[0][0]);                            \
+        tile_keep(right.rows_first, DEPTH, N, THREADS, next_b, b[0][0]);                           \
+        __syncthreads();                                                                           \
+        int buffer = 0;                                                                            \
+        for (int64_t rest = p.k; rest > 0; rest -= DEPTH, buffer ^= 1) {                           \
+            bring(&left, rest - DEPTH, DEPTH, M, THREADS, next_a);                                 \
+            bring(&right, rest - DEPTH, DEPTH, N, THREADS, next_b);                                \
+            if (adds && rest >= DEPTH) {                                                           \
+                UNROLL(8)                                                                          \
+                for (int q = 0; q < DEPTH; q++)                                                    \
+                    TILE_ADD(&a[buffer][q][row], &b[buffer][q][column], ROWS, COLUMNS, APART,      \
+                             sums);                                                                \
+            } else if (adds) {                                                                     \
+                UNROLL(1)                                                                          \
+                for (int q = 0; q < (int)rest; q++)                                                \
+                    TILE_ADD(&a[buffer][q][row], &b[buffer][q][column], ROWS, COLUMNS, APART,      \
+                             sums);                                                                \
             }                                                                                      \
-            for (int e = thread; e < DEPTH * SIDE * COLUMNS; e += SIDE * SIDE) {                   \
-                int d = p.b_row == 1 ? e % DEPTH : e / (SIDE * COLUMNS);                           \
-                int j = p.b_row == 1 ? e / DEPTH : e % (SIDE * COLUMNS);                           \
-                int64_t column = first_column + j;                                                 \
-                b_part[d][j] = column < p.n && q + d < p.k                                         \
-                                   ? b[(q + d) * p.b_row + column * p.b_column]                    \
-                                   : 0.0f;                                                         \
-            }                                                                                      \
-            __syncthreads();                                                                       \
-            int depth = p.k - q < DEPTH ? (int)(p.k - q) : DEPTH;                                  \
-            for (int d = 0; d < depth; d++) {                                                      \
-                float left[ROWS], right[COLUMNS];                                                  \
-                for (int i = 0; i < ROWS; i++)                                                     \
-                    left[i] = a_part[d][i * SIDE + mine_row];                                      \
-                for (int j = 0; j < COLUMNS; j++)                                                  \
-                    right[j] = b_part[d][j * SIDE + mine_column];                                  \
-                for (int i = 0; i < ROWS; i++)                                                     \
-                    for (int j = 0; j < COLUMNS; j++)                                              \
-                        sums[i][j] = fmaf(left[i], right[j], sums[i][j]);                          \
-            }                                                                                      \
+            tile_keep(left.rows_first, DEPTH, M, THREADS, next_a, a[buffer ^ 1][0]);               \
+            tile_keep(right.rows_first, DEPTH, N, THREADS, next_b, b[buffer ^ 1][0]);              \
             __syncthreads();                                                                       \
         }                                                                                          \
+        UNROLL(ROWS)                                                                               \
         for (int i = 0; i < ROWS; i++) {                                                           \
+            UNROLL(COLUMNS)                                                                        \
             for (int j = 0; j < COLUMNS; j++) {                                                    \
-                int64_t row = first_row + i * SIDE + mine_row;                                     \
-                int64_t column = first_column + j * SIDE + mine_column;                            \
-                if (row >= p.m || column >= p.n) continue;                                         \
-                int64_t element = row * p.n + column;                                              \
+                int64_t y_row = first_row + row + i;                                               \
+                int64_t y_column = first_column + column + column_at(j, APART);                    \
+                if (!adds || y_row >= p.m || y_column >= p.n) continue;                            \
+                int64_t element = y_row * p.n + y_column;                                          \
                 y[element] = finish_f32(&at, &p, sums[i][j], matrix, element);                     \
             }                                                                                      \
         }                                                                                          \
     }
 
-PRODUCT(product_16, 1, 1)
-PRODUCT(product_32, 2, 2)
-PRODUCT(product_64, 4, 4)
-PRODUCT(product_128, 8, 8)
+PRODUCT(product_16, 8, 8, 2, 2, 0, 256, 128)
+PRODUCT(product_32, 8, 8, 4, 4, 0, 128, 32)
+PRODUCT(product_64, 8, 16, 8, 4, 0, 128, 16)
+PRODUCT(product_128, 16, 16, 8, 8, 64, 256, 16)
 
 // Few rows: products and sums are rounded one by one.
 KERNEL(product_few_rows, bel_cuda_product)

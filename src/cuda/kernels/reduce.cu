@@ -1,7 +1,11 @@
 // Sums, sums of squares and maxima over dimensions, in the orders of ops/reduce.c.
+#include "cuda/kernels/bfloat.h"
 #include "cuda/kernels/lanes.h"
 #include "cuda/kernels/reduce.h"
+#include "cuda/kernels/tile.h"
 #include "ops/kernels/scalar.h"
+
+#define COLUMN_GROUP 32
 
 // Of the n neighbours of each row of the block: 16 lanes.
 static inline float reduce_lanes(lanes_of_rows shared, int op, const float *x, int64_t n)
@@ -34,14 +38,32 @@ KERNEL(reduce_rows, bel_cuda_reduce)
     if (row < p.outer && LANE == 0) y[row] = (float)(total * p.scale);
 }
 
+// A chain of additions, whose numbers come many at a time: additions one by one would each wait for
+// memory. The last group goes beyond the end, where nothing is read.
+static inline float sum_of_column(const void *x, int32_t half, int64_t count, int64_t step,
+                                  int64_t place)
+{
+    float sum = 0.0f;
+    for (int64_t i = 0; i < count; i += COLUMN_GROUP) {
+        float group[COLUMN_GROUP];
+        int32_t left = count - i < COLUMN_GROUP ? (int32_t)(count - i) : COLUMN_GROUP;
+        UNROLL(COLUMN_GROUP)
+        for (int32_t g = 0; g < COLUMN_GROUP; g++)
+            group[g] = g < left ? element_get(x, half, place + (i + g) * step) : 0.0f;
+        UNROLL(COLUMN_GROUP)
+        for (int32_t g = 0; g < COLUMN_GROUP; g++)
+            sum = g < left ? sum + group[g] : sum;
+    }
+    return sum;
+}
+
+// Blocks are small, so that all of a card takes part where columns are few.
 KERNEL(reduce_columns, bel_cuda_reduce)
 {
-    const float *x = (const float *)at.in[0];
     float *y = (float *)at.out[0];
     for (int64_t j = THREAD; j < p.inner; j += THREADS) {
-        float sum = 0.0f;
-        for (int64_t i = 0; i < p.count; i++)
-            sum += x[i * p.inner + j];
+        float sum = p.half ? sum_of_column(at.in[0], true, p.count, p.inner, j)
+                           : sum_of_column(at.in[0], false, p.count, p.inner, j);
         if (p.scale != 1) sum *= (float)p.scale;
         y[j] = sum;
     }

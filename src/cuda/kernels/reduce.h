@@ -10,7 +10,7 @@
 
 // bel_reduce_box and bel_reduce_slices (ops/reduce.h).
 typedef struct bel_cuda_reduce {
-    int32_t op, zero;
+    int32_t op, half; // half: of columns, x lies as bfloat16
     int64_t outer, count, inner, block;
     double scale;
     // Of slices: the dimensions that stay and those that go, each in order, with the steps of x;

@@ -1,0 +1,109 @@
+// Tiles of sums of products, for kernels: a block stages a piece of either side's numbers in shared
+// memory, as [product, row] and [product, column], and each thread adds them to ROWS x COLUMNS sums
+// in registers. A sum stays one chain in the order of its products.
+//
+// A multiprocessor reads 32 numbers of shared memory in the time of 128 products. So a thread's
+// rows are neighbours, as are its columns, and are read four at a time; and where the tile is wide
+// enough the 32 threads of a warp are 4 by 8, those that read the same being one or two apart.
+#ifndef BELFRY_CUDA_KERNELS_TILE_H
+#define BELFRY_CUDA_KERNELS_TILE_H
+
+#include "cuda/kernels/kernel.h"
+
+// The loop behind is made of so many turns at once, so that their loads come before their sums.
+#ifdef BEL_CUDA_DOUBLE
+#define UNROLL(count)
+#else
+#define TILE_PRAGMA(text) _Pragma(#text)
+#define UNROLL(count) TILE_PRAGMA(unroll count)
+#endif
+
+typedef struct __attribute__((aligned(16))) tile_four {
+    float v[4];
+} tile_four;
+
+typedef struct __attribute__((aligned(8))) tile_two {
+    float v[2];
+} tile_two;
+
+// Shared memory of whole fours. A row of it has some numbers more than the tile (TILE_ROW), so that
+// threads that write one below the other meet different banks.
+#define TILE_SHARED __shared__ __attribute__((aligned(16)))
+#define TILE_ROW(side) ((side) + ((side) % 32 == 16 ? 2 : 4))
+
+// `count` numbers: neighbours, or fours that begin `apart` from each other. They lie at a multiple
+// of what is taken at a time.
+static inline void tile_take(const float *from, int count, int apart, float *to)
+{
+    if (count % 4 == 0) {
+        for (int i = 0; i < count; i += 4) {
+            const float *at = from + (apart > 0 ? i / 4 * apart : i);
+            tile_four taken = *(const tile_four *)(const void *)at;
+            for (int j = 0; j < 4; j++)
+                to[i + j] = taken.v[j];
+        }
+    } else if (count % 2 == 0) {
+        for (int i = 0; i < count; i += 2) {
+            tile_two taken = *(const tile_two *)(const void *)(from + i);
+            to[i] = taken.v[0];
+            to[i + 1] = taken.v[1];
+        }
+    } else {
+        for (int i = 0; i < count; i++)
+            to[i] = from[i];
+    }
+}
+
+// One product for each sum: a has the thread's ROWS numbers, b its COLUMNS, in fours that are APART
+// where that is not 0: neighbours would be eight to a thread, and those of the fifth thread in the
+// banks of the first.
+#define TILE_ADD(a, b, ROWS, COLUMNS, APART, sums)                                                 \
+    do {                                                                                           \
+        float left[ROWS], right[COLUMNS];                                                          \
+        tile_take(a, ROWS, 0, left);                                                               \
+        tile_take(b, COLUMNS, APART, right);                                                       \
+        for (int i = 0; i < ROWS; i++)                                                             \
+            for (int j = 0; j < COLUMNS; j++)                                                      \
+                sums[i][j] = fmaf(left[i], right[j], sums[i][j]);                                  \
+    } while (0)
+
+// Which of a tile's threads this one is, down and across, of `across` side by side. Narrow: they
+// are counted row by row. Else a warp is 4 by 8: bits 0 and 4 of the thread say which row, 1 to 3
+// which column.
+static inline int tile_thread_row(bool narrow, int across)
+{
+    int thread = (int)threadIdx.x, lane = thread % 32, warp = thread / 32;
+    if (narrow) return thread / across;
+    return lane % 2 + lane / 16 * 2 + warp / (across / 8) * 4;
+}
+
+static inline int tile_thread_column(bool narrow, int across)
+{
+    int thread = (int)threadIdx.x, lane = thread % 32, warp = thread / 32;
+    if (narrow) return thread % across;
+    return lane / 2 % 8 + warp % (across / 8) * 8;
+}
+
+// A block's numbers of `depth` products, by `side` rows or columns of the tile, are brought and
+// kept by all of its threads: some of them by each. Threads side by side bring what lies side by
+// side: rows of a product where `rows_first`, else products of a row. So of the numbers of a thread
+// either all are of row *m, or all are of product *k; the i-th is of the other that is returned.
+static inline void tile_mine(bool rows_first, int depth, int side, int threads, int i, int *k,
+                             int *m)
+{
+    int thread = (int)threadIdx.x;
+    *k = rows_first ? thread / side + i * (threads / side) : thread % depth;
+    *m = rows_first ? thread % side : thread / depth + i * (threads / depth);
+}
+
+static inline void tile_keep(bool rows_first, int depth, int side, int threads, const float *from,
+                             float *to)
+{
+    for (int i = 0; i < depth * side / threads; i++) {
+        int k, m;
+        tile_mine(rows_first, depth, side, threads, i, &k, &m);
+        to[k * TILE_ROW(side) + m] = from[i];
+    }
+}
+
+#endif
