@@ -40,7 +40,7 @@ static int halves_of(const bel_program *program, const char *op)
     return count;
 }
 
-// Numbers are of 8 bits between the layers, and gradients go through ten of them.
+// Numbers have 8 bits between the layers, and the gradient of the first one goes through ten.
 static void test_a_step(void **state)
 {
     (void)state;
@@ -53,7 +53,7 @@ static void test_a_step(void **state)
         bel_shape shape = bel_value_shape(exact->outputs[o].value);
         int64_t count = bel_shape_elements(&shape);
         double off = distance(rounded->results[o], exact->results[o], count);
-        if (!(off < 0.1)) fail_msg("output %d is off by %g", o, off);
+        if (!(off < 0.2)) fail_msg("output %d is off by %g", o, off);
         assert_memory_equal(rounded->results[o], again->results[o], (size_t)count * sizeof(float));
     }
     static const char *const made[] = {"Conv", "BatchNormalization", "ConvGradInput",
