@@ -252,5 +252,6 @@ int main(int argc, char **argv)
         return 3;
     }
     bench_fill();
+    (void)setvbuf(stdout, NULL, _IOLBF, 0); // a row is seen when it is there
     return bench_end(run(rounds));
 }

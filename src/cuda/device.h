@@ -146,6 +146,7 @@ bel_status *bel_cuda_takes_halves(bel_device *device, const bel_prepare *prepare
 // What families say of a call that was built as for preparing it.
 bel_status *bel_cuda_cublas_halves(bel_cuda_build *build, bel_half_operands *out) BEL_MUST_USE;
 bel_status *bel_cuda_cudnn_halves(bel_cuda_build *build, bel_half_operands *out) BEL_MUST_USE;
+bool bel_cuda_reduces_columns(const bel_kernel_call *call); // the first dimensions of two
 void bel_cuda_elementwise_halves(const bel_kernel_call *call, bel_half_operands *out);
 
 enum { BEL_CUDA_PATIENCE_SECS = 150 }; // where a device says none

@@ -32,6 +32,14 @@ static bel_status *ask_family(bel_cuda_build *build, bel_half_operands *out)
     case BEL_OP_MOMENTS_NORM:
     case BEL_OP_MOMENTS_NORM_SUMS:
     case BEL_OP_MOMENTS_NORM_GRAD: norm_halves(call, out); return NULL;
+    case BEL_OP_MAX_POOL:
+    case BEL_OP_AVERAGE_POOL:
+    case BEL_OP_GLOBAL_AVERAGE_POOL:
+    case BEL_OP_AVERAGE_POOL_GRAD: *out = (bel_half_operands){.inputs = 1, .outputs = 1}; break;
+    case BEL_OP_MAX_POOL_GRAD: *out = (bel_half_operands){.inputs = 7, .outputs = 1}; break;
+    case BEL_OP_SUM_TO:
+    case BEL_OP_REDUCE_SUM:
+    case BEL_OP_REDUCE_MEAN: out->inputs = bel_cuda_reduces_columns(call) ? 1 : 0; break;
     default: break;
     }
     int flags = bel_op_get(call->op)->flags;

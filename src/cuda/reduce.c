@@ -82,6 +82,35 @@ static bel_status *add_plain(bel_cuda_build *build, const bel_reduce_box *box)
     return add(build, "reduce_f64", bel_cuda_blocks(p.results), &p);
 }
 
+static bel_status *launch_columns(bel_cuda_build *build, const char *kernel, int64_t columns,
+                                  const bel_cuda_reduce *p)
+{
+    enum { THREADS = 32, MOST_BLOCKS = 1 << 18 };
+    int64_t blocks = (columns + THREADS - 1) / THREADS;
+    return bel_cuda_add(build, "reduce.cu", kernel, blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS,
+                        THREADS, p, sizeof *p);
+}
+
+// A column is one chain, which for many rows takes long while most of a card has nothing to do: so
+// where the order is free they are cut into parts.
+static bel_status *add_columns(bel_cuda_build *build, bel_cuda_reduce *p)
+{
+    enum { MANY_ROWS = 256, PART_ROWS = 64 };
+    p->half = build->call->inputs_half[0];
+    if (!bel_cuda_is_fast(build) || p->count < MANY_ROWS)
+        return launch_columns(build, "reduce_columns", p->inner, p);
+    p->part = PART_ROWS;
+    p->parts = (p->count + PART_ROWS - 1) / PART_ROWS;
+    build->call->workspace_bytes = (size_t)(p->parts * p->inner) * sizeof(float);
+    BEL_TRY(launch_columns(build, "reduce_column_parts", p->parts * p->inner, p));
+    return launch_columns(build, "reduce_column_totals", p->inner, p);
+}
+
+bool bel_cuda_reduces_columns(const bel_kernel_call *call)
+{
+    return ((const bel_reduce_box *)call->params)->way == BEL_REDUCE_COLUMNS;
+}
+
 bel_status *bel_cuda_prepare_reduce(bel_cuda_build *build)
 {
     const bel_reduce_box *box = build->call->params; // or slices: the way is first in both
@@ -93,12 +122,6 @@ bel_status *bel_cuda_prepare_reduce(bel_cuda_build *build)
                          .inner = box->inner,
                          .block = BEL_REDUCE_BLOCK,
                          .scale = box->scale};
-    if (box->way == BEL_REDUCE_COLUMNS) {
-        enum { THREADS = 32, MOST_BLOCKS = 1 << 18 };
-        int64_t blocks = (p.inner + THREADS - 1) / THREADS;
-        p.half = build->call->inputs_half[0];
-        return bel_cuda_add(build, "reduce.cu", "reduce_columns",
-                            blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, THREADS, &p, sizeof p);
-    }
+    if (box->way == BEL_REDUCE_COLUMNS) return add_columns(build, &p);
     return add(build, "reduce_rows", (p.outer + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, &p);
 }

@@ -20,6 +20,7 @@ static void look_at_readers(const bel_graph *graph, const bool *needed,
         const bel_node *node = graph->nodes[n];
         if (!needed[n] || (bel_op_get(node->op)->flags & BEL_OP_ALIAS) != 0) continue;
         for (int i = 0; i < node->input_count; i++) {
+            if (!bel_op_reads(node->op, i)) continue; // its shape alone
             int value = bel_alias_root(node->inputs[i])->id;
             bool takes = (operands[n].inputs >> i & 1) != 0;
             if (!takes) r->refused[value] = true;

@@ -69,6 +69,25 @@ KERNEL(reduce_columns, bel_cuda_reduce)
     }
 }
 
+// Parts of long columns, side by side; [part, column] in the workspace.
+KERNEL(reduce_column_parts, bel_cuda_reduce)
+{
+    for (int64_t e = THREAD; e < p.parts * p.inner; e += THREADS) {
+        int64_t part = e / p.inner, j = e % p.inner, first = part * p.part * p.inner;
+        int64_t left = p.count - part * p.part, count = left < p.part ? left : p.part;
+        const char *x = (const char *)at.in[0] + first * (p.half ? 2 : 4);
+        ((float *)at.work)[e] = p.half ? sum_of_column(x, true, count, p.inner, j)
+                                       : sum_of_column(x, false, count, p.inner, j);
+    }
+}
+
+KERNEL(reduce_column_totals, bel_cuda_reduce)
+{
+    for (int64_t j = THREAD; j < p.inner; j += THREADS)
+        ((float *)at.out[0])[j] =
+            sum_of_column(at.work, false, p.parts, p.inner, j) * (float)p.scale;
+}
+
 // A run of n neighbours in 16 lanes, by one thread.
 static inline float reduce_run(int op, const float *x, int64_t n)
 {

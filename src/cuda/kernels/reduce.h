@@ -12,6 +12,7 @@
 typedef struct bel_cuda_reduce {
     int32_t op, half; // half: of columns, x lies as bfloat16
     int64_t outer, count, inner, block;
+    int64_t parts, part; // of columns with fast arithmetic: how many, and their rows
     double scale;
     // Of slices: the dimensions that stay and those that go, each in order, with the steps of x;
     // and of those that stay the steps of the results.

@@ -40,7 +40,8 @@ static int halves_of(const bel_program *program, const char *op)
     return count;
 }
 
-// Numbers have 8 bits between the layers, and the gradient of the first one goes through ten.
+// Numbers have 8 bits between the layers, and the gradient of the first one goes through ten and a
+// pool, whose windows have equal numbers now and then.
 static void test_a_step(void **state)
 {
     (void)state;
@@ -53,7 +54,7 @@ static void test_a_step(void **state)
         bel_shape shape = bel_value_shape(exact->outputs[o].value);
         int64_t count = bel_shape_elements(&shape);
         double off = distance(rounded->results[o], exact->results[o], count);
-        if (!(off < 0.2)) fail_msg("output %d is off by %g", o, off);
+        if (!(off < 0.4)) fail_msg("output %d is off by %g", o, off);
         assert_memory_equal(rounded->results[o], again->results[o], (size_t)count * sizeof(float));
     }
     static const char *const made[] = {"Conv", "BatchNormalization", "ConvGradInput",
