@@ -66,7 +66,7 @@ static bel_status *train(const char *model, int64_t batch, int64_t steps, int ro
     printf("\"value\":%.0f", card);
     bench_use(BEL_DEVICE_CPU, BEL_GPU_MATH_EXACT);
     bool beside = math == BEL_GPU_MATH_EXACT && steps >= 100; // else the cores take too long
-    if (beside) BEL_TRY(median_rate(model, batch, steps / 100, 3, &cores));
+    if (beside) BEL_TRY(median_rate(model, batch, steps / 20, 3, &cores));
     if (beside) printf(",\"over_cores\":%.2f", card / cores);
     printf("}\n");
     return NULL;
@@ -224,13 +224,13 @@ static bel_status *run(int rounds)
 {
     bel_device *device;
     BEL_TRY(bel_cuda_device_get(0, &device));
-    BEL_TRY(train("dnn", 64, 10000, rounds, BEL_GPU_MATH_EXACT));
-    BEL_TRY(train("dnn", 1024, 3000, rounds, BEL_GPU_MATH_EXACT));
-    BEL_TRY(train("cnn", 64, 1000, rounds, BEL_GPU_MATH_EXACT));
+    BEL_TRY(train("dnn", 64, 2000, rounds, BEL_GPU_MATH_EXACT));
+    BEL_TRY(train("dnn", 1024, 1000, rounds, BEL_GPU_MATH_EXACT));
+    BEL_TRY(train("cnn", 64, 500, rounds, BEL_GPU_MATH_EXACT));
     BEL_TRY(train("resnet", 256, 20, rounds, BEL_GPU_MATH_EXACT));
     for (bel_gpu_math math = BEL_GPU_MATH_TF32; math <= BEL_GPU_MATH_BF16; math++) {
-        BEL_TRY(train("dnn", 1024, 3000, rounds, math));
-        BEL_TRY(train("cnn", 64, 1000, rounds, math));
+        BEL_TRY(train("dnn", 1024, 1000, rounds, math));
+        BEL_TRY(train("cnn", 64, 500, rounds, math));
         BEL_TRY(train("resnet", 256, 60, rounds, math));
     }
     for (bel_gpu_math math = BEL_GPU_MATH_TF32; math <= BEL_GPU_MATH_BF16; math++)
