@@ -78,12 +78,25 @@ static bel_status *read_walk(const bel_conv_walk *walk, bel_cuda_conv *out)
     return NULL;
 }
 
+// Kernels count in 32 bits the elements of a tile's images, and weights.
+static bool fits_tile(const bel_cuda_conv *p, int64_t weights)
+{
+    int64_t plane = 1; // positions of an image and phase, or fewer
+    for (int d = 0; d < 2; d++) {
+        int64_t size = p->size[d] / (p->gradient ? p->window[d].stride : 1);
+        plane *= size > 0 ? size : 1;
+    }
+    int64_t images = BEL_CUDA_CONV_SIDE / plane + 2;
+    return p->source.image <= INT32_MAX / images && weights <= INT32_MAX;
+}
+
 static bel_status *prepare_walk(bel_cuda_build *build)
 {
     bel_kernel_call *call = build->call;
     bel_cuda_conv p;
     BEL_TRY(read_walk(call->params, &p));
-    if (p.width < FEW_CHANNELS) {
+    int64_t weights = bel_shape_elements(&call->inputs[1].shape);
+    if (p.width < FEW_CHANNELS || !fits_tile(&p, weights)) {
         int64_t blocks = bel_cuda_blocks(bel_shape_elements(&call->outputs[0].shape));
         return bel_cuda_add(build, "conv.cu", "conv_each", blocks, BEL_CUDA_BLOCK, &p, sizeof p);
     }
@@ -91,15 +104,15 @@ static bel_status *prepare_walk(bel_cuda_build *build)
     int64_t positions = p.n;
     for (int d = 0; d < 2; d++)
         positions *= divide_up(p.size[d], p.gradient ? p.window[d].stride : 1);
+    int channels = p.width <= 32 ? 32 : 64;
     p.tiles = divide_up(positions, BEL_CUDA_CONV_SIDE);
-    p.width_tiles = (int32_t)divide_up(p.width, BEL_CUDA_CONV_SIDE);
-    int64_t weights = bel_shape_elements(&call->inputs[1].shape);
+    p.width_tiles = (int32_t)divide_up(p.width, channels);
     call->workspace_bytes = (size_t)weights * sizeof(float);
     BEL_TRY(bel_cuda_add(build, "conv.cu", "conv_pack", bel_cuda_blocks(weights), BEL_CUDA_BLOCK,
                          &p, sizeof p));
     int64_t blocks = p.tiles * p.width_tiles * p.groups * p.phases[0] * p.phases[1];
-    return bel_cuda_add(build, "conv.cu", "conv_tiles", blocks, BEL_CUDA_CONV_THREADS, &p,
-                        sizeof p);
+    return bel_cuda_add(build, "conv.cu", channels == 32 ? "conv_tiles_32" : "conv_tiles_64",
+                        blocks, BEL_CUDA_CONV_THREADS, &p, sizeof p);
 }
 
 // --- Gradient of the weights ---------------------------------------------------------------------

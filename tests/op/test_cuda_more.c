@@ -84,6 +84,8 @@ static const more_row rows[] = {
     {"top_k_long_ties", BEL_OP_TOP_K, "s[5,1000]:-9:9", "k=300 largest=0", 0, 0},
     {"top_k_long_nan", BEL_OP_TOP_K, "d[5,1000]:-3:3", "k=40", 0, NANS | INFINITIES},
     {"top_k_long_few_nans", BEL_OP_TOP_K, "d[5,1000]:-3:3", "k=3", 0, NANS},
+    {"gemm_odd_columns", BEL_OP_GEMM, "f[70,150]:-1:1 f[150,67]:-1:1 f[67]:-1:1", "", 0, 0},
+    {"gemm_long", BEL_OP_GEMM, "f[40,300]:-1:1 f[300,20]:-1:1 f[20]:-1:1", "", 0, 0},
     {"reduce_l2_all", BEL_OP_REDUCE_L2, "f[9,1000]:-3:3", "", 0, 0},
     {"reduce_min_long", BEL_OP_REDUCE_MIN, "f[2000,3]:-3:3", "axes=[0]", 0, NANS | ZEROS},
     {"reduce_prod_long", BEL_OP_REDUCE_PROD, "d[3,1500]:0.9:1.1", "axes=[1]", 0, 0},
@@ -142,7 +144,8 @@ static const more_row rows[] = {
      "f[4,0,7]:-2:2 f[1,40,7]:-1:1 f[1,40,10]:-1:1 f[4,1,0,10]:-1:1 f[0,4,1,50]:0.1:0.9 "
      "f[4,1,0,10]:-1:1",
      "hidden_size=10 given=17", 0, 0},
-    // Weights of convolutions: tiles of each size, sums of more than a block stages at a time
+    // Convolutions: tiles of each size, sums of more than a block stages at a time, rows of the
+    // window that are left out
     {"conv_weights_few", BEL_OP_CONV_GRAD_WEIGHTS, "f[9,33,8,9]:-1:1 f[9,1,8,9]:-1:1 f[33,1,5,5]",
      "pads=[2,2,2,2]", 0, 0},
     {"conv_weights_few_strides", BEL_OP_CONV_GRAD_WEIGHTS,
@@ -152,6 +155,13 @@ static const more_row rows[] = {
      "f[9,70,7,5]:-1:1 f[9,20,7,5]:-1:1 f[70,10,3,3]", "pads=[1,1,1,1] group=2", 0, 0},
     {"conv_weights_large", BEL_OP_CONV_GRAD_WEIGHTS,
      "f[17,70,4,5]:-1:1 f[17,50,4,5]:-1:1 f[70,50,2,3]", "pads=[1,1,0,1]", 0, INFINITIES},
+    {"conv_rows_left_out", BEL_OP_CONV, "f[3,20,6,5]:-1:1 f[70,20,3,3]:-1:1 f[70]:-1:1",
+     "pads=[1,1,1,1]", 0, ZEROS | INFINITIES},
+    {"conv_of_pixels", BEL_OP_CONV, "f[130,17,1,1]:-1:1 f[40,17,3,3]:-1:1", "pads=[1,1,1,1]", 0,
+     ZEROS | INFINITIES},
+    {"conv_grad_input_phases", BEL_OP_CONV_GRAD_INPUT,
+     "f[5,20,6,5]:-1:1 f[20,24,3,3]:-1:1 f[5,24,11,10]", "pads=[1,1,1,1] strides=[2,2]", 0,
+     ZEROS | INFINITIES},
     {"conv_weights_each", BEL_OP_CONV_GRAD_WEIGHTS, "f[9,6,7,7]:-1:1 f[9,6,9,9]:-1:1 f[6,1,3,3]",
      "group=6", 0, 0},
     {"conv_weights_outside", BEL_OP_CONV_GRAD_WEIGHTS,

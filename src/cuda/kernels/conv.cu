@@ -4,15 +4,15 @@
 // it).
 //
 // conv_tiles is a product of matrices whose left side, places of the source by taps and channels,
-// is staged a piece at a time in shared memory and never made as a whole. conv_each is for results
-// of few channels, where most of a tile would be empty.
+// is staged a piece at a time in shared memory and never made as a whole (tile.h): while a piece is
+// added, the next one is on its way into registers, and where the one behind that lies is worked
+// out. conv_each is for results of few channels, where most of a tile would be empty.
 #include "cuda/kernels/conv.h"
-#include "cuda/kernels/kernel.h"
+#include "cuda/kernels/tile.h"
 
 #define SIDE BEL_CUDA_CONV_SIDE
 #define DEPTH BEL_CUDA_CONV_DEPTH
-#define LANES 16            // threads of a block along each side of its tile
-#define MINE (SIDE / LANES) // a thread's rows and columns of it
+#define THREADS_OF_TILE BEL_CUDA_CONV_THREADS
 
 // The taps of one dimension that positions of one phase read, by rising place in the source: tap
 // `tap + i · tap_step` reads `place + i · place_step`, position m of the phase that many further
@@ -63,174 +63,282 @@ KERNEL(conv_pack, bel_cuda_conv)
     }
 }
 
-// Adds `count` staged products to each of a thread's sums, but for rows that are not `inside`.
-static inline void add_staged(float (*a)[SIDE + 1], float (*b)[SIDE], int32_t row, int32_t column,
-                              int32_t count, const bool *inside, float (*sums)[MINE])
-{
-    for (int32_t k = 0; k < count; k++) {
-        float y[MINE];
-        for (int32_t j = 0; j < MINE; j++)
-            y[j] = b[k][column + j * LANES];
-        for (int32_t i = 0; i < MINE; i++) {
-            if (!inside[i]) continue;
-            float x = a[k][row + i * LANES];
-            for (int32_t j = 0; j < MINE; j++)
-                sums[i][j] = fmaf(x, y[j], sums[i][j]);
-        }
-    }
-}
-
-// A tile's position: where its image's first channel of the group begins in the source, its place
-// there in rows and columns before a tap is added, and its place in the result.
-typedef struct position {
-    int64_t source, result;
+// A tile's position: its place in the source before a tap is added, in rows and columns, and where
+// that lies from the tile's first image on (sums wrap around on their way).
+typedef struct __attribute__((aligned(16))) position {
+    uint32_t source;
     int32_t row, column;
 } position;
 
-static inline position position_of(const bel_cuda_conv *p, const tap_list *rows,
-                                   const tap_list *columns, int32_t group, int64_t index)
+// What a block has: positions of one phase of a group, from `first` on, and its result channels.
+typedef struct tile {
+    tap_list rows, columns;
+    const float *source; // of the group, from the tile's first image on
+    int64_t first, image;
+    int32_t group, first_c;
+    int32_t count;           // positions that there are
+    int32_t lowest, highest; // of their rows
+    int32_t row_products;    // products of a row of the window
+    int32_t steps;           // of up to DEPTH products, all of one row of the window
+} tile;
+
+// A tile behind the phase's last position has none: phases differ in how many they have.
+static inline tile tile_of(const bel_cuda_operands *at, const bel_cuda_conv *p, int32_t channels)
 {
-    int64_t line = index / columns->positions, image = line / rows->positions;
-    int32_t column = (int32_t)(index % columns->positions), row = (int32_t)(line % rows->positions);
-    position made;
-    made.source = image * p->source.image + (int64_t)group * p->depth * p->source.channel;
-    made.row = row * rows->source_step;
-    made.column = column * columns->source_step;
-    made.result = image * p->result.image + (int64_t)group * p->width * p->result.channel +
-                  (rows->first + row * rows->step) * p->result.row +
-                  (columns->first + column * columns->step) * p->result.column;
+    tile t;
+    int64_t block = blockIdx.x;
+    t.first_c = (int32_t)(block % p->width_tiles) * channels;
+    block /= p->width_tiles;
+    t.first = block % p->tiles * SIDE;
+    block /= p->tiles;
+    t.group = (int32_t)(block % p->groups);
+    int32_t phase = (int32_t)(block / p->groups);
+    t.rows = taps_of(&p->window[0], p->gradient, phase / p->phases[1]);
+    t.columns = taps_of(&p->window[1], p->gradient, phase % p->phases[1]);
+    int64_t plane = (int64_t)t.rows.positions * t.columns.positions, left = p->n * plane - t.first;
+    t.count = left < 0 ? 0 : left < SIDE ? (int32_t)left : SIDE;
+    if (t.count == 0) return t;
+    t.image = t.first / plane;
+    t.source = (const float *)at->in[0] + t.image * p->source.image +
+               (int64_t)t.group * p->depth * p->source.channel;
+    int64_t last = t.first + t.count - 1;
+    bool one = last / plane == t.image;
+    t.lowest = one ? (int32_t)(t.first % plane) / t.columns.positions : 0;
+    t.highest = one ? (int32_t)(last % plane) / t.columns.positions : t.rows.positions - 1;
+    t.lowest *= t.rows.source_step;
+    t.highest *= t.rows.source_step;
+    t.row_products = t.columns.count * p->depth;
+    t.steps = t.rows.count * ((t.row_products + DEPTH - 1) / DEPTH);
+    return t;
+}
+
+// Image, row and column of a position of the phase.
+typedef struct spot {
+    int64_t image;
+    int32_t row, column;
+} spot;
+
+static inline spot spot_of(const tile *t, int32_t m)
+{
+    int64_t index = t->first + m, line = index / t->columns.positions;
+    spot made;
+    made.image = line / t->rows.positions;
+    made.row = (int32_t)(line % t->rows.positions);
+    made.column = (int32_t)(index % t->columns.positions);
     return made;
 }
 
-// Product k of a row of the window, for all sums of a tile: its places relative to a position's.
-typedef struct product_place {
-    int64_t source;  // of its channel
-    int64_t weights; // of its tap and channel, in the packed ones; -1: the row has fewer products
+// In place of positions that are none the last one is computed again, and not written.
+static inline position position_of(const bel_cuda_conv *p, const tile *t, int32_t m)
+{
+    const spot s = spot_of(t, m < t->count ? m : t->count - 1);
+    position made;
+    made.row = s.row * t->rows.source_step;
+    made.column = s.column * t->columns.source_step;
+    made.source = (uint32_t)(s.image - t->image) * (uint32_t)p->source.image +
+                  (uint32_t)made.row * (uint32_t)p->source.row +
+                  (uint32_t)made.column * (uint32_t)p->source.column;
+    return made;
+}
+
+static inline int64_t result_of(const bel_cuda_conv *p, const tile *t, int32_t m)
+{
+    const spot s = spot_of(t, m);
+    return s.image * p->result.image + (int64_t)t->group * p->width * p->result.channel +
+           (t->rows.first + s.row * t->rows.step) * p->result.row +
+           (t->columns.first + s.column * t->columns.step) * p->result.column;
+}
+
+#define OUTSIDE (INT32_MIN / 2) // of columns: with any other one added still outside
+
+// A product of a row of the window, for all sums of a tile: what it adds to a position, and where
+// its tap and channel begin in the packed weights.
+typedef struct __attribute__((aligned(16))) product_place {
+    uint32_t source;
     int32_t row, column;
+    uint32_t weights;
 } product_place;
 
-static inline product_place product_of(const bel_cuda_conv *p, const tap_list *rows,
-                                       const tap_list *columns, int32_t group, int32_t s, int32_t k)
+// Products from k on of row s of the window come next.
+typedef struct cursor {
+    int32_t s, k;
+} cursor;
+
+static inline void go_on(const tile *t, cursor *next)
 {
-    int32_t t = k / p->depth, d = k % p->depth;
-    int64_t row_tap = (int64_t)group * p->window[0].kernel + rows->tap + s * rows->tap_step;
-    int64_t tap = row_tap * p->window[1].kernel + columns->tap + t * columns->tap_step;
-    product_place made;
-    made.source = d * p->source.channel;
-    made.weights = k < columns->count * p->depth ? (tap * p->depth + d) * p->width : -1;
-    made.row = rows->place + s * rows->place_step;
-    made.column = columns->place + t * columns->place_step;
+    next->k += DEPTH;
+    if (next->k < t->row_products) return;
+    next->k = 0;
+    next->s++;
+}
+
+// Behind the end of the row is nothing that is added, but it is read.
+static inline product_place product_of(const bel_cuda_conv *p, const tile *t, cursor next)
+{
+    int32_t k = next.k + (int32_t)threadIdx.x, tap = k / p->depth, d = k - tap * p->depth;
+    product_place made = {0, 0, OUTSIDE, 0};
+    if (k >= t->row_products || next.s >= t->rows.count) return made;
+    int32_t row = t->rows.tap + next.s * t->rows.tap_step;
+    int32_t column = t->columns.tap + tap * t->columns.tap_step;
+    made.row = t->rows.place + next.s * t->rows.place_step;
+    made.column = t->columns.place + tap * t->columns.place_step;
+    made.source = (uint32_t)d * (uint32_t)p->source.channel +
+                  (uint32_t)made.row * (uint32_t)p->source.row +
+                  (uint32_t)made.column * (uint32_t)p->source.column;
+    made.weights = (uint32_t)t->group * (uint32_t)p->window[0].kernel + (uint32_t)row;
+    made.weights = made.weights * (uint32_t)p->window[1].kernel + (uint32_t)column;
+    made.weights = (made.weights * (uint32_t)p->depth + (uint32_t)d) * (uint32_t)p->width;
     return made;
 }
 
-// Which of a tile's numbers is the i-th of a thread, so that threads side by side read what lies
-// side by side: of the left side product *k and position *m, of the right side *k and channel *m.
-static inline void place_in_tile(bool products_first, int32_t i, int32_t *k, int32_t *m)
+static inline float read_source(const bel_cuda_conv *p, const tile *t, position at,
+                                product_place product)
 {
-    int32_t e = (int32_t)threadIdx.x + i * BEL_CUDA_CONV_THREADS;
-    *k = products_first ? e % DEPTH : e / SIDE;
-    *m = products_first ? e / DEPTH : e % SIDE;
+    int32_t row = at.row + product.row, column = at.column + product.column;
+    bool there = row >= 0 && row < p->source_size[0] && column >= 0 && column < p->source_size[1];
+    return there ? t->source[at.source + product.source] : 0.0f;
 }
 
-// What a thread brings of the next products, while the last ones are added.
-static inline void bring(const bel_cuda_operands *at, const bel_cuda_conv *p,
-                         const position *places, const product_place *products, int32_t first_c,
-                         float *a, float *b)
+// What a thread brings of the left side: rows first where neighbours in the source are positions.
+static inline void bring_source(const bel_cuda_conv *p, const tile *t, const position *places,
+                                const product_place *products, float *to)
 {
-    const float *x = (const float *)at->in[0], *packed = (const float *)at->work;
-    for (int32_t i = 0; i < MINE; i++) {
-        int32_t k, m;
-        place_in_tile(p->source_last, i, &k, &m);
-        const product_place *q = &products[k];
-        int32_t row = places[m].row + q->row, column = places[m].column + q->column;
-        bool there = q->weights >= 0 && row >= 0 && row < p->source_size[0] && column >= 0 &&
-                     column < p->source_size[1];
-        a[i] =
-            there
-                ? x[places[m].source + q->source + row * p->source.row + column * p->source.column]
-                : 0.0f;
-        place_in_tile(false, i, &k, &m);
-        there = products[k].weights >= 0 && first_c + m < p->width;
-        b[i] = there ? packed[products[k].weights + first_c + m] : 0.0f;
+    int k, m;
+    tile_mine(!p->source_last, DEPTH, SIDE, THREADS_OF_TILE, 0, &k, &m);
+    product_place product = products[k];
+    position place = places[m];
+    if (p->source_last) {
+        for (int i = 0; i < DEPTH * SIDE / THREADS_OF_TILE; i++)
+            to[i] = read_source(p, t, places[m + i * (THREADS_OF_TILE / DEPTH)], product);
+    } else {
+        for (int i = 0; i < DEPTH * SIDE / THREADS_OF_TILE; i++)
+            to[i] = read_source(p, t, place, products[k + i * (THREADS_OF_TILE / SIDE)]);
     }
 }
 
-// A block has one tile of positions of one phase of one group, and of its result channels.
-KERNEL(conv_tiles, bel_cuda_conv)
+// Of the right side: channels of the result lie side by side. Sums of those that are none are not
+// kept.
+static inline void bring_weights(const bel_cuda_operands *at, const bel_cuda_conv *p, const tile *t,
+                                 const product_place *products, int channels, float *to)
 {
-    __shared__ float a[DEPTH][SIDE + 1], b[DEPTH][SIDE];
-    __shared__ position places[SIDE];
-    __shared__ product_place products[DEPTH];
-    int32_t thread = (int32_t)threadIdx.x;
-    int64_t block = blockIdx.x;
-    int32_t first_c = (int32_t)(block % p.width_tiles) * SIDE;
-    block /= p.width_tiles;
-    int64_t first = block % p.tiles * SIDE;
-    block /= p.tiles;
-    int32_t group = (int32_t)(block % p.groups), phase = (int32_t)(block / p.groups);
-    const tap_list rows = taps_of(&p.window[0], p.gradient, phase / p.phases[1]);
-    const tap_list columns = taps_of(&p.window[1], p.gradient, phase % p.phases[1]);
-    int64_t count = p.n * rows.positions * columns.positions;
-    if (first >= count) return; // phases differ in how many they have
-    if (thread < SIDE) {
-        bool there = first + thread < count;
-        places[thread] = position_of(&p, &rows, &columns, group, there ? first + thread : 0);
-        if (!there) places[thread].row = INT32_MIN / 2; // inside for no tap
-    }
-    if (thread < DEPTH && rows.count > 0)
-        products[thread] = product_of(&p, &rows, &columns, group, 0, thread);
-    __syncthreads();
+    const float *packed = (const float *)at->work;
+    int k, m;
+    tile_mine(true, DEPTH, channels, THREADS_OF_TILE, 0, &k, &m);
+    int32_t c = t->first_c + m < p->width ? t->first_c + m : p->width - 1;
+    for (int i = 0; i < DEPTH * channels / THREADS_OF_TILE; i++)
+        to[i] = packed[products[k + i * (THREADS_OF_TILE / channels)].weights + (uint32_t)c];
+}
 
-    // Threads side by side write what lies side by side in the result.
-    int32_t row = p.result_last ? thread / LANES : thread % LANES;
-    int32_t column = p.result_last ? thread % LANES : thread / LANES;
-    float sums[MINE][MINE], next_a[MINE], next_b[MINE];
-    for (int32_t j = 0; j < MINE; j++) {
-        int32_t c = first_c + column + j * LANES;
-        bool has_bias = p.has_bias && c < p.width;
-        float start = has_bias ? ((const float *)at.in[2])[(int64_t)group * p.width + c] : 0.0f;
-        for (int32_t i = 0; i < MINE; i++)
-            sums[i][j] = start;
-    }
-
-    // A step takes up to DEPTH products, all of one row of the window.
-    int32_t row_products = columns.count * p.depth, s = 0, k = 0;
-    int32_t steps = rows.count * ((row_products + DEPTH - 1) / DEPTH);
-    if (steps > 0) bring(&at, &p, places, products, first_c, next_a, next_b);
-    __syncthreads();
-    for (int32_t step = 0; step < steps; step++) {
-        bool inside[MINE];
-        int32_t left = row_products - k, row_place = rows.place + s * rows.place_step;
-        for (int32_t i = 0; i < MINE; i++) {
-            int32_t place = places[row + i * LANES].row + row_place, e_k, e_m;
-            inside[i] = place >= 0 && place < p.source_size[0];
-            place_in_tile(p.source_last, i, &e_k, &e_m);
-            a[e_k][e_m] = next_a[i];
-            place_in_tile(false, i, &e_k, &e_m);
-            b[e_k][e_m] = next_b[i];
-        }
-        k = left > DEPTH ? k + DEPTH : 0;
-        s += k == 0;
-        if (thread < DEPTH && step + 1 < steps)
-            products[thread] = product_of(&p, &rows, &columns, group, s, k + thread);
-        __syncthreads();
-        if (step + 1 < steps) bring(&at, &p, places, products, first_c, next_a, next_b);
-        if (left >= DEPTH) {
-            add_staged(a, b, row, column, DEPTH, inside, sums);
+// Writes what `count` sums of channels from c on become; `to` is the position's channel 0. Where
+// channels lie side by side they are written in fours.
+static inline void put(const bel_cuda_conv *p, const float *sums, int count, int32_t c, float *to)
+{
+    bool fours = p->result.channel == 1 && (uint64_t)(to + c) % sizeof(tile_four) == 0;
+    for (int j = 0; j < count; j += 4) {
+        if (fours && c + j + 4 <= p->width) {
+            tile_four made;
+            for (int l = 0; l < 4; l++)
+                made.v[l] = finish(p, sums[j + l]);
+            *(tile_four *)(void *)(to + c + j) = made;
         } else {
-            add_staged(a, b, row, column, left, inside, sums);
-        }
-        __syncthreads();
-    }
-    for (int32_t i = 0; i < MINE; i++) {
-        if (first + row + i * LANES >= count) continue;
-        float *to = (float *)at.out[0] + places[row + i * LANES].result;
-        for (int32_t j = 0; j < MINE; j++) {
-            int32_t c = first_c + column + j * LANES;
-            if (c < p.width) to[c * p.result.channel] = finish(&p, sums[i][j]);
+            for (int l = 0; l < 4; l++)
+                if (c + j + l < p->width)
+                    to[(c + j + l) * p->result.channel] = finish(p, sums[j + l]);
         }
     }
 }
+
+// As TILE_ADD, but for rows that are not `inside`.
+#define ADD_INSIDE(a, b, ROWS, COLUMNS, inside, sums)                                              \
+    do {                                                                                           \
+        float left[ROWS], right[COLUMNS];                                                          \
+        tile_take(a, ROWS, 0, left);                                                               \
+        tile_take(b, COLUMNS, 0, right);                                                           \
+        for (int i = 0; i < ROWS; i++)                                                             \
+            for (int j = 0; j < COLUMNS; j++)                                                      \
+                sums[i][j] = inside[i] ? fmaf(left[i], right[j], sums[i][j]) : sums[i][j];         \
+    } while (0)
+
+// A block has one tile of positions of one phase of one group, and of its result channels: DOWN by
+// ACROSS threads of ROWS x COLUMNS sums.
+#define TILES(name, DOWN, ACROSS, ROWS, COLUMNS)                                                   \
+    KERNEL(name, bel_cuda_conv)                                                                    \
+    {                                                                                              \
+        enum { C = ACROSS * COLUMNS, A = DEPTH * SIDE / THREADS_OF_TILE };                         \
+        TILE_SHARED float a[2][DEPTH][TILE_ROW(SIDE)], b[2][DEPTH][TILE_ROW(C)];                   \
+        __shared__ position places[SIDE];                                                          \
+        __shared__ product_place products[2][DEPTH];                                               \
+        const tile t = tile_of(&at, &p, C);                                                        \
+        if (t.count == 0) return;                                                                  \
+        int thread = (int)threadIdx.x;                                                             \
+        int row = tile_thread_row(false, ACROSS) * ROWS;                                           \
+        int column = tile_thread_column(false, ACROSS) * COLUMNS;                                  \
+        cursor coming = {0, 0}, added = {0, 0};                                                    \
+        float sums[ROWS][COLUMNS], next_a[A], next_b[DEPTH * C / THREADS_OF_TILE];                 \
+        for (int j = 0; j < COLUMNS; j++) {                                                        \
+            int32_t c = t.first_c + column + j;                                                    \
+            bool has_bias = p.has_bias && c < p.width;                                             \
+            const float *bias = (const float *)at.in[2] + (int64_t)t.group * p.width;              \
+            float start = has_bias ? bias[c] : 0.0f;                                               \
+            for (int i = 0; i < ROWS; i++)                                                         \
+                sums[i][j] = start;                                                                \
+        }                                                                                          \
+        if (thread < SIDE) places[thread] = position_of(&p, &t, thread);                           \
+        if (thread < DEPTH) products[0][thread] = product_of(&p, &t, coming);                      \
+        __syncthreads();                                                                           \
+        int32_t my_rows[ROWS];                                                                     \
+        for (int i = 0; i < ROWS; i++)                                                             \
+            my_rows[i] = places[row + i].row;                                                      \
+        if (t.steps > 0) {                                                                         \
+            go_on(&t, &coming);                                                                    \
+            if (thread < DEPTH) products[1][thread] = product_of(&p, &t, coming);                  \
+            bring_source(&p, &t, places, products[0], next_a);                                     \
+            bring_weights(&at, &p, &t, products[0], C, next_b);                                    \
+            tile_keep(!p.source_last, DEPTH, SIDE, THREADS_OF_TILE, next_a, a[0][0]);              \
+            tile_keep(true, DEPTH, C, THREADS_OF_TILE, next_b, b[0][0]);                           \
+        }                                                                                          \
+        __syncthreads();                                                                           \
+        for (int32_t step = 0, turn = 0; step < t.steps; step++, turn ^= 1) {                      \
+            int32_t left = t.row_products - added.k;                                               \
+            int32_t place = t.rows.place + added.s * t.rows.place_step;                            \
+            bool all = t.lowest + place >= 0 && t.highest + place < p.source_size[0];              \
+            bool more = step + 1 < t.steps;                                                        \
+            if (more) {                                                                            \
+                bring_source(&p, &t, places, products[turn ^ 1], next_a);                          \
+                bring_weights(&at, &p, &t, products[turn ^ 1], C, next_b);                         \
+                go_on(&t, &coming);                                                                \
+                if (thread < DEPTH) products[turn][thread] = product_of(&p, &t, coming);           \
+            }                                                                                      \
+            if (all && left >= DEPTH) {                                                            \
+                UNROLL(8)                                                                          \
+                for (int q = 0; q < DEPTH; q++)                                                    \
+                    TILE_ADD(&a[turn][q][row], &b[turn][q][column], ROWS, COLUMNS, 0, sums);       \
+            } else {                                                                               \
+                bool inside[ROWS];                                                                 \
+                for (int i = 0; i < ROWS; i++)                                                     \
+                    inside[i] = my_rows[i] + place >= 0 && my_rows[i] + place < p.source_size[0];  \
+                UNROLL(2)                                                                          \
+                for (int q = 0; q < (left < DEPTH ? left : DEPTH); q++)                            \
+                    ADD_INSIDE(&a[turn][q][row], &b[turn][q][column], ROWS, COLUMNS, inside,       \
+                               sums);                                                              \
+            }                                                                                      \
+            if (more) {                                                                            \
+                tile_keep(!p.source_last, DEPTH, SIDE, THREADS_OF_TILE, next_a, a[turn ^ 1][0]);   \
+                tile_keep(true, DEPTH, C, THREADS_OF_TILE, next_b, b[turn ^ 1][0]);                \
+            }                                                                                      \
+            go_on(&t, &added);                                                                     \
+            __syncthreads();                                                                       \
+        }                                                                                          \
+        UNROLL(ROWS)                                                                               \
+        for (int i = 0; i < ROWS; i++) {                                                           \
+            if (row + i >= t.count) continue;                                                      \
+            float *to = (float *)at.out[0] + result_of(&p, &t, row + i);                           \
+            put(&p, sums[i], COLUMNS, t.first_c + column, to);                                     \
+        }                                                                                          \
+    }
+
+TILES(conv_tiles_32, 16, 8, 4, 4)
+TILES(conv_tiles_64, 8, 16, 8, 4)
 
 // A thread for each element of the result, in the order in which they lie.
 KERNEL(conv_each, bel_cuda_conv)

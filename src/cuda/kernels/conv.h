@@ -4,10 +4,11 @@
 
 #include "cuda/kernels/images.h"
 
-// A block of 256 threads makes so many sums: positions by channels, 16 of each for a thread.
+// Of output and input gradient: a block of so many threads makes sums of 64 positions by 32 or 64
+// channels.
 #define BEL_CUDA_CONV_SIDE 64
 #define BEL_CUDA_CONV_DEPTH 16 // products of each sum that are staged at a time
-#define BEL_CUDA_CONV_THREADS 256
+#define BEL_CUDA_CONV_THREADS 128
 
 // Output, or gradient of the input: bel_conv_walk. Channels are those of a group.
 typedef struct bel_cuda_conv {

@@ -179,8 +179,8 @@ static inline void bring_dy(const bel_cuda_conv_weights *p, const tile *t,
 
 // A block has one tile of the sums of one part, group and row of the window: DOWN by ACROSS threads
 // add, and all THREADS bring numbers. With one buffer, what is added has to be behind before the
-// next numbers come. Inputs dy, x.
-#define WEIGHTS(name, NARROW, DOWN, ACROSS, ROWS, COLUMNS, THREADS, DEPTH, BUFFERS)                \
+// next numbers come; sums of AT_ONCE products wait together for shared memory. Inputs dy, x.
+#define WEIGHTS(name, NARROW, DOWN, ACROSS, ROWS, COLUMNS, THREADS, DEPTH, BUFFERS, AT_ONCE)       \
     KERNEL(name, bel_cuda_conv_weights)                                                            \
     {                                                                                              \
         enum { M = DOWN * ROWS, O = ACROSS * COLUMNS };                                            \
@@ -217,7 +217,7 @@ static inline void bring_dy(const bel_cuda_conv_weights *p, const tile *t,
                     if (thread < DEPTH) products[turn][thread] = product_of(&p, &t, &mine);        \
                 }                                                                                  \
                 if (adds && left >= DEPTH) {                                                       \
-                    UNROLL(8)                                                                      \
+                    UNROLL(AT_ONCE)                                                                \
                     for (int q = 0; q < DEPTH; q++)                                                \
                         TILE_ADD(&a[buffer][q][row], &b[buffer][q][column], ROWS, COLUMNS, 0,      \
                                  sums);                                                            \
@@ -247,9 +247,9 @@ static inline void bring_dy(const bel_cuda_conv_weights *p, const tile *t,
 
 // Tiles of 64 x 64, of 32 x 32, and of 8 x 32 where a row of the window has few taps and channels:
 // these have so little to add that they bring much at a time, to wait for memory less often.
-WEIGHTS(conv_weights_64, false, 8, 16, 8, 4, 128, 16, 2)
-WEIGHTS(conv_weights_32, false, 8, 8, 4, 4, 64, 16, 2)
-WEIGHTS(conv_weights_few, true, 2, 32, 4, 1, 256, 128, 1)
+WEIGHTS(conv_weights_64, false, 8, 16, 8, 4, 128, 16, 2, 8)
+WEIGHTS(conv_weights_32, false, 8, 8, 4, 4, 64, 16, 2, 8)
+WEIGHTS(conv_weights_few, true, 2, 32, 4, 1, 256, 128, 1, 16)
 
 // The same by a thread for each sum, where most of a tile would be empty.
 KERNEL(conv_weights_each, bel_cuda_conv_weights)

@@ -66,9 +66,26 @@ static inline int column_at(int j, int apart)
     return apart > 0 ? j / 4 * apart + j % 4 : j;
 }
 
+// Writes what `count` sums side by side become, from (row, column) of y on; in fours where rows
+// begin at such.
+static inline void put(const bel_cuda_operands *at, const bel_cuda_product *p, const float *sums,
+                       int count, bool fours, int64_t matrix, int64_t row, int64_t column, float *y)
+{
+    int64_t element = row * p->n + column;
+    if (count == 4 && fours && column < p->n) {
+        tile_four made;
+        for (int j = 0; j < 4; j++)
+            made.v[j] = finish_f32(at, p, sums[j], matrix, element + j);
+        *(tile_four *)(void *)(y + element) = made;
+        return;
+    }
+    for (int j = 0; j < count; j++)
+        if (column + j < p->n) y[element + j] = finish_f32(at, p, sums[j], matrix, element + j);
+}
+
 // For a tile of (DOWN · ROWS) x (ACROSS · COLUMNS): so many threads down and across add, and all
-// THREADS bring numbers.
-#define PRODUCT(name, DOWN, ACROSS, ROWS, COLUMNS, APART, THREADS, DEPTH)                          \
+// THREADS bring numbers. Sums of AT_ONCE products wait together for shared memory.
+#define PRODUCT(name, DOWN, ACROSS, ROWS, COLUMNS, APART, THREADS, DEPTH, AT_ONCE)                 \
     KERNEL(name, bel_cuda_product)                                                                 \
     {                                                                                              \
         enum { M = DOWN * ROWS, N = ACROSS * COLUMNS };                                            \
@@ -103,7 +120,7 @@ static inline int column_at(int j, int apart)
             bring(&left, rest - DEPTH, DEPTH, M, THREADS, next_a);                                 \
             bring(&right, rest - DEPTH, DEPTH, N, THREADS, next_b);                                \
             if (adds && rest >= DEPTH) {                                                           \
-                UNROLL(8)                                                                          \
+                UNROLL(AT_ONCE)                                                                    \
                 for (int q = 0; q < DEPTH; q++)                                                    \
                     TILE_ADD(&a[buffer][q][row], &b[buffer][q][column], ROWS, COLUMNS, APART,      \
                              sums);                                                                \
@@ -117,23 +134,24 @@ static inline int column_at(int j, int apart)
             tile_keep(right.rows_first, DEPTH, N, THREADS, next_b, b[buffer ^ 1][0]);              \
             __syncthreads();                                                                       \
         }                                                                                          \
+        bool fours = p.n % 4 == 0 && (uint64_t)y % sizeof(tile_four) == 0;                         \
         UNROLL(ROWS)                                                                               \
         for (int i = 0; i < ROWS; i++) {                                                           \
+            int64_t y_row = first_row + row + i;                                                   \
+            if (!adds || y_row >= p.m) continue;                                                   \
             UNROLL(COLUMNS)                                                                        \
-            for (int j = 0; j < COLUMNS; j++) {                                                    \
-                int64_t y_row = first_row + row + i;                                               \
+            for (int j = 0; j < COLUMNS; j += COLUMNS < 4 ? COLUMNS : 4) {                         \
                 int64_t y_column = first_column + column + column_at(j, APART);                    \
-                if (!adds || y_row >= p.m || y_column >= p.n) continue;                            \
-                int64_t element = y_row * p.n + y_column;                                          \
-                y[element] = finish_f32(&at, &p, sums[i][j], matrix, element);                     \
+                put(&at, &p, &sums[i][j], COLUMNS < 4 ? COLUMNS : 4, fours, matrix, y_row,         \
+                    y_column, y);                                                                  \
             }                                                                                      \
         }                                                                                          \
     }
 
-PRODUCT(product_16, 8, 8, 2, 2, 0, 256, 128)
-PRODUCT(product_32, 8, 8, 4, 4, 0, 128, 32)
-PRODUCT(product_64, 8, 16, 8, 4, 0, 128, 16)
-PRODUCT(product_128, 16, 16, 8, 8, 64, 256, 16)
+PRODUCT(product_16, 8, 8, 2, 2, 0, 256, 128, 16)
+PRODUCT(product_32, 8, 8, 4, 4, 0, 128, 32, 8)
+PRODUCT(product_64, 8, 16, 8, 4, 0, 128, 16, 8)
+PRODUCT(product_128, 16, 16, 8, 8, 64, 256, 16, 8)
 
 // Few rows: products and sums are rounded one by one.
 KERNEL(product_few_rows, bel_cuda_product)
