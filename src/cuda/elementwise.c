@@ -233,9 +233,9 @@ static writer writer_of(const bel_kernel_call *call)
 static bool is_by_floats(const bel_kernel_call *call)
 {
     bel_vector_kernel kernel;
+    bool floats = call->inputs[0].dtype == BEL_DTYPE_F32 && call->outputs[0].dtype == BEL_DTYPE_F32;
     return call->op == BEL_OP_FUSED ||
-           (call->inputs[0].dtype == BEL_DTYPE_F32 && call->outputs[0].dtype == BEL_DTYPE_F32 &&
-            call->op != BEL_OP_CAST && bel_vector_kernel_of(call->op, &kernel));
+           (floats && (call->op == BEL_OP_CAST || bel_vector_kernel_of(call->op, &kernel)));
 }
 
 // --- Operations ----------------------------------------------------------------------------------

@@ -50,9 +50,11 @@ typedef struct compiler {
     bool *reserved;   // by value id: its buffer must keep its content (outputs)
     bool *last;       // by value id: channels-last
     bool *half;       // by value id: lies as bfloat16
-    bool *fixed;      // by node index: belongs to the prologue
-    bool *resident;   // by value id: made by the prologue, read behind it
-    int *packed;      // by node index: the buffer of what its kernel has packed once; -1: none
+    bel_half_operands *operands; // by node index: what may lie so; NULL: nothing does
+    int *half_copy; // by value id, of leaves: the buffer of its copy as bfloat16; -1: none
+    bool *fixed;    // by node index: belongs to the prologue
+    bool *resident; // by value id: made by the prologue, read behind it
+    int *packed;    // by node index: the buffer of what its kernel has packed once; -1: none
     size_t resident_bytes;
     bel_program_buffer *buffers;
     usage *usages; // by buffer
@@ -249,13 +251,28 @@ static void add_stages(compiler *c, const bel_program_call *whole)
     add_call(c, &stage);
 }
 
+// A leaf that is multiplied as bfloat16 is copied so once, for all that multiply it: those of the
+// forward pass and of the backward one. Which leaf input `i` of a node is then; else NULL.
+static const bel_value *copied_leaf(const compiler *c, const bel_node *node, int i)
+{
+    const bel_half_operands *its = c->operands != NULL ? &c->operands[node->index] : NULL;
+    if (its == NULL || !its->multiplies || (its->inputs >> i & 1) == 0) return NULL;
+    const bel_value *root = bel_alias_root(node->inputs[i]);
+    return (bel_op_get(root->node->op)->flags & BEL_OP_LEAF) != 0 ? root : NULL;
+}
+
 static bel_program_call describe_call(const compiler *c, const bel_node *node)
 {
     bel_program_call made = {.name = node->name, .workspace = -1};
     made.call.op = node->op;
     made.call.random_id = bel_node_random_id(node);
-    for (int i = 0; i < node->input_count; i++)
+    for (int i = 0; i < node->input_count; i++) {
+        const bel_value *leaf = copied_leaf(c, node, i);
         add_input(c, &made, node->inputs[i]);
+        if (leaf == NULL || c->half_copy[leaf->id] < 0) continue;
+        made.input_buffers[i] = c->half_copy[leaf->id];
+        made.call.inputs_half[i] = true;
+    }
     for (int i = 0; i < node->output_count; i++)
         add_output(c, &made, node->outputs[i]);
     return made;
@@ -282,13 +299,18 @@ static void take_status(compiler *c, const bel_node *node, bel_status *status)
 }
 
 // The operation as a call: operands, and what its family prepares, given which inputs are fixed.
-static bel_program_call prepare_call(compiler *c, const bel_node *node, unsigned fixed)
+static void prepare_made(compiler *c, const bel_node *node, bel_program_call *made, unsigned fixed)
 {
-    bel_program_call made = describe_call(c, node);
     bel_prepare prepare = prepare_of(c, node, fixed);
     bel_device *device = c->program->device;
     if (c->status == NULL) // else nothing comes of it
-        take_status(c, node, device->ops->prepare(device, &prepare, &made.call));
+        take_status(c, node, device->ops->prepare(device, &prepare, &made->call));
+}
+
+static bel_program_call prepare_call(compiler *c, const bel_node *node, unsigned fixed)
+{
+    bel_program_call made = describe_call(c, node);
+    prepare_made(c, node, &made, fixed);
     return made;
 }
 
@@ -300,10 +322,38 @@ static unsigned fixed_inputs(const compiler *c, const bel_node *node)
     return fixed;
 }
 
+// A Cast to what it is, which lies otherwise. One of the prologue stays.
+static void emit_half_copy(compiler *c, const bel_value *leaf)
+{
+    bel_program_call made = {.name = bel_node_label(leaf->node), .workspace = -1};
+    size_t bytes = (size_t)bel_shape_elements(&c->specs[leaf->id].shape) * sizeof(uint16_t);
+    bool stays = c->fixed[leaf->node->index];
+    int buffer = new_buffer(c, stays ? BEL_LOCATION_RESIDENT : BEL_LOCATION_ARENA, 0, bytes);
+    made.call.op = BEL_OP_CAST;
+    add_input(c, &made, leaf);
+    add_output(c, &made, leaf);
+    made.output_buffers[0] = buffer;
+    made.call.outputs_half[0] = true;
+    prepare_made(c, leaf->node, &made, 0);
+    add_call(c, &made);
+    c->half_copy[leaf->id] = buffer;
+}
+
+// Of the leaves that a node multiplies those that are not there yet.
+static void emit_half_copies(compiler *c, const bel_node *node, bool fixed_alone)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        const bel_value *leaf = copied_leaf(c, node, i);
+        if (leaf == NULL || c->half_copy[leaf->id] >= 0) continue;
+        if (c->fixed[leaf->node->index] || !fixed_alone) emit_half_copy(c, leaf);
+    }
+}
+
 // What is packed already is an input behind the others, and nothing comes before the call.
 static void emit(compiler *c, const bel_node *node)
 {
     int packed = c->packed[node->index];
+    emit_half_copies(c, node, false);
     bel_program_call made = prepare_call(c, node, packed < 0 ? 0 : fixed_inputs(c, node));
     bel_kernel_call *call = &made.call;
     if (packed >= 0) {
@@ -506,6 +556,8 @@ static void emit_all(compiler *c)
     find_prologue(c);
     emit_nodes(c, true);
     emit_packings(c);
+    for (size_t n = 0; n < c->graph->node_count; n++)
+        if (c->needed[n]) emit_half_copies(c, c->graph->nodes[n], true);
     c->program->prologue_calls = c->program->call_count;
     c->program->prologue_groups = c->program->group_count;
     emit_nodes(c, false);
@@ -616,7 +668,7 @@ static void find_halves(compiler *c)
         take_status(c, node, device->ops->takes_halves(device, &prepare, &made.call, &operands[n]));
     }
     bel_choose_halves(c->graph, c->needed, operands, c->outputs, c->output_count, c->half);
-    bel_free(operands);
+    c->operands = operands;
 }
 
 // Calls first, memory last: a plan needs the groups that touch each buffer, and an asynchronous one
@@ -674,13 +726,14 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
                   .reserved = bel_xcalloc(graph->value_count, sizeof(bool)),
                   .last = bel_xcalloc(graph->value_count, sizeof(bool)),
                   .half = bel_xcalloc(graph->value_count, sizeof(bool)),
+                  .half_copy = bel_xcalloc(graph->value_count, sizeof(int)),
                   .fixed = bel_xcalloc(graph->node_count, sizeof(bool)),
                   .resident = bel_xcalloc(graph->value_count, sizeof(bool)),
                   .packed = bel_xcalloc(graph->node_count, sizeof(int))};
     for (size_t n = 0; n < graph->node_count; n++)
         c.packed[n] = -1;
     for (size_t v = 0; v < graph->value_count; v++)
-        c.buffer_of[v] = c.last_reader[v] = c.external_of[v] = -1;
+        c.buffer_of[v] = c.last_reader[v] = c.external_of[v] = c.half_copy[v] = -1;
     bel_status *status = compile(&c, input_shapes);
     bel_free(c.specs);
     bel_free(c.needed);
@@ -692,6 +745,8 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
     bel_free(c.reserved);
     bel_free(c.last);
     bel_free(c.half);
+    bel_free(c.half_copy);
+    bel_free(c.operands);
     bel_free(c.fixed);
     bel_free(c.resident);
     bel_free(c.packed);
