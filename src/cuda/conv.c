@@ -17,7 +17,7 @@ static int64_t divide_up(int64_t a, int64_t b)
 static bel_status *check_small(int64_t size)
 {
     if (size <= INT32_MAX) return NULL;
-    return BEL_ERR(BEL_UNIMPLEMENTED, "the channels are too many for a card");
+    return BEL_ERR(BEL_UNIMPLEMENTED, "there are too many channels for a card");
 }
 
 // --- Plain ---------------------------------------------------------------------------------------
@@ -168,6 +168,7 @@ static bel_status *prepare_weights(bel_cuda_build *build)
                                .dy_last = bel_cuda_is_last(&walk->dy)};
     BEL_TRY(bel_cuda_windows_of(w, p.window));
     int64_t weights = bel_shape_elements(&call->outputs[0].shape);
+    BEL_TRY(check_small(weights));
     call->workspace_bytes = (size_t)(p.parts * weights) * sizeof(float);
     BEL_TRY(add_weights(build, p.depth * w->kernel[1], &p));
     return bel_cuda_add(build, "conv_weights.cu", "conv_weights_add", bel_cuda_blocks(weights),

@@ -49,16 +49,19 @@ static inline float finish(const bel_cuda_conv *p, float sum)
     return !p->relu || sum > 0.0f ? sum : 0.0f;
 }
 
-// Weights as [group, tap, depth, width], so that what a tile stages together lies together.
+// Weights as [group, tap, depth, width], so that what a tile stages together lies together. They
+// are fewer than 2^31.
 KERNEL(conv_pack, bel_cuda_conv)
 {
     const float *w = (const float *)at.in[1];
     float *packed = (float *)at.work;
-    int64_t taps = (int64_t)p.window[0].kernel * p.window[1].kernel;
-    int64_t count = p.groups * taps * p.depth * p.width;
+    uint32_t taps = (uint32_t)(p.window[0].kernel * p.window[1].kernel);
+    uint32_t width = (uint32_t)p.width, depth = (uint32_t)p.depth;
+    int64_t count = (int64_t)p.groups * taps * depth * width;
     for (int64_t i = THREAD; i < count; i += THREADS) {
-        int64_t c = i % p.width, d = i / p.width % p.depth;
-        int64_t tap = i / p.width / p.depth % taps, group = i / p.width / p.depth / taps;
+        uint32_t c = (uint32_t)i % width, rest = (uint32_t)i / width, d = rest % depth;
+        rest /= depth;
+        uint32_t tap = rest % taps, group = rest / taps;
         packed[i] = w[group * p.weights_group + d * p.weights_depth + c * p.weights_width + tap];
     }
 }

@@ -286,17 +286,22 @@ KERNEL(conv_weights_each, bel_cuda_conv_weights)
     }
 }
 
+// A thread for each sum, in the order in which they lie, so that threads side by side read
+// neighbours. There are fewer weights than 2^31.
 KERNEL(conv_weights_add, bel_cuda_conv_weights)
 {
     const float *sums = (const float *)at.work;
-    int64_t taps = (int64_t)p.window[0].kernel * p.window[1].kernel;
-    int64_t count = p.groups * p.out * p.depth * taps;
+    uint32_t taps = (uint32_t)(p.window[0].kernel * p.window[1].kernel);
+    uint32_t depth = (uint32_t)p.depth, out = (uint32_t)p.out;
+    int64_t count = (int64_t)p.groups * out * depth * taps;
     for (int64_t e = THREAD; e < count; e += THREADS) {
-        int64_t tap = e % taps, d = e / taps % p.depth, o = e / taps / p.depth;
-        int64_t place = ((o / p.out * taps + tap) * p.depth + d) * p.out + o % p.out;
+        uint32_t o = (uint32_t)e % out, rest = (uint32_t)e / out, d = rest % depth;
+        rest /= depth;
+        uint32_t tap = rest % taps, channel = rest / taps * out + o;
         float total = 0.0f;
+        UNROLL(8)
         for (int64_t part = 0; part < p.parts; part++)
-            total += sums[part * count + place];
-        ((float *)at.out[0])[e] = total;
+            total += sums[part * count + e];
+        ((float *)at.out[0])[((int64_t)channel * depth + d) * taps + tap] = total;
     }
 }

@@ -162,6 +162,7 @@ KERNEL(product_few_rows, bel_cuda_product)
     for (int64_t e = THREAD; e < p.m * p.n; e += THREADS) {
         int64_t row = e / p.n, column = e % p.n;
         float sum = p.starts ? bias[column] : 0.0f;
+        UNROLL(8)
         for (int64_t q = 0; q < p.k; q++)
             sum += a[row * p.k + q] * b[q * p.n + column];
         y[e] = p.relu && !(sum > 0.0f) ? 0.0f : sum;
