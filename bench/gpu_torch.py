@@ -148,6 +148,32 @@ def peak(n, math, layers=16):
     return sorted(rates[1:])[rounds // 2]
 
 
+def step_peak(batch, math):
+    """Of cuBLAS alone: examples/s if a step of wide() were its products and nothing else."""
+    set_math(math)
+    kind = torch.bfloat16 if math == "bf16" else torch.float32
+    sizes = [784, 4096, 4096, 4096, 10]
+    xs = [(torch.rand(batch, n, device="cuda") - 0.5).to(kind) for n in sizes]
+    ws = [(torch.rand(a, b, device="cuda") - 0.5).to(kind) for a, b in zip(sizes, sizes[1:])]
+
+    def once():
+        for i, w in enumerate(ws):
+            torch.mm(xs[i], w)
+            torch.mm(xs[i].t(), xs[i + 1])
+            if i > 0:
+                torch.mm(xs[i + 1], w.t())
+
+    rates = []
+    for _ in range(rounds + 1):
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        for _ in range(10):
+            once()
+        torch.cuda.synchronize()
+        rates.append(10 * batch / (time.perf_counter() - begun))
+    return sorted(rates[1:])[rounds // 2]
+
+
 def update(millions):
     values = torch.zeros(millions * 1000000, device="cuda", requires_grad=True)
     values.grad = torch.zeros_like(values)
@@ -170,10 +196,12 @@ def say(row, unit, kind, measure, *arguments):
 ROWS = [("dnn", dnn, 64, 1000, ""), ("dnn", dnn, 1024, 300, ""), ("cnn", cnn, 64, 300, ""), ("resnet", resnet, 256, 20, "")]
 for name in ("tf32", "bf16"):
     ROWS += [("dnn", dnn, 1024, 300, name), ("cnn", cnn, 64, 300, name), ("resnet", resnet, 256, 60, name),
-             ("wide", wide, 4096, 60, name)]
+             ("wide", wide, 16384, 40, name)]
 for kind, compiled in (("eager", False), ("compiled", True)):
     for name, make, batch, steps, math in ROWS:
         say(f"{name} {batch} {math}".rstrip(), "examples/s", kind, rate, make, batch, steps, compiled, math)
+for name in ("tf32", "bf16"):
+    say(f"wide 16384 {name}", "examples/s", "peak", step_peak, 16384, name)
 say("update 100M adam", "GB/s", "eager", update, 100)
 for name in ("", "tf32", "bf16"):
     row = f"16 products 4096 {name}".rstrip()

@@ -36,6 +36,17 @@ int64_t *bench_labels(void)
     return labels;
 }
 
+static bel_device_choice used_device = BEL_DEVICE_CPU;
+static bel_gpu_math used_math;
+static int used_towers = 1;
+
+void bench_use(bel_device_choice device, bel_gpu_math math, int towers)
+{
+    used_device = device;
+    used_math = math;
+    used_towers = towers;
+}
+
 bel_status *bench_input(void *user, const bel_estimator *estimator, bel_mode mode,
                         bel_dataset **out_dataset)
 {
@@ -46,16 +57,8 @@ bel_status *bench_input(void *user, const bel_estimator *estimator, bel_mode mod
     *out_dataset = bel_dataset_from_memory(fields, 2);
     bel_dataset_repeat(*out_dataset, BEL_REPEAT_FOREVER);
     bel_dataset_batch(*out_dataset, *(const int64_t *)user);
+    if (used_device == BEL_DEVICE_CUDA) bel_dataset_prefetch(*out_dataset, BEL_PREFETCH_AUTO, 4);
     return NULL;
-}
-
-static bel_device_choice used_device = BEL_DEVICE_CPU;
-static bel_gpu_math used_math;
-
-void bench_use(bel_device_choice device, bel_gpu_math math)
-{
-    used_device = device;
-    used_math = math;
 }
 
 bel_status *bench_run(const char *model, const bel_param *params, int param_count, int threads,
@@ -71,6 +74,8 @@ bel_status *bench_run(const char *model, const bel_param *params, int param_coun
     config.report = false;
     config.device = used_device;
     config.gpu_math = used_math;
+    if (used_towers > 1) config.gpu_count = used_towers;
+    config.virtual_devices = used_towers > 1;
     bel_estimator *estimator;
     BEL_TRY(bel_estimator_create(bel_model_find(model)->model_fn, &config, params, param_count,
                                  &estimator));

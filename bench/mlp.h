@@ -21,8 +21,9 @@ bel_status *bench_run(const char *model, const bel_param *params, int param_coun
                       const bel_train_spec *train, const bel_eval_spec *evaluate,
                       bel_result *out_result);
 
-// What later runs run on, and how cards multiply; at first the processor, exactly.
-void bench_use(bel_device_choice device, bel_gpu_math math);
+// What later runs run on, how cards multiply, and how many towers share the first card; at first
+// the processor, exactly, and one.
+void bench_use(bel_device_choice device, bel_gpu_math math, int towers);
 
 // Seconds in `steps` training steps of a canned model with its own defaults, momentum 0.9.
 bel_status *bench_train(const char *model, int64_t batch, int threads, int64_t steps,
