@@ -43,20 +43,32 @@ static bool is_too_new(library which, const char *name)
     return (which == NVRTC || which == CUBLAS) && numbered && major > api.driver / 1000;
 }
 
+// In the first `length` characters of `folder`; none: where the loader looks. NULL: not there.
+static void *open_in(library which, const char *folder, size_t length)
+{
+    for (int n = 0; n < 4 && names[which][n] != NULL; n++) {
+        char path[1024];
+        if (is_too_new(which, names[which][n])) continue;
+        bel_snprintf(path, sizeof path, "%.*s%s%s", (int)length, folder, length > 0 ? "/" : "",
+                     names[which][n]);
+        void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (opened != NULL) return opened;
+    }
+    return NULL;
+}
+
 static void *open_library(library which)
 {
+    static const char usual[] = "/usr/local/cuda/lib64";
     const char *named = getenv(BEL_CUDA_PATH_VARIABLE);
-    const char *const folders[] = {named != NULL ? named : "", "", "/usr/local/cuda/lib64"};
-    for (int f = named != NULL && named[0] != '\0' ? 0 : 1; f < 3; f++)
-        for (int n = 0; n < 4 && names[which][n] != NULL; n++) {
-            char path[1024];
-            if (is_too_new(which, names[which][n])) continue;
-            bel_snprintf(path, sizeof path, "%s%s%s", folders[f], folders[f][0] != '\0' ? "/" : "",
-                         names[which][n]);
-            void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-            if (opened != NULL) return opened;
-        }
-    return NULL;
+    for (const char *at = named != NULL ? named : ""; *at != '\0';) {
+        size_t length = strcspn(at, ":");
+        void *opened = length > 0 ? open_in(which, at, length) : NULL;
+        if (opened != NULL) return opened;
+        at += length + (at[length] == ':' ? 1 : 0);
+    }
+    void *opened = open_in(which, "", 0);
+    return opened != NULL ? opened : open_in(which, usual, strlen(usual));
 }
 
 static void fail(opening *o, bel_code with, const char *text, const char *more)

@@ -3,8 +3,8 @@
 // api.def lists the functions, with their types as published; handles of the driver are void *,
 // addresses on a card uint64_t.
 //
-// The libraries are looked for in the folder that BELFRY_CUDA_PATH names, if it is set, then where
-// the loader looks, and in /usr/local/cuda.
+// The libraries are looked for in the folders that BELFRY_CUDA_PATH names, with ":" between, then
+// where the loader looks, and in /usr/local/cuda.
 #ifndef BELFRY_CUDA_API_H
 #define BELFRY_CUDA_API_H
 

@@ -6,10 +6,10 @@
 // is b, its second a, and its rows are y's columns. A bias, a number for each column of y, is one
 // for each of its rows, as it wants it.
 //
-// With bf16 the factors of large products are given to it as bfloat16, and the result taken so where
-// it lies so: tensor cores read half as much then, and multiply twice as fast. A factor that lies in
-// f32 is copied to the call's workspace for that. Small products are not worth the copies; their
-// factors are rounded by the library as it reads them.
+// With bf16 the factors of large products are given to it as bfloat16, and the result taken so
+// where it lies so: tensor cores read half as much then, and multiply twice as fast. A factor that
+// lies in f32 is copied to the call's workspace for that. Small products are not worth the copies;
+// their factors are rounded by the library as it reads them.
 //
 // What it needs to know of matrices is kept as plain numbers in the program; its descriptors are
 // made when an algorithm is chosen and when work is queued, which from the second run on graphs

@@ -3,8 +3,8 @@
 // It is given what its fast kernels want: channels last throughout, images as well as weights, in
 // f32 (which it may round to tf32) or as bfloat16. An image that lies so already is taken where it
 // is (runtime/halves.h sees to it that most do); others are copied to the call's workspace, and the
-// result from there, by kernels of arrange.cu, which add the bias and Relu on the way. Of an algorithm only those are taken that say
-// they are deterministic.
+// result from there, by kernels of arrange.cu, which add the bias and Relu on the way. Of an
+// algorithm only those are taken that say they are deterministic.
 //
 // Its descriptors are made when an algorithm is chosen and when work is queued, as in cublas.c. It
 // pads both sides of an image alike: where windows need others, x is copied with a margin of zeros,

@@ -41,8 +41,8 @@ typedef struct bel_device_ops {
     // says what. Names of calls come from the caller.
     bel_status *(*prepare)(bel_device *device, const bel_prepare *prepare, bel_kernel_call *call);
 
-    // Which operands of `call`, whose shapes are known, may lie as bfloat16 (inputs_half of a call);
-    // called in front of `prepare`. NULL: none ever. Errors as those of `prepare`.
+    // Which operands of `call`, whose shapes are known, may lie as bfloat16 (inputs_half of a
+    // call); called in front of `prepare`. NULL: none ever. Errors as those of `prepare`.
     bel_status *(*takes_halves)(bel_device *device, const bel_prepare *prepare,
                                 bel_kernel_call *call, bel_half_operands *out_operands);
 

@@ -7,6 +7,8 @@
 #include "runtime/halves.h"
 
 #include "base/alloc.h"
+#include "runtime/compiler.h"
+#include "runtime/device.h"
 
 // Readers that do not take a value so, and who multiplies it.
 typedef struct readers {
@@ -60,4 +62,61 @@ void bel_choose_halves(const bel_graph *graph, const bool *needed,
     }
     bel_free(r.refused);
     bel_free(r.multiplied);
+}
+
+// --- While a program is built ---------------------------------------------------------------------
+
+// What the device says of each operation, of which it has not been told yet how operands lie.
+void bel_compiler_find_halves(bel_compiler *c)
+{
+    bel_device *device = c->program->device;
+    int skipped = BEL_OP_LEAF | BEL_OP_ALIAS | BEL_OP_COLLECTIVE;
+    if (c->options->reference || device->ops->takes_halves == NULL) return;
+    bel_half_operands *operands = bel_xcalloc(c->graph->node_count, sizeof *operands);
+    for (size_t n = 0; n < c->graph->node_count && c->status == NULL; n++) {
+        const bel_node *node = c->graph->nodes[n];
+        if (!c->needed[n] || (bel_op_get(node->op)->flags & skipped) != 0) continue;
+        bel_program_call made = bel_compiler_describe(c, node);
+        bel_prepare prepare = bel_compiler_prepare(c, node, 0);
+        bel_compiler_take(c, node,
+                          device->ops->takes_halves(device, &prepare, &made.call, &operands[n]));
+    }
+    bel_choose_halves(c->graph, c->needed, operands, c->outputs, c->output_count, c->half);
+    c->operands = operands;
+}
+
+const bel_value *bel_compiler_copied_leaf(const bel_compiler *c, const bel_node *node, int i)
+{
+    const bel_half_operands *its = c->operands != NULL ? &c->operands[node->index] : NULL;
+    if (its == NULL || !its->multiplies || (its->inputs >> i & 1) == 0) return NULL;
+    const bel_value *root = bel_alias_root(node->inputs[i]);
+    return (bel_op_get(root->node->op)->flags & BEL_OP_LEAF) != 0 ? root : NULL;
+}
+
+// A Cast to what it is, which lies otherwise. One of the prologue stays.
+static void emit_half_copy(bel_compiler *c, const bel_value *leaf)
+{
+    bel_program_call made = {.name = bel_node_label(leaf->node), .workspace = -1};
+    size_t bytes = (size_t)bel_shape_elements(&c->specs[leaf->id].shape) * sizeof(uint16_t);
+    bool stays = c->fixed[leaf->node->index];
+    int buffer =
+        bel_compiler_buffer(c, stays ? BEL_LOCATION_RESIDENT : BEL_LOCATION_ARENA, 0, bytes);
+    made.call.op = BEL_OP_CAST;
+    bel_compiler_input(c, &made, leaf);
+    bel_compiler_output(c, &made, leaf);
+    made.output_buffers[0] = buffer;
+    made.call.outputs_half[0] = true;
+    bel_compiler_prepare_made(c, leaf->node, &made, 0);
+    bel_compiler_add(c, &made);
+    c->half_copy[leaf->id] = buffer;
+}
+
+// Of the leaves that a node multiplies those that are not there yet.
+void bel_compiler_emit_half_copies(bel_compiler *c, const bel_node *node, bool fixed_alone)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        const bel_value *leaf = bel_compiler_copied_leaf(c, node, i);
+        if (leaf == NULL || c->half_copy[leaf->id] >= 0) continue;
+        if (c->fixed[leaf->node->index] || !fixed_alone) emit_half_copy(c, leaf);
+    }
 }

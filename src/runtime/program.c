@@ -20,71 +20,35 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "runtime/channels.h"
+#include "runtime/compiler.h"
 #include "runtime/cost.h"
 #include "runtime/device.h"
 #include "runtime/flow.h"
 #include "runtime/program_inner.h"
 
-// What is known of a buffer while calls are made.
-typedef struct usage {
-    int last_reader; // of the values that lie in it so far: position of the last node that reads
-                     // one; -1: none
-    bool reserved;   // one of them must keep its content
-    int read_in, written_in; // the last groups with a call that does; -1: none
-} usage;
-
-typedef struct compiler {
-    const bel_graph *graph;
-    const bel_program_output *outputs;
-    int output_count;
-    const bel_program_options *options;
-    bel_program *program;
-    bel_spec *specs;  // by value id
-    bool *needed;     // by node index
-    int *order;       // node indices in the order of calls
-    int *position;    // by node index: where in `order` it stands
-    bool apart;       // the next call begins a group
-    int *buffer_of;   // by value id; -1: none yet
-    int *last_reader; // by value id: position of the last node that reads it; -1: none
-    int *external_of; // by value id: the first external output that it can be written to; -1: none
-    bool *reserved;   // by value id: its buffer must keep its content (outputs)
-    bool *last;       // by value id: channels-last
-    bool *half;       // by value id: lies as bfloat16
-    bel_half_operands *operands; // by node index: what may lie so; NULL: nothing does
-    int *half_copy; // by value id, of leaves: the buffer of its copy as bfloat16; -1: none
-    bool *fixed;    // by node index: belongs to the prologue
-    bool *resident; // by value id: made by the prologue, read behind it
-    int *packed;    // by node index: the buffer of what its kernel has packed once; -1: none
-    size_t resident_bytes;
-    bel_program_buffer *buffers;
-    usage *usages; // by buffer
-    size_t buffer_count, buffer_capacity, usage_capacity;
-    size_t call_capacity, group_capacity;
-    bel_status *status; // the first call that the device cannot run
-} compiler;
-
 // Returns the index of a buffer that no call has touched yet (first -1).
-static int new_buffer(compiler *c, bel_location_kind kind, int index, size_t size)
+int bel_compiler_buffer(bel_compiler *c, bel_location_kind kind, int index, size_t size)
 {
     c->buffers =
         bel_xgrow(c->buffers, &c->buffer_capacity, c->buffer_count + 1, sizeof *c->buffers);
     c->usages = bel_xgrow(c->usages, &c->usage_capacity, c->buffer_count + 1, sizeof *c->usages);
-    c->usages[c->buffer_count] = (usage){.last_reader = -1, .read_in = -1, .written_in = -1};
+    c->usages[c->buffer_count] =
+        (bel_buffer_usage){.last_reader = -1, .read_in = -1, .written_in = -1};
     c->buffers[c->buffer_count] =
         (bel_program_buffer){.kind = kind, .index = index, .size_bytes = size, .first = -1};
     return (int)c->buffer_count++;
 }
 
 // The value lies in that buffer from now on.
-static void put_value(compiler *c, const bel_value *value, int buffer)
+static void put_value(bel_compiler *c, const bel_value *value, int buffer)
 {
-    usage *u = &c->usages[buffer];
+    bel_buffer_usage *u = &c->usages[buffer];
     c->buffer_of[value->id] = buffer;
     u->reserved = u->reserved || c->reserved[value->id];
     if (c->last_reader[value->id] > u->last_reader) u->last_reader = c->last_reader[value->id];
 }
 
-static size_t value_bytes(const compiler *c, const bel_value *value)
+size_t bel_compiler_bytes(const bel_compiler *c, const bel_value *value)
 {
     const bel_spec *spec = &c->specs[value->id];
     bel_dtype lies_as = c->half[value->id] ? BEL_DTYPE_BF16 : spec->dtype;
@@ -92,25 +56,25 @@ static size_t value_bytes(const compiler *c, const bel_value *value)
 }
 
 // Inputs and variables are bound before a run, constants lie in the graph: none is in the arena.
-static void place_leaf(compiler *c, const bel_node *node)
+static void place_leaf(bel_compiler *c, const bel_node *node)
 {
     const bel_value *value = node->outputs[0];
     bel_location_kind kind = node->op == BEL_OP_INPUT      ? BEL_LOCATION_INPUT
                              : node->op == BEL_OP_VARIABLE ? BEL_LOCATION_VARIABLE
                                                            : BEL_LOCATION_CONSTANT;
-    int buffer = new_buffer(c, kind, node->leaf, value_bytes(c, value));
+    int buffer = bel_compiler_buffer(c, kind, node->leaf, bel_compiler_bytes(c, value));
     c->buffers[buffer].constant = node->constant.data;
     put_value(c, value, buffer);
 }
 
 // True when `node` may write over its first input: nobody reads that memory afterwards.
-static bool can_overwrite(const compiler *c, const bel_node *node)
+static bool can_overwrite(const bel_compiler *c, const bel_node *node)
 {
     if ((bel_op_get(node->op)->flags & BEL_OP_INPLACE) == 0 || c->options->no_reuse) return false;
     const bel_value *input = node->inputs[0];
     int buffer = c->buffer_of[input->id];
     if (c->buffers[buffer].kind != BEL_LOCATION_ARENA) return false;
-    if (value_bytes(c, input) != value_bytes(c, node->outputs[0])) return false;
+    if (bel_compiler_bytes(c, input) != bel_compiler_bytes(c, node->outputs[0])) return false;
     for (int i = 1; i < node->input_count; i++)
         if (c->buffer_of[node->inputs[i]->id] == buffer) return false;
     return !c->usages[buffer].reserved && c->usages[buffer].last_reader <= c->position[node->index];
@@ -118,7 +82,7 @@ static bool can_overwrite(const compiler *c, const bel_node *node)
 
 // Where each result lies, by what it is: the caller's memory, the prologue's, its first input's, or
 // room of its own in the arena.
-static void place_outputs(compiler *c, const bel_node *node)
+static void place_outputs(bel_compiler *c, const bel_node *node)
 {
     for (int i = 0; i < node->output_count; i++) {
         const bel_value *value = node->outputs[i];
@@ -131,18 +95,18 @@ static void place_outputs(compiler *c, const bel_node *node)
                                  : c->resident[value->id] ? BEL_LOCATION_RESIDENT
                                                           : BEL_LOCATION_ARENA;
         int index = external >= 0 ? external : 0;
-        put_value(c, value, new_buffer(c, kind, index, value_bytes(c, value)));
+        put_value(c, value, bel_compiler_buffer(c, kind, index, bel_compiler_bytes(c, value)));
     }
 }
 
-static bel_tensor tensor_of(const compiler *c, const bel_value *value)
+static bel_tensor tensor_of(const bel_compiler *c, const bel_value *value)
 {
     const bel_spec *spec = &c->specs[value->id];
     return (bel_tensor){.dtype = spec->dtype, .shape = spec->shape};
 }
 
 // Buffers live from the first to the last group that touches them.
-static void touch(compiler *c, int buffer, int group)
+static void touch(bel_compiler *c, int buffer, int group)
 {
     if (c->buffers[buffer].first < 0) c->buffers[buffer].first = group;
     c->buffers[buffer].last = group;
@@ -150,7 +114,7 @@ static void touch(compiler *c, int buffer, int group)
 
 // True when the order of a call and one of a group matters. A call writes over a buffer only if it
 // reads it; a workspace is read and written.
-static bool depends(const compiler *c, const bel_program_call *call, int group)
+static bool depends(const bel_compiler *c, const bel_program_call *call, int group)
 {
     bool any = call->workspace >= 0 && c->usages[call->workspace].written_in == group;
     for (int i = 0; i < call->call.input_count; i++)
@@ -161,7 +125,7 @@ static bool depends(const compiler *c, const bel_program_call *call, int group)
 }
 
 // The call is one of the group.
-static void touch_all(compiler *c, const bel_program_call *call, int group)
+static void touch_all(bel_compiler *c, const bel_program_call *call, int group)
 {
     for (int i = 0; i < call->call.input_count; i++) {
         touch(c, call->input_buffers[i], group);
@@ -177,7 +141,7 @@ static void touch_all(compiler *c, const bel_program_call *call, int group)
 }
 
 // Puts the newest call into the last group, or into a new one behind it.
-static void join_group(compiler *c)
+static void join_group(bel_compiler *c)
 {
     bel_program *program = c->program;
     const bel_program_call *made = &program->calls[program->call_count - 1];
@@ -196,7 +160,7 @@ static void join_group(compiler *c)
 }
 
 // Appends a copy of `call`.
-static void add_call(compiler *c, const bel_program_call *call)
+void bel_compiler_add(bel_compiler *c, const bel_program_call *call)
 {
     bel_program *program = c->program;
     program->calls = bel_xgrow(program->calls, &c->call_capacity, (size_t)program->call_count + 1,
@@ -208,7 +172,7 @@ static void add_call(compiler *c, const bel_program_call *call)
     join_group(c);
 }
 
-static void add_input(const compiler *c, bel_program_call *made, const bel_value *value)
+void bel_compiler_input(const bel_compiler *c, bel_program_call *made, const bel_value *value)
 {
     int i = made->call.input_count++;
     made->input_buffers[i] = c->buffer_of[value->id];
@@ -217,7 +181,7 @@ static void add_input(const compiler *c, bel_program_call *made, const bel_value
     made->call.inputs_half[i] = c->half[value->id];
 }
 
-static void add_output(const compiler *c, bel_program_call *made, const bel_value *value)
+void bel_compiler_output(const bel_compiler *c, bel_program_call *made, const bel_value *value)
 {
     int i = made->call.output_count++;
     made->output_buffers[i] = c->buffer_of[value->id];
@@ -227,58 +191,48 @@ static void add_output(const compiler *c, bel_program_call *made, const bel_valu
 }
 
 // One to three calls: see bel_kernel_call.
-static void add_stages(compiler *c, const bel_program_call *whole)
+static void add_stages(bel_compiler *c, const bel_program_call *whole)
 {
     bel_program_call stage = *whole;
     if (whole->call.before != NULL) {
         stage.call.run = whole->call.before;
         stage.call.tile_count = whole->call.before_tiles;
         stage.call.tile_elements = stage.call.work = stage.call.output_count = 0;
-        add_call(c, &stage);
+        bel_compiler_add(c, &stage);
     }
     stage.call = whole->call;
     if (whole->call.after == NULL) {
-        add_call(c, &stage);
+        bel_compiler_add(c, &stage);
         return;
     }
     stage.call.tile_elements = 0;
     if (!whole->call.run_writes) stage.call.output_count = 0;
-    add_call(c, &stage);
+    bel_compiler_add(c, &stage);
     stage.call = whole->call;
     stage.call.run = whole->call.after;
     stage.call.tile_count = whole->call.after_tiles;
     stage.call.work = stage.call.input_count = 0;
-    add_call(c, &stage);
+    bel_compiler_add(c, &stage);
 }
 
-// A leaf that is multiplied as bfloat16 is copied so once, for all that multiply it: those of the
-// forward pass and of the backward one. Which leaf input `i` of a node is then; else NULL.
-static const bel_value *copied_leaf(const compiler *c, const bel_node *node, int i)
-{
-    const bel_half_operands *its = c->operands != NULL ? &c->operands[node->index] : NULL;
-    if (its == NULL || !its->multiplies || (its->inputs >> i & 1) == 0) return NULL;
-    const bel_value *root = bel_alias_root(node->inputs[i]);
-    return (bel_op_get(root->node->op)->flags & BEL_OP_LEAF) != 0 ? root : NULL;
-}
-
-static bel_program_call describe_call(const compiler *c, const bel_node *node)
+bel_program_call bel_compiler_describe(const bel_compiler *c, const bel_node *node)
 {
     bel_program_call made = {.name = node->name, .workspace = -1};
     made.call.op = node->op;
     made.call.random_id = bel_node_random_id(node);
     for (int i = 0; i < node->input_count; i++) {
-        const bel_value *leaf = copied_leaf(c, node, i);
-        add_input(c, &made, node->inputs[i]);
+        const bel_value *leaf = bel_compiler_copied_leaf(c, node, i);
+        bel_compiler_input(c, &made, node->inputs[i]);
         if (leaf == NULL || c->half_copy[leaf->id] < 0) continue;
         made.input_buffers[i] = c->half_copy[leaf->id];
         made.call.inputs_half[i] = true;
     }
     for (int i = 0; i < node->output_count; i++)
-        add_output(c, &made, node->outputs[i]);
+        bel_compiler_output(c, &made, node->outputs[i]);
     return made;
 }
 
-static bel_prepare prepare_of(const compiler *c, const bel_node *node, unsigned fixed)
+bel_prepare bel_compiler_prepare(const bel_compiler *c, const bel_node *node, unsigned fixed)
 {
     return (bel_prepare){.attrs = &node->attrs,
                          .arena = c->program->arena,
@@ -291,7 +245,7 @@ static bel_prepare prepare_of(const compiler *c, const bel_node *node, unsigned 
 }
 
 // The first thing that the device cannot do.
-static void take_status(compiler *c, const bel_node *node, bel_status *status)
+void bel_compiler_take(bel_compiler *c, const bel_node *node, bel_status *status)
 {
     if (status != NULL)
         c->status = bel_status_wrap(status, __FILE__, __LINE__, "%s: %s on %s", node->name,
@@ -299,22 +253,23 @@ static void take_status(compiler *c, const bel_node *node, bel_status *status)
 }
 
 // The operation as a call: operands, and what its family prepares, given which inputs are fixed.
-static void prepare_made(compiler *c, const bel_node *node, bel_program_call *made, unsigned fixed)
+void bel_compiler_prepare_made(bel_compiler *c, const bel_node *node, bel_program_call *made,
+                               unsigned fixed)
 {
-    bel_prepare prepare = prepare_of(c, node, fixed);
+    bel_prepare prepare = bel_compiler_prepare(c, node, fixed);
     bel_device *device = c->program->device;
     if (c->status == NULL) // else nothing comes of it
-        take_status(c, node, device->ops->prepare(device, &prepare, &made->call));
+        bel_compiler_take(c, node, device->ops->prepare(device, &prepare, &made->call));
 }
 
-static bel_program_call prepare_call(compiler *c, const bel_node *node, unsigned fixed)
+bel_program_call bel_compiler_call(bel_compiler *c, const bel_node *node, unsigned fixed)
 {
-    bel_program_call made = describe_call(c, node);
-    prepare_made(c, node, &made, fixed);
+    bel_program_call made = bel_compiler_describe(c, node);
+    bel_compiler_prepare_made(c, node, &made, fixed);
     return made;
 }
 
-static unsigned fixed_inputs(const compiler *c, const bel_node *node)
+unsigned bel_compiler_fixed(const bel_compiler *c, const bel_node *node)
 {
     unsigned fixed = 0;
     for (int i = 0; i < node->input_count; i++)
@@ -322,39 +277,13 @@ static unsigned fixed_inputs(const compiler *c, const bel_node *node)
     return fixed;
 }
 
-// A Cast to what it is, which lies otherwise. One of the prologue stays.
-static void emit_half_copy(compiler *c, const bel_value *leaf)
-{
-    bel_program_call made = {.name = bel_node_label(leaf->node), .workspace = -1};
-    size_t bytes = (size_t)bel_shape_elements(&c->specs[leaf->id].shape) * sizeof(uint16_t);
-    bool stays = c->fixed[leaf->node->index];
-    int buffer = new_buffer(c, stays ? BEL_LOCATION_RESIDENT : BEL_LOCATION_ARENA, 0, bytes);
-    made.call.op = BEL_OP_CAST;
-    add_input(c, &made, leaf);
-    add_output(c, &made, leaf);
-    made.output_buffers[0] = buffer;
-    made.call.outputs_half[0] = true;
-    prepare_made(c, leaf->node, &made, 0);
-    add_call(c, &made);
-    c->half_copy[leaf->id] = buffer;
-}
-
-// Of the leaves that a node multiplies those that are not there yet.
-static void emit_half_copies(compiler *c, const bel_node *node, bool fixed_alone)
-{
-    for (int i = 0; i < node->input_count; i++) {
-        const bel_value *leaf = copied_leaf(c, node, i);
-        if (leaf == NULL || c->half_copy[leaf->id] >= 0) continue;
-        if (c->fixed[leaf->node->index] || !fixed_alone) emit_half_copy(c, leaf);
-    }
-}
-
 // What is packed already is an input behind the others, and nothing comes before the call.
-static void emit(compiler *c, const bel_node *node)
+static void emit(bel_compiler *c, const bel_node *node)
 {
     int packed = c->packed[node->index];
-    emit_half_copies(c, node, false);
-    bel_program_call made = prepare_call(c, node, packed < 0 ? 0 : fixed_inputs(c, node));
+    bel_compiler_emit_half_copies(c, node, false);
+    bel_program_call made =
+        bel_compiler_call(c, node, packed < 0 ? 0 : bel_compiler_fixed(c, node));
     bel_kernel_call *call = &made.call;
     if (packed >= 0) {
         int i = call->input_count++;
@@ -364,7 +293,7 @@ static void emit(compiler *c, const bel_node *node)
         call->before = NULL;
     }
     if (call->workspace_bytes > 0) {
-        made.workspace = new_buffer(c, BEL_LOCATION_ARENA, 0, call->workspace_bytes);
+        made.workspace = bel_compiler_buffer(c, BEL_LOCATION_ARENA, 0, call->workspace_bytes);
     }
     add_stages(c, &made);
 }
@@ -382,32 +311,33 @@ static void run_nothing(const bel_kernel_call *call, int64_t tile)
 
 // An external output belongs to somebody else once it is published, so whoever else reads it comes
 // before: an instruction behind them all that counts as its writer.
-static void emit_hand_over(compiler *c, int output)
+static void emit_hand_over(bel_compiler *c, int output)
 {
     bel_program_call made = {.name = "hand over output", .workspace = -1};
     made.call.tile_count = 1;
     made.call.run = run_nothing;
-    add_output(c, &made, c->outputs[output].value);
-    add_call(c, &made);
+    bel_compiler_output(c, &made, c->outputs[output].value);
+    bel_compiler_add(c, &made);
 }
 
 // An external output that no kernel could write in place: a leaf, or a value already placed
 // elsewhere. Copied at the end.
-static void emit_copy(compiler *c, int output)
+static void emit_copy(bel_compiler *c, int output)
 {
     const bel_value *value = c->outputs[output].value;
     bel_program_call made = {.name = "copy to output", .workspace = -1};
     made.call.tile_count = 1;
     made.call.run = run_copy;
-    add_input(c, &made, value);
-    add_output(c, &made, value);
-    made.output_buffers[0] = new_buffer(c, BEL_LOCATION_OUTPUT, output, value_bytes(c, value));
-    add_call(c, &made);
+    bel_compiler_input(c, &made, value);
+    bel_compiler_output(c, &made, value);
+    made.output_buffers[0] =
+        bel_compiler_buffer(c, BEL_LOCATION_OUTPUT, output, bel_compiler_bytes(c, value));
+    bel_compiler_add(c, &made);
 }
 
 // Collectives stand side by side at the end of their part: the first one opens the exchange, and
 // what follows the last one begins another group.
-static void emit_collective(compiler *c, const bel_node *node)
+static void emit_collective(bel_compiler *c, const bel_node *node)
 {
     bel_program *program = c->program;
     int index = bel_collective_read(node->op, &node->attrs).index;
@@ -424,7 +354,7 @@ static void emit_collective(compiler *c, const bel_node *node)
 }
 
 // Nodes of the prologue, or all others.
-static void emit_nodes(compiler *c, bool prologue)
+static void emit_nodes(bel_compiler *c, bool prologue)
 {
     bool exchanging = false;
     for (size_t i = 0; i < c->graph->node_count; i++) {
@@ -450,91 +380,7 @@ static void emit_nodes(compiler *c, bool prologue)
     }
 }
 
-// --- The prologue --------------------------------------------------------------------------------
-
-enum { RESIDENT_BYTES = 1 << 24 }; // more is computed in every run
-
-// Marks what the rest of the program reads of the prologue, and gives the sum of its sizes.
-static size_t find_resident(compiler *c)
-{
-    for (size_t n = 0; n < c->graph->node_count; n++) {
-        const bel_node *node = c->graph->nodes[n];
-        for (int i = 0; c->needed[n] && !c->fixed[n] && i < node->input_count; i++)
-            c->resident[bel_alias_root(node->inputs[i])->id] = true;
-    }
-    for (int i = 0; i < c->output_count; i++)
-        c->resident[bel_alias_root(c->outputs[i].value)->id] = true;
-    size_t bytes = 0;
-    for (size_t v = 0; v < c->graph->value_count; v++) {
-        const bel_node *node = c->graph->values[v]->node;
-        bool leaf = (bel_op_get(node->op)->flags & BEL_OP_LEAF) != 0;
-        c->resident[v] = c->resident[v] && !leaf && c->fixed[node->index];
-        if (c->resident[v]) bytes += value_bytes(c, c->graph->values[v]);
-    }
-    return bytes;
-}
-
-// Marks the nodes that depend on variables and constants alone. External outputs are not among
-// them, as each run must write them anew; none are where more than RESIDENT_BYTES would stay in
-// memory, or where calls run in no fixed order.
-static void find_prologue(compiler *c)
-{
-    bool hoist = bel_pass_is_on(c->options->passes_off, BEL_PASS_HOIST);
-    if (!hoist || !c->options->fixed_variables || c->options->asynchronous) return;
-    bool *fresh = bel_xcalloc(c->graph->node_count, sizeof *fresh);
-    for (int i = 0; i < c->output_count; i++)
-        if (c->outputs[i].external) fresh[bel_alias_root(c->outputs[i].value)->node->index] = true;
-    bel_passes_find_fixed(c->graph, fresh, c->fixed);
-    bel_free(fresh);
-    c->resident_bytes = find_resident(c);
-    if (c->resident_bytes <= RESIDENT_BYTES) return;
-    memset(c->fixed, 0, c->graph->node_count * sizeof *c->fixed);
-    memset(c->resident, 0, c->graph->value_count * sizeof *c->resident);
-}
-
-// The call that packs what stays as it is of a node's inputs, where its kernel does that. Inputs
-// that are not there yet are not read; others stand for them.
-static void emit_packing(compiler *c, const bel_node *node)
-{
-    unsigned fixed = fixed_inputs(c, node);
-    int first = -1;
-    for (int i = node->input_count; i-- > 0;) {
-        int buffer = c->buffer_of[node->inputs[i]->id];
-        if ((fixed & 1u << i) != 0 && buffer >= 0) first = buffer;
-        if ((fixed & 1u << i) != 0 && buffer < 0) return;
-    }
-    if (first < 0) return;
-    bel_program_call made = prepare_call(c, node, fixed);
-    bel_kernel_call *call = &made.call;
-    size_t bytes = call->packed_bytes;
-    if (bytes == 0 || bytes > RESIDENT_BYTES - c->resident_bytes) return;
-    for (int i = 0; i < node->input_count; i++)
-        if (made.input_buffers[i] < 0) made.input_buffers[i] = first;
-    call->output_count = 0;
-    call->run = call->before;
-    call->tile_count = call->before_tiles;
-    call->tile_elements = call->work = 0;
-    made.workspace = new_buffer(c, BEL_LOCATION_RESIDENT, 0, bytes);
-    c->packed[node->index] = made.workspace;
-    c->resident_bytes += bytes;
-    add_call(c, &made);
-}
-
-// Convolutions come first: which of them have room may enter the bits (fast_math), and must not
-// depend on products, whose packing depends on the batch.
-static void emit_packings(compiler *c)
-{
-    bool hoist = bel_pass_is_on(c->options->passes_off, BEL_PASS_HOIST);
-    if (!hoist || !c->options->fixed_variables || c->options->asynchronous) return;
-    for (int turn = 0; turn < 2; turn++)
-        for (size_t i = 0; i < c->graph->node_count; i++) {
-            const bel_node *node = c->graph->nodes[c->order[i]];
-            int skipped = BEL_OP_LEAF | BEL_OP_ALIAS | BEL_OP_COLLECTIVE;
-            if (!c->needed[node->index] || c->fixed[node->index]) continue;
-            if ((node->op == BEL_OP_CONV) != (turn == 0)) continue;
-            if ((bel_op_get(node->op)->flags & skipped) == 0) emit_packing(c, node);
-        }
-}
+// --- All calls -----------------------------------------------------------------------------------
 
 // An exchange of which the passes have left nothing lies between those around it.
 static void close_exchanges(bel_program *program)
@@ -551,13 +397,13 @@ static void close_exchanges(bel_program *program)
 }
 
 // The prologue first; a group never spans its end, which join_group looks at.
-static void emit_all(compiler *c)
+static void emit_all(bel_compiler *c)
 {
-    find_prologue(c);
+    bel_compiler_find_prologue(c);
     emit_nodes(c, true);
-    emit_packings(c);
+    bel_compiler_emit_packings(c);
     for (size_t n = 0; n < c->graph->node_count; n++)
-        if (c->needed[n]) emit_half_copies(c, c->graph->nodes[n], true);
+        if (c->needed[n]) bel_compiler_emit_half_copies(c, c->graph->nodes[n], true);
     c->program->prologue_calls = c->program->call_count;
     c->program->prologue_groups = c->program->group_count;
     emit_nodes(c, false);
@@ -566,7 +412,7 @@ static void emit_all(compiler *c)
 }
 
 // Decides for each output which buffer it is read from.
-static void finish_outputs(compiler *c)
+static void finish_outputs(bel_compiler *c)
 {
     bel_program *program = c->program;
     program->outputs = bel_xcalloc((size_t)c->output_count, sizeof *program->outputs);
@@ -586,7 +432,7 @@ static void finish_outputs(compiler *c)
         if (stays) c->buffers[buffer].last = INT32_MAX; // readable after the run
     }
     for (int i = 0; program->device->in_place && i < c->output_count; i++) {
-        const usage *u = &c->usages[program->outputs[i].buffer];
+        const bel_buffer_usage *u = &c->usages[program->outputs[i].buffer];
         if (c->outputs[i].external && u->read_in > u->written_in) emit_hand_over(c, i);
     }
 }
@@ -608,7 +454,7 @@ static void finish_groups(bel_program *program)
 
 // Nodes by part, collectives behind the others of theirs. Everything keeps the graph's order within
 // that, so what a node reads comes before it. Nodes that nobody needs stand anywhere.
-static void find_order(compiler *c)
+static void find_order(bel_compiler *c)
 {
     size_t count = c->graph->node_count, next = 0;
     int parts = c->program->exchange_count + 1;
@@ -634,7 +480,7 @@ static void find_order(compiler *c)
     bel_free(part);
 }
 
-static void find_readers(compiler *c)
+static void find_readers(bel_compiler *c)
 {
     for (size_t i = 0; i < c->graph->node_count; i++) {
         const bel_node *node = c->graph->nodes[c->order[i]];
@@ -646,34 +492,16 @@ static void find_readers(compiler *c)
 // An external output can be written by the node that makes what it is an alias of, or the value
 // itself; where several are the same, the first of them is. From a device whose outputs are not
 // bound there they are copied instead.
-static void find_external(compiler *c)
+static void find_external(bel_compiler *c)
 {
     if (!bel_program_binds_outputs(c->program)) return;
     for (int i = c->output_count; i-- > 0;)
         if (c->outputs[i].external) c->external_of[bel_alias_root(c->outputs[i].value)->id] = i;
 }
 
-// What the device says of each operation, of which it has not been told yet how operands lie.
-static void find_halves(compiler *c)
-{
-    bel_device *device = c->program->device;
-    int skipped = BEL_OP_LEAF | BEL_OP_ALIAS | BEL_OP_COLLECTIVE;
-    if (c->options->reference || device->ops->takes_halves == NULL) return;
-    bel_half_operands *operands = bel_xcalloc(c->graph->node_count, sizeof *operands);
-    for (size_t n = 0; n < c->graph->node_count && c->status == NULL; n++) {
-        const bel_node *node = c->graph->nodes[n];
-        if (!c->needed[n] || (bel_op_get(node->op)->flags & skipped) != 0) continue;
-        bel_program_call made = describe_call(c, node);
-        bel_prepare prepare = prepare_of(c, node, 0);
-        take_status(c, node, device->ops->takes_halves(device, &prepare, &made.call, &operands[n]));
-    }
-    bel_choose_halves(c->graph, c->needed, operands, c->outputs, c->output_count, c->half);
-    c->operands = operands;
-}
-
 // Calls first, memory last: a plan needs the groups that touch each buffer, and an asynchronous one
 // the edges between calls.
-static bel_status *compile(compiler *c, const bel_shape *input_shapes)
+static bel_status *compile(bel_compiler *c, const bel_shape *input_shapes)
 {
     BEL_TRY(bel_graph_verify(c->graph));
     BEL_TRY(bel_graph_infer(c->graph, input_shapes, c->specs));
@@ -691,7 +519,7 @@ static bel_status *compile(compiler *c, const bel_shape *input_shapes)
     if (!c->options->reference) {
         bel_channels_last(c->graph, c->needed, c->specs, c->outputs, c->output_count, c->last);
     }
-    find_halves(c);
+    bel_compiler_find_halves(c);
     if (c->status != NULL) return c->status;
     emit_all(c);
     if (c->status != NULL) return c->status;
@@ -711,25 +539,25 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
                               const bel_program_output *outputs, int output_count,
                               const bel_program_options *options, bel_program *program)
 {
-    compiler c = {.graph = graph,
-                  .outputs = outputs,
-                  .output_count = output_count,
-                  .options = options,
-                  .program = program,
-                  .specs = bel_xcalloc(graph->value_count, sizeof(bel_spec)),
-                  .needed = bel_xcalloc(graph->node_count, sizeof(bool)),
-                  .order = bel_xcalloc(graph->node_count, sizeof(int)),
-                  .position = bel_xcalloc(graph->node_count, sizeof(int)),
-                  .buffer_of = bel_xcalloc(graph->value_count, sizeof(int)),
-                  .last_reader = bel_xcalloc(graph->value_count, sizeof(int)),
-                  .external_of = bel_xcalloc(graph->value_count, sizeof(int)),
-                  .reserved = bel_xcalloc(graph->value_count, sizeof(bool)),
-                  .last = bel_xcalloc(graph->value_count, sizeof(bool)),
-                  .half = bel_xcalloc(graph->value_count, sizeof(bool)),
-                  .half_copy = bel_xcalloc(graph->value_count, sizeof(int)),
-                  .fixed = bel_xcalloc(graph->node_count, sizeof(bool)),
-                  .resident = bel_xcalloc(graph->value_count, sizeof(bool)),
-                  .packed = bel_xcalloc(graph->node_count, sizeof(int))};
+    bel_compiler c = {.graph = graph,
+                      .outputs = outputs,
+                      .output_count = output_count,
+                      .options = options,
+                      .program = program,
+                      .specs = bel_xcalloc(graph->value_count, sizeof(bel_spec)),
+                      .needed = bel_xcalloc(graph->node_count, sizeof(bool)),
+                      .order = bel_xcalloc(graph->node_count, sizeof(int)),
+                      .position = bel_xcalloc(graph->node_count, sizeof(int)),
+                      .buffer_of = bel_xcalloc(graph->value_count, sizeof(int)),
+                      .last_reader = bel_xcalloc(graph->value_count, sizeof(int)),
+                      .external_of = bel_xcalloc(graph->value_count, sizeof(int)),
+                      .reserved = bel_xcalloc(graph->value_count, sizeof(bool)),
+                      .last = bel_xcalloc(graph->value_count, sizeof(bool)),
+                      .half = bel_xcalloc(graph->value_count, sizeof(bool)),
+                      .half_copy = bel_xcalloc(graph->value_count, sizeof(int)),
+                      .fixed = bel_xcalloc(graph->node_count, sizeof(bool)),
+                      .resident = bel_xcalloc(graph->value_count, sizeof(bool)),
+                      .packed = bel_xcalloc(graph->node_count, sizeof(int))};
     for (size_t n = 0; n < graph->node_count; n++)
         c.packed[n] = -1;
     for (size_t v = 0; v < graph->value_count; v++)
