@@ -111,10 +111,13 @@ static void test_delivers_in_order(void **state)
             const bel_batch *batch;
             BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
             for (int64_t i = 0; i < BLOCKS; i++) {
+                const bel_batch *ahead = bel_prefetch_peek(prefetch);
                 BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
                 assert_block(input, batch, BLOCKS - 1 - i);
+                assert_true(ahead == NULL || (ahead == batch && depth > 0));
             }
             for (int i = 0; i < 2; i++) { // the end stays the end
+                assert_null(bel_prefetch_peek(prefetch));
                 BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
                 assert_null(batch);
             }
@@ -125,6 +128,33 @@ static void test_delivers_in_order(void **state)
             gate_deinit(&it);
         }
     }
+}
+
+// What is ready is seen before it is taken, and an error is not.
+static void test_looks_ahead(void **state)
+{
+    (void)state;
+    enum { PATIENCE_MS = 60000 };
+    int64_t ids[RECORDS];
+    gate it;
+    gate_init(&it, true, BATCH * (BLOCKS - 2)); // in the second block, backwards
+    bel_input *input = open_gated(ids, &it, 4, 1);
+    backwards order = {.blocks = BLOCKS};
+    bel_prefetch *prefetch;
+    const bel_batch *batch, *ahead = NULL;
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
+    for (int ms = 0; ahead == NULL && ms < PATIENCE_MS; ms++) {
+        ahead = bel_prefetch_peek(prefetch);
+        (void)poll(NULL, 0, 1);
+    }
+    assert_block(input, ahead, BLOCKS - 1);
+    BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
+    assert_ptr_equal(batch, ahead);
+    gate_wait_for(&it, 3 * BATCH); // the bad block has been read, whether it is marked ready or not
+    assert_null(bel_prefetch_peek(prefetch));
+    bel_prefetch_stop(prefetch);
+    bel_input_destroy(input);
+    gate_deinit(&it);
 }
 
 static void test_errors_come_at_their_place(void **state)
@@ -400,6 +430,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_delivers_in_order),
+        cmocka_unit_test(test_looks_ahead),
         cmocka_unit_test(test_errors_come_at_their_place),
         cmocka_unit_test(test_maps_run_on_all_threads),
         cmocka_unit_test(test_stops_in_the_middle),
