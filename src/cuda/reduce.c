@@ -106,6 +106,22 @@ static bel_status *add_columns(bel_cuda_build *build, bel_cuda_reduce *p)
     return launch_columns(build, "reduce_column_totals", p->inner, p);
 }
 
+// Rows of one block each, or so many that going through their blocks one by one keeps a card busy,
+// take one launch.
+static bel_status *add_rows(bel_cuda_build *build, bel_cuda_reduce *p)
+{
+    enum { MANY_ROWS = 4096 };
+    bool largest = p->op == BEL_CUDA_REDUCE_MAX;
+    if (p->count <= p->block || p->outer >= MANY_ROWS)
+        return add(build, "reduce_rows", (p->outer + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, p);
+    p->parts = (p->count + p->block - 1) / p->block;
+    int64_t all = p->outer * p->parts, numbers = all * (largest ? BEL_CUDA_LANES : 1);
+    build->call->workspace_bytes = (size_t)numbers * sizeof(float);
+    BEL_TRY(add(build, "reduce_row_parts", (all + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, p));
+    return bel_cuda_add(build, "reduce.cu", largest ? "reduce_row_maxima" : "reduce_row_sums",
+                        p->outer, BEL_CUDA_REDUCE_THREADS, p, sizeof *p);
+}
+
 bool bel_cuda_reduces_columns(const bel_kernel_call *call)
 {
     return ((const bel_reduce_box *)call->params)->way == BEL_REDUCE_COLUMNS;
@@ -123,5 +139,5 @@ bel_status *bel_cuda_prepare_reduce(bel_cuda_build *build)
                          .block = BEL_REDUCE_BLOCK,
                          .scale = box->scale};
     if (box->way == BEL_REDUCE_COLUMNS) return add_columns(build, &p);
-    return add(build, "reduce_rows", (p.outer + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, &p);
+    return add_rows(build, &p);
 }

@@ -18,7 +18,8 @@ typedef struct more_row {
     int specials;
 } more_row;
 
-enum { NANS = 1, ZEROS = 2, INFINITIES = 4 }; // among floats
+// Among floats. Spread: thousands of numbers are much larger than thousands of others.
+enum { NANS = 1, ZEROS = 2, INFINITIES = 4, SPREAD = 8 };
 
 static const more_row rows[] = {
     {"replica_id", BEL_OP_REPLICA_ID, "", "replicas=3", 0, 0},
@@ -95,6 +96,19 @@ static const more_row rows[] = {
     {"reduce_l2_ends", BEL_OP_REDUCE_L2, "f[9,65,3]:-9:9", "axes=[0,2]", 0, 0},
     {"reduce_prod_grad_ends", BEL_OP_REDUCE_PROD_GRAD, "d[5]:-1:1 d[3,5,2]:-2:2", "axes=[0,2]", 0,
      ZEROS},
+    // Rows of several blocks, the last of them short. In doubles, sums of such as reduce_sum_spread
+    // depend on the order.
+    {"reduce_sum_blocks", BEL_OP_REDUCE_SUM, "f[3,40000]:-3:3", "axes=[1]", 0, 0},
+    {"reduce_mean_blocks", BEL_OP_REDUCE_MEAN, "f[70001]:-3:3", "", 0, 0},
+    {"reduce_sum_zeros", BEL_OP_REDUCE_SUM, "f[2,9000]:0:0", "axes=[1]", 0, 0},
+    {"reduce_sum_spread", BEL_OP_REDUCE_SUM, "f[2,70001]:-3:3", "axes=[1]", 0, SPREAD},
+    {"reduce_mean_spread", BEL_OP_REDUCE_MEAN, "f[1100001]:-3:3", "", 0, SPREAD},
+    {"reduce_sum_blocks_nan", BEL_OP_REDUCE_SUM, "f[2,9000]:-3:3", "axes=[1]", 0, NANS},
+    {"reduce_squares_blocks", BEL_OP_REDUCE_SUM_SQUARE, "f[1,301,300]:-3:3", "", 0, 0},
+    {"reduce_squares_infinite", BEL_OP_REDUCE_SUM_SQUARE, "f[9000]:-3:3", "", 0, INFINITIES},
+    {"reduce_max_blocks", BEL_OP_REDUCE_MAX, "f[3,70001]:-9:-1", "axes=[1]", 0, 0},
+    {"reduce_max_nan", BEL_OP_REDUCE_MAX, "f[5,9001]:-9:-1", "axes=[1]", 0, NANS},
+    {"reduce_max_zeros", BEL_OP_REDUCE_MAX, "f[5,9001]:-9:-1", "axes=[1]", 0, ZEROS | NANS},
     {"reduce_l1_none", BEL_OP_REDUCE_L1, "f[9,0]:-9:9", "axes=[1]", 0, 0},
     // Sequences
     {"softmax_bad", BEL_OP_MASKED_SOFTMAX, "f[5,2,7,10]:-3:3 i[5]:11:12", "", 0, 0},
@@ -204,6 +218,7 @@ static double element(const more_row *row, const op_input *input, int number, in
     if ((row->specials & NANS) != 0 && i % 61 == 7) return NAN;
     if ((row->specials & ZEROS) != 0 && i % 7 == 3) return i % 2 == 0 ? 0.0 : -0.0;
     if ((row->specials & INFINITIES) != 0 && i % 31 == 5) return i % 2 == 0 ? INFINITY : -INFINITY;
+    if ((row->specials & SPREAD) != 0) return ldexp(value, (int)(i / 3000 * 37 % 81) - 40);
     return value;
 }
 

@@ -6,16 +6,46 @@
 #include "ops/kernels/scalar.h"
 
 #define COLUMN_GROUP 32
+#define LANE_GROUP 16
+
+// --- Rows ----------------------------------------------------------------------------------------
+
+// Of n neighbours those in this thread's lane. They come many at a time: additions one by one would
+// each wait for memory. Behind the end are zeros, which change no sum, as none is -0.
+static inline float sum_of_lane(int op, const float *x, int64_t n)
+{
+    float sum = 0.0f;
+    for (int64_t i = LANE; i < n; i += LANE_GROUP * BEL_CUDA_LANES) {
+        float group[LANE_GROUP];
+        UNROLL(LANE_GROUP)
+        for (int32_t g = 0; g < LANE_GROUP; g++)
+            group[g] = i + g * BEL_CUDA_LANES < n ? x[i + g * BEL_CUDA_LANES] : 0.0f;
+        UNROLL(LANE_GROUP)
+        for (int32_t g = 0; g < LANE_GROUP; g++)
+            sum += op == BEL_CUDA_REDUCE_SUM ? group[g] : group[g] * group[g];
+    }
+    return sum;
+}
+
+static inline float largest_of_lane(float most, const float *x, int64_t n)
+{
+    for (int64_t i = LANE; i < n; i += LANE_GROUP * BEL_CUDA_LANES) {
+        float group[LANE_GROUP];
+        UNROLL(LANE_GROUP)
+        for (int32_t g = 0; g < LANE_GROUP; g++)
+            group[g] = i + g * BEL_CUDA_LANES < n ? x[i + g * BEL_CUDA_LANES] : -INFINITY;
+        UNROLL(LANE_GROUP)
+        for (int32_t g = 0; g < LANE_GROUP; g++)
+            most = larger(group[g], most);
+    }
+    return most;
+}
 
 // Of the n neighbours of each row of the block: 16 lanes.
 static inline float reduce_lanes(lanes_of_rows shared, int op, const float *x, int64_t n)
 {
-    if (op == BEL_CUDA_REDUCE_MAX) return largest_of(shared, x, n);
-    if (op == BEL_CUDA_REDUCE_SUM) return sum_of(shared, x, n);
-    float sum = 0.0f;
-    for (int64_t i = LANE; i < n; i += BEL_CUDA_LANES)
-        sum += x[i] * x[i];
-    return add_lanes(shared, sum);
+    if (op != BEL_CUDA_REDUCE_MAX) return add_lanes(shared, sum_of_lane(op, x, n));
+    return largest_lane(shared, largest_of_lane(n > 0 ? x[0] : 0.0f, x, n));
 }
 
 // Long rows are added up block by block, in double.
@@ -37,6 +67,108 @@ KERNEL(reduce_rows, bel_cuda_reduce)
     }
     if (row < p.outer && LANE == 0) y[row] = (float)(total * p.scale);
 }
+
+// Where rows are few, the blocks of all of them side by side: their sums go to the workspace, as
+// [row, block]. Of a maximum each block's lanes do, [row, block, lane]: a lane begins with the
+// row's first element in each block, which only a larger one replaces. So the first of equals
+// stays, and NaN in the first place, when blocks are joined in their order.
+KERNEL(reduce_row_parts, bel_cuda_reduce)
+{
+    __shared__ lanes_of_rows shared;
+    int64_t part = (int64_t)blockIdx.x * BEL_CUDA_ROWS + ROW;
+    bool mine = part < p.outer * p.parts;
+    if (!mine) part = 0;
+    int64_t begin = part % p.parts * p.block, left = p.count - begin;
+    int64_t n = !mine ? 0 : left < p.block ? left : p.block;
+    const float *x = (const float *)at.in[0] + part / p.parts * p.count;
+    float *parts = (float *)at.work;
+    if (p.op == BEL_CUDA_REDUCE_MAX) {
+        if (mine)
+            parts[part * BEL_CUDA_LANES + LANE] = largest_of_lane(x[0], x + begin, n);
+        return;
+    }
+    float sum = reduce_lanes(shared, p.op, x + begin, n);
+    if (mine && LANE == 0) parts[part] = sum;
+}
+
+// What a number is a multiple of, times 2^23: the power of two of its first bit.
+static inline float unit_of(float value)
+{
+    bel_cuda_bits b = {value};
+    b.whole &= 0x7f800000;
+    if (b.whole == 0) b.whole = 0x00800000;
+    return b.value;
+}
+
+// A block of the launch for each row, whose blocks are added in order, in double. A chain of some
+// thousand additions takes as long as reading the tensor did. But floats leave a double 29 bits:
+// mostly no addition rounds, in no order, and then threads add in any order. That is so where all
+// are multiples of some power of two, and their absolute values come to less than 2^53 of it. (The
+// bound is halved, as their sum may have been rounded; with NaN or infinities it is not met.)
+KERNEL(reduce_row_sums, bel_cuda_reduce)
+{
+    __shared__ double totals[BEL_CUDA_REDUCE_THREADS], sizes[BEL_CUDA_REDUCE_THREADS];
+    __shared__ float units[BEL_CUDA_REDUCE_THREADS], staged[BEL_CUDA_REDUCE_THREADS];
+    const float *parts = (const float *)at.work + (int64_t)blockIdx.x * p.parts;
+    float *y = (float *)at.out[0] + blockIdx.x, unit = INFINITY;
+    int thread = (int)threadIdx.x;
+    double total = 0, size = 0;
+    UNROLL(8)
+    for (int64_t i = thread; i < p.parts; i += BEL_CUDA_REDUCE_THREADS) {
+        float value = parts[i], mine = unit_of(value);
+        total += (double)value;
+        size += (double)(value < 0.0f ? -value : value);
+        if (value != 0.0f && mine < unit) unit = mine;
+    }
+    totals[thread] = total;
+    sizes[thread] = size;
+    units[thread] = unit;
+    __syncthreads();
+    for (int half = BEL_CUDA_REDUCE_THREADS / 2; half > 0; half /= 2) {
+        if (thread < half) {
+            totals[thread] += totals[thread + half];
+            sizes[thread] += sizes[thread + half];
+            if (units[thread + half] < units[thread]) units[thread] = units[thread + half];
+        }
+        __syncthreads();
+    }
+    if (sizes[0] < 536870912.0 * (double)units[0]) { // 2^29 = 2^(52 - 23)
+        if (thread == 0) *y = (float)(totals[0] * p.scale);
+        return;
+    }
+    total = 0;
+    for (int64_t i = 0; i < p.parts; i += BEL_CUDA_REDUCE_THREADS) {
+        int64_t left = p.parts - i;
+        int n = left < BEL_CUDA_REDUCE_THREADS ? (int)left : BEL_CUDA_REDUCE_THREADS;
+        __syncthreads(); // what was staged has been added
+        if (thread < n) staged[thread] = parts[i + thread];
+        __syncthreads();
+        for (int k = 0; thread == 0 && k < n; k++)
+            total += (double)staged[k];
+    }
+    if (thread == 0) *y = (float)(total * p.scale);
+}
+
+// The same of a maximum: each 16 threads join some neighbouring blocks, lane by lane.
+KERNEL(reduce_row_maxima, bel_cuda_reduce)
+{
+    __shared__ lanes_of_rows shared;
+    int64_t each = (p.parts + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, first = ROW * each;
+    int64_t end = first + each < p.parts ? first + each : p.parts;
+    const float *parts = (const float *)at.work + (int64_t)blockIdx.x * p.parts * BEL_CUDA_LANES;
+    float most = ((const float *)at.in[0])[(int64_t)blockIdx.x * p.count];
+    UNROLL(8)
+    for (int64_t i = first; i < end; i++)
+        most = larger(parts[i * BEL_CUDA_LANES + LANE], most);
+    shared[ROW][LANE] = most;
+    __syncthreads();
+    for (int r = 1; ROW == 0 && r < BEL_CUDA_ROWS; r++)
+        most = larger(shared[r][LANE], most);
+    most = largest_lane(shared, most);
+    if (threadIdx.x == 0) ((float *)at.out[0])[blockIdx.x] = most * (float)p.scale;
+}
+
+// --- Columns -------------------------------------------------------------------------------------
 
 // A chain of additions, whose numbers come many at a time: additions one by one would each wait for
 // memory. The last group goes beyond the end, where nothing is read.
@@ -87,6 +219,8 @@ KERNEL(reduce_column_totals, bel_cuda_reduce)
         ((float *)at.out[0])[j] =
             sum_of_column(at.work, false, p.parts, p.inner, j) * (float)p.scale;
 }
+
+// --- Slices --------------------------------------------------------------------------------------
 
 // A run of n neighbours in 16 lanes, by one thread.
 static inline float reduce_run(int op, const float *x, int64_t n)

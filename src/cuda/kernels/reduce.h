@@ -8,11 +8,15 @@
 #define BEL_CUDA_REDUCE_SUM_SQUARE 1
 #define BEL_CUDA_REDUCE_MAX 2
 
+#define BEL_CUDA_REDUCE_THREADS 256 // of a block that adds parts
+
 // bel_reduce_box and bel_reduce_slices (ops/reduce.h).
 typedef struct bel_cuda_reduce {
     int32_t op, half; // half: of columns, x lies as bfloat16
     int64_t outer, count, inner, block;
-    int64_t parts, part; // of columns with fast arithmetic: how many, and their rows
+    // What is added in parts: how many, of a row its blocks; of columns (with fast arithmetic) also
+    // how many rows each has.
+    int64_t parts, part;
     double scale;
     // Of slices: the dimensions that stay and those that go, each in order, with the steps of x;
     // and of those that stay the steps of the results.
