@@ -143,6 +143,10 @@ bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken) BEL_MUST_
 bel_status *bel_cuda_takes_halves(bel_device *device, const bel_prepare *prepare,
                                   bel_kernel_call *call, bel_half_operands *out_operands);
 
+// An error where an operand lies as bfloat16: for kernels that read f32, which a library that had
+// said that it would take the call is in front of.
+bel_status *bel_cuda_refuse_halves(const bel_kernel_call *call) BEL_MUST_USE;
+
 // What families say of a call that was built as for preparing it.
 bel_status *bel_cuda_cublas_halves(bel_cuda_build *build, bel_half_operands *out) BEL_MUST_USE;
 bel_status *bel_cuda_cudnn_halves(bel_cuda_build *build, bel_half_operands *out) BEL_MUST_USE;

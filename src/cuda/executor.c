@@ -83,6 +83,7 @@ bel_status *bel_cuda_send_all(bel_cuda_executor *x, bool fresh)
     const bel_program *program = instance->program;
     for (int b = 0; b < program->buffer_count; b++) {
         const bel_program_buffer *its = &program->buffers[b];
+        if (fresh) x->ahead.brought[b] = NULL; // another run came between
         bool used = its->first >= 0 || its->last == INT32_MAX;
         bool due = its->kind == BEL_LOCATION_INPUT || its->kind == BEL_LOCATION_VARIABLE;
         if (its->kind == BEL_LOCATION_VARIABLE && program->fixed_variables)
@@ -95,10 +96,11 @@ bel_status *bel_cuda_send_all(bel_cuda_executor *x, bool fresh)
     return NULL;
 }
 
-// Whether the next run's inputs have room beside: an eighth of what is free, so that nobody else is
-// the poorer.
+// Whether the next run's inputs have room beside. Each program of a tower may come to have some, so
+// it is a small part of what is free.
 static bool has_room_ahead(bel_cuda_executor *x)
 {
+    enum { PART_AHEAD = 256 };
     bel_device *device = &x->device->device;
     bel_cuda_ahead *ahead = &x->ahead;
     bel_device_use use;
@@ -108,7 +110,7 @@ static bool has_room_ahead(bel_cuda_executor *x)
     if (!device->ops->look(device, &use)) return false;
     if (limit > 0 && limit < use.taken + use.free)
         use.free = limit > use.taken ? limit - use.taken : 0;
-    if (ahead->bytes > use.free / 8) return false;
+    if (ahead->bytes > use.free / PART_AHEAD) return false;
     bel_status *status = device->ops->allocate(device, ahead->bytes, "inputs", &ahead->memory);
     ahead->refused = status != NULL;
     bel_status_ignore(status); // they are copied when their run begins

@@ -32,7 +32,9 @@ static bel_status *ask_family(bel_cuda_build *build, bel_half_operands *out)
     case BEL_OP_MOMENTS_NORM:
     case BEL_OP_MOMENTS_NORM_SUMS:
     case BEL_OP_MOMENTS_NORM_GRAD: norm_halves(call, out); return NULL;
-    case BEL_OP_MAX_POOL:
+    case BEL_OP_MAX_POOL: // its gradient looks for elements that equal the result
+        *out = (bel_half_operands){.inputs = 1, .outputs = 1, .follows = true};
+        break;
     case BEL_OP_AVERAGE_POOL:
     case BEL_OP_GLOBAL_AVERAGE_POOL:
     case BEL_OP_AVERAGE_POOL_GRAD: *out = (bel_half_operands){.inputs = 1, .outputs = 1}; break;
@@ -59,4 +61,15 @@ bel_status *bel_cuda_takes_halves(bel_device *device, const bel_prepare *prepare
     bel_op_get(call->op)->prepare(prepare, call);
     bel_cuda_build build = {.device = (bel_cuda_device *)device, .prepare = prepare, .call = call};
     return ask_family(&build, out_operands);
+}
+
+bel_status *bel_cuda_refuse_halves(const bel_kernel_call *call)
+{
+    bool any = false;
+    for (int i = 0; i < call->input_count; i++)
+        any = any || call->inputs_half[i];
+    for (int i = 0; i < call->output_count; i++)
+        any = any || call->outputs_half[i];
+    return any ? BEL_ERR(BEL_INTERNAL, "a library does not take operands that it has said it takes")
+               : NULL;
 }

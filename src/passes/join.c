@@ -15,5 +15,5 @@ bel_value *bel_join(bel_rewriter *r, const bel_node *wanted)
         return NULL;
     bel_attr_list attrs = node->attrs;
     attrs.items[attrs.count++] = (bel_attr){.name = BEL_ATTR_RELU, .number = 1};
-    return bel_rewrite_more(r, wanted, node->op, &attrs, node->inputs, node->input_count);
+    return bel_rewrite_more(r, node, node->op, &attrs, node->inputs, node->input_count);
 }

@@ -469,16 +469,21 @@ static list make_again(const list *l, const lives *v, const choice *chosen)
 // --- The new graph -------------------------------------------------------------------------------
 
 // Copies get a name of their own, which enters nothing: random steps are never copied.
-static void build_step(const step *s, int number, bel_graph *to, bel_value **made)
+static void build_step(const step *s, int number, bel_recomputed *out, size_t *capacity)
 {
+    bel_graph *to = out->graph;
+    bel_value **made = out->values;
     bel_value *inputs[BEL_OP_MAX_INPUTS], *outputs[BEL_OP_MAX_OUTPUTS];
     for (int i = 0; i < s->node->input_count; i++)
         inputs[i] = made[s->inputs[i]];
     char *name = s->again ? bel_strf("%s/again_%d", s->node->name, number) : NULL;
     bel_copy_node(s->node, name != NULL ? name : s->node->name, inputs, to, outputs);
     bel_free(name);
-    for (int i = 0; i < s->node->output_count; i++)
+    out->originals = bel_xgrow(out->originals, capacity, to->value_count, sizeof *out->originals);
+    for (int i = 0; i < s->node->output_count; i++) {
         made[s->outputs[i]] = outputs[i];
+        out->originals[outputs[i]->id] = s->node->outputs[i]->id;
+    }
 }
 
 // Items are numbered like the values of the old graph first, so out->values serves both.
@@ -491,10 +496,15 @@ static void build(const list *l, const bel_graph *from, bel_recomputed *out)
     out->values = bel_xcalloc((size_t)l->item_count, sizeof(bel_value *));
     bel_copy_leaves(from, shapes, out->graph, out->values);
     bel_free(shapes);
+    size_t capacity = 0;
+    out->originals =
+        bel_xgrow(out->originals, &capacity, out->graph->value_count, sizeof *out->originals);
+    for (size_t v = 0; v < from->value_count; v++)
+        if (out->values[v] != NULL) out->originals[out->values[v]->id] = (int)v; // leaves
     for (int s = 0; s < l->step_count; s++) {
         const step *at = &l->steps[s];
         bool there = at->node->op == BEL_OP_INPUT || at->node->op == BEL_OP_VARIABLE;
-        if (!there) build_step(at, s, out->graph, out->values);
+        if (!there) build_step(at, s, out, &capacity);
         if (at->again && !is_alias(at)) out->count++;
     }
 }
@@ -535,5 +545,6 @@ void bel_recomputed_deinit(bel_recomputed *recomputed)
 {
     bel_graph_destroy(recomputed->graph);
     bel_free(recomputed->values);
+    bel_free(recomputed->originals);
     *recomputed = (bel_recomputed){.graph = NULL};
 }

@@ -11,6 +11,7 @@
 typedef struct bel_recomputed {
     bel_graph *graph;
     bel_value **values; // by id of the first graph: what stands for it where it is made first
+    int *originals;     // by id of `graph`: the value of the first graph that it is, or is again
     int count;          // operations that are run again
     size_t peak_bytes;  // expected, without what kernels need to work in
 } bel_recomputed;

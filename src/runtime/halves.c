@@ -10,10 +10,17 @@
 #include "runtime/compiler.h"
 #include "runtime/device.h"
 
-// Readers that do not take a value so, and who multiplies it.
+// Who does not take a value so, and who multiplies it: of all the times that it is computed.
 typedef struct readers {
-    bool *refused, *multiplied; // by value, of what aliases stand for
+    const int *originals;
+    bool *refused, *multiplied; // by original, of what aliases stand for
 } readers;
+
+static int original_of(const readers *r, const bel_value *value)
+{
+    int id = bel_alias_root(value)->id;
+    return r->originals != NULL ? r->originals[id] : id;
+}
 
 static void look_at_readers(const bel_graph *graph, const bool *needed,
                             const bel_half_operands *operands, readers *r)
@@ -23,7 +30,7 @@ static void look_at_readers(const bel_graph *graph, const bool *needed,
         if (!needed[n] || (bel_op_get(node->op)->flags & BEL_OP_ALIAS) != 0) continue;
         for (int i = 0; i < node->input_count; i++) {
             if (!bel_op_reads(node->op, i)) continue; // its shape alone
-            int value = bel_alias_root(node->inputs[i])->id;
+            int value = original_of(r, node->inputs[i]);
             bool takes = (operands[n].inputs >> i & 1) != 0;
             if (!takes) r->refused[value] = true;
             if (takes && operands[n].multiplies) r->multiplied[value] = true;
@@ -40,23 +47,24 @@ static bool follows(const bel_node *node, unsigned inputs, const bool *half)
 }
 
 void bel_choose_halves(const bel_graph *graph, const bool *needed,
-                       const bel_half_operands *operands, const bel_program_output *outputs,
-                       int output_count, bool *out_half)
+                       const bel_half_operands *operands, const int *originals,
+                       const bel_program_output *outputs, int output_count, bool *out_half)
 {
-    readers r = {.refused = bel_xcalloc(graph->value_count, sizeof(bool)),
+    readers r = {.originals = originals,
+                 .refused = bel_xcalloc(graph->value_count, sizeof(bool)),
                  .multiplied = bel_xcalloc(graph->value_count, sizeof(bool))};
     look_at_readers(graph, needed, operands, &r);
     for (int i = 0; i < output_count; i++)
-        r.refused[bel_alias_root(outputs[i].value)->id] = true;
+        r.refused[original_of(&r, outputs[i].value)] = true;
     for (size_t n = 0; n < graph->node_count; n++) { // in order: what a node reads comes before it
         const bel_node *node = graph->nodes[n];
         const bel_half_operands *its = &operands[n];
         bool alias = (bel_op_get(node->op)->flags & BEL_OP_ALIAS) != 0;
         for (int i = 0; needed[n] && i < node->output_count; i++) {
-            int value = node->outputs[i]->id;
-            bool can = (its->outputs >> i & 1) != 0 && !r.refused[value];
-            out_half[value] = can && (its->multiplies || r.multiplied[value] ||
-                                      follows(node, its->inputs, out_half));
+            int value = node->outputs[i]->id, original = original_of(&r, node->outputs[i]);
+            bool can = (its->outputs >> i & 1) != 0 && !r.refused[original];
+            bool wanted = !its->follows && (its->multiplies || r.multiplied[original]);
+            out_half[value] = can && (wanted || follows(node, its->inputs, out_half));
             if (alias) out_half[value] = out_half[bel_alias_root(node->inputs[0])->id];
         }
     }
@@ -81,7 +89,10 @@ void bel_compiler_find_halves(bel_compiler *c)
         bel_compiler_take(c, node,
                           device->ops->takes_halves(device, &prepare, &made.call, &operands[n]));
     }
-    bel_choose_halves(c->graph, c->needed, operands, c->outputs, c->output_count, c->half);
+    const bel_recomputed *again = &c->program->recomputed;
+    bel_choose_halves(c->graph, c->needed, operands,
+                      c->graph == again->graph ? again->originals : NULL, c->outputs,
+                      c->output_count, c->half);
     c->operands = operands;
 }
 
@@ -93,7 +104,8 @@ const bel_value *bel_compiler_copied_leaf(const bel_compiler *c, const bel_node 
     return (bel_op_get(root->node->op)->flags & BEL_OP_LEAF) != 0 ? root : NULL;
 }
 
-// A Cast to what it is, which lies otherwise. One of the prologue stays.
+// A Cast to what it is, which lies otherwise. One of the prologue stays, of whatever size: half as
+// much as the variable, which each run would write again else.
 static void emit_half_copy(bel_compiler *c, const bel_value *leaf)
 {
     bel_program_call made = {.name = bel_node_label(leaf->node), .workspace = -1};

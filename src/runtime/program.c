@@ -75,6 +75,7 @@ static bool can_overwrite(const bel_compiler *c, const bel_node *node)
     int buffer = c->buffer_of[input->id];
     if (c->buffers[buffer].kind != BEL_LOCATION_ARENA) return false;
     if (bel_compiler_bytes(c, input) != bel_compiler_bytes(c, node->outputs[0])) return false;
+    if (c->half[input->id] != c->half[node->outputs[0]->id]) return false; // other elements
     for (int i = 1; i < node->input_count; i++)
         if (c->buffer_of[node->inputs[i]->id] == buffer) return false;
     return !c->usages[buffer].reserved && c->usages[buffer].last_reader <= c->position[node->index];

@@ -129,8 +129,9 @@ void bel_instance_destroy(bel_instance *instance);
 // Addresses from outside; each must be set before the first run and may change between runs.
 void bel_instance_bind_input(bel_instance *instance, int input, const void *data);
 
-// What will be bound as this input in the run after the next one: a device that copies inputs may
-// bring it while that one computes. It stays as it is until then; NULL: nothing.
+// What will be bound as this input in the run after the next one, with no run of another instance
+// in the same memory between: a device that copies inputs may bring it while the next one computes.
+// It stays as it is until then. Forgotten after that run; NULL: nothing.
 void bel_instance_announce_input(bel_instance *instance, int input, const void *data);
 void bel_instance_bind_variable(bel_instance *instance, int variable, const void *data);
 void bel_instance_bind_output(bel_instance *instance, int output, void *data);

@@ -160,12 +160,15 @@ static void announce(bel_tower *tower, bel_instance *instance)
     bool alone = tower->worker->config.model_count == 1 && bel_tower_runs(tower->worker) == 1;
     if (!alone || tower->program.device == NULL) return;
     const bel_batch *next = bel_prefetch_peek(tower->prefetch);
-    for (size_t i = 0; i < model->graph->input_count; i++) {
-        const bel_tensor *field =
-            next != NULL && model->fields[i] >= 0 ? &next->fields[model->fields[i]] : NULL;
-        bool fits = field != NULL && bel_shape_equal(&field->shape, &tower->run->input_shapes[i]);
-        bel_instance_announce_input(instance, (int)i, fits ? field->data : NULL);
-    }
+    size_t count = model->graph->input_count;
+    bool fits = next != NULL && next->example_count > 0; // else another instance's run is next
+    for (size_t i = 0; fits && i < count; i++)
+        if (model->fields[i] >= 0)
+            fits = bel_shape_equal(&next->fields[model->fields[i]].shape,
+                                   &tower->run->input_shapes[i]);
+    for (size_t i = 0; fits && i < count; i++)
+        if (model->fields[i] >= 0)
+            bel_instance_announce_input(instance, (int)i, next->fields[model->fields[i]].data);
 }
 
 static void bind_reports(bel_tower *tower, bel_instance *instance)

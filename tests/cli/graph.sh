@@ -51,7 +51,7 @@ check "a program without fusing" sh -c '! grep -q Fused out.txt'
 export BELFRY_CUDA_PATH=$BUILD/tests/cuda_double XDG_CACHE_HOME=${BELFRY_TEST_CACHE:-$BUILD/tests/cuda_double/cache} CUDA_DOUBLE_CHECKS=0
 capture belfry graph "${small[@]}" --device cuda
 if ! grep -q "BELFRY_CUDA=OFF" err.txt; then
-    check "a line of the first result" grep -qE '^ +0 +Gemm +\[16, 32\] +[1-9] +Relu_5/Gemm' out.txt
+    check "a line of the first result" grep -qE '^ +0 +Gemm +\[16, 32\] +[1-9] +dense_0/Gemm_4' out.txt
     equal "products on a GPU" "$(grep -c ' Gemm ' out.txt)" 5
     launches=$(awk '/^ +[0-9]+  / { all += $(NF - 1) } END { print all }' out.txt)
     check "$launches launches in $(grep -c '^ ' out.txt) calls" grep -qE "instructions in [0-9]+ groups, $launches launches; memory [0-9.]+ KiB on cuda:0," out.txt
@@ -64,7 +64,7 @@ if ! grep -q "BELFRY_CUDA=OFF" err.txt; then
         check "${words[0]}: all of them" grep -qE '^[0-9.]+ us as a run replays them on cuda:1, ' out.txt
     done
     CUDA_DOUBLE_DEVICES=0 run_fails 3 "finds no card" belfry graph "${small[@]}" --device cuda --cost
-    CUDA_DOUBLE_MEMORY=9000 run_fails 1 "largest values|Relu_5/Gemm_7|free" belfry graph "${small[@]}" --device cuda --cost
+    CUDA_DOUBLE_MEMORY=9000 run_fails 1 "largest values|dense_0/Gemm_4|free" belfry graph "${small[@]}" --device cuda --cost
 fi
 unset BELFRY_CUDA_PATH XDG_CACHE_HOME CUDA_DOUBLE_CHECKS
 

@@ -92,7 +92,7 @@ static void choose(const bel_graph *g, const bel_value *output, const bel_value 
         if (none) operands[n] = (bel_half_operands){.inputs = 0};
     }
     const bel_program_output outputs[] = {{.value = g->values[output->id]}};
-    bel_choose_halves(g, needed, operands, outputs, 1, out_half);
+    bel_choose_halves(g, needed, operands, NULL, outputs, 1, out_half);
 }
 
 static void test_choice(void **state)
