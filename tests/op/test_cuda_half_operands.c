@@ -15,10 +15,18 @@ typedef struct half_row {
     bool last;     // all lie channels-last
 } half_row;
 
+// In `half`: adds in any order. Numbers are integers then, of which every sum is exact.
+enum { FAST = 1 << 30 };
+
 static const half_row rows[] = {
     {"sum_to", BEL_OP_SUM_TO, "f[300,70] f[70]", "", 1, false},
     {"sum_to_group", BEL_OP_SUM_TO, "f[64,33] f[33]", "", 1, false},
     {"sum_to_few", BEL_OP_SUM_TO, "f[3,33] f[33]", "", 1, false},
+    {"fast_sum", BEL_OP_SUM_TO, "q[1000,68] f[68]", "", 1 | FAST, false},
+    {"fast_sum_f32", BEL_OP_SUM_TO, "q[4097,20] f[20]", "", FAST, false},
+    {"fast_sum_odd", BEL_OP_SUM_TO, "q[290,70] f[70]", "", 1 | FAST, false},
+    {"fast_sum_odd_f32", BEL_OP_SUM_TO, "q[290,71] f[71]", "", FAST, false},
+    {"fast_mean", BEL_OP_REDUCE_MEAN, "q[512,3,8]", "axes=[0]", 1 | FAST, false},
     {"max_pool", BEL_OP_MAX_POOL, "f[3,5,8,6]", "kernel_shape=[3,2] strides=[2,2] pads=[1,0,1,0]",
      3, false},
     {"max_pool_x", BEL_OP_MAX_POOL, "f[3,5,8,6]", "kernel_shape=[2,2]", 1, true},
@@ -70,11 +78,15 @@ static bel_kernel_call call_of(const half_row *row, const op_input *inputs, int 
 }
 
 // The call's result, as it lies: free it.
-static void *run(bel_kernel_call *call, const bel_attr_list *attrs, float *const *numbers)
+static void *run(bel_kernel_call *call, const bel_attr_list *attrs, float *const *numbers,
+                 bool fast)
 {
-    bel_prepare prepare = {.attrs = attrs, .arena = bel_arena_create(), .threads = 1};
+    bel_prepare prepare = {.attrs = attrs,
+                           .arena = bel_arena_create(),
+                           .threads = 1,
+                           .gpu_math = fast ? BEL_GPU_MATH_F32 : BEL_GPU_MATH_EXACT};
     BEL_ASSERT_OK(bel_cuda_prepare(&card->device, &prepare, call));
-    assert_int_equal(call->workspace_bytes, 0);
+    assert_int_equal(call->workspace_bytes > 0, fast);
     void *stream, *bytes;
     uint64_t addresses[OPERANDS];
     assert_int_equal(card->api->stream_create(&stream, 1), 0);
@@ -91,7 +103,9 @@ static void *run(bel_kernel_call *call, const bel_attr_list *attrs, float *const
     }
     size_t size = call->outputs_half[0] ? 2 : 4;
     size *= (size_t)bel_shape_elements(&call->outputs[0].shape);
-    uint64_t result;
+    uint64_t result, work = 0;
+    if (fast) assert_int_equal(card->api->allocate(&work, call->workspace_bytes), 0);
+    operands.work = (void *)(uintptr_t)work;
     assert_int_equal(card->api->allocate(&result, size), 0);
     operands.out[0] = (void *)(uintptr_t)result;
     const bel_cuda_call *made = call->params;
@@ -112,6 +126,7 @@ static void *run(bel_kernel_call *call, const bel_attr_list *attrs, float *const
     for (int i = 0; i < call->input_count; i++)
         assert_int_equal(card->api->release(addresses[i]), 0);
     assert_int_equal(card->api->release(result), 0);
+    if (fast) assert_int_equal(card->api->release(work), 0);
     assert_int_equal(card->api->stream_destroy(stream), 0);
     bel_arena_destroy(prepare.arena);
     return bytes;
@@ -135,8 +150,8 @@ static void test_row(void **state)
         halved.inputs_half[i] = (row->half >> i & 1) != 0;
     halved.outputs_half[0] = (row->half >> count & 1) != 0;
     int64_t elements = bel_shape_elements(&plain.outputs[0].shape);
-    float *result = run(&plain, &attrs, numbers);
-    void *got = run(&halved, &attrs, numbers);
+    float *result = run(&plain, &attrs, numbers, false);
+    void *got = run(&halved, &attrs, numbers, (row->half & FAST) != 0);
     void *expected = lay(result, elements, halved.outputs_half[0]);
     size_t size = halved.outputs_half[0] ? 2 : 4;
     for (int64_t i = 0; i < elements; i++) {
