@@ -306,13 +306,40 @@ static bel_status *convolve(bel_cuda_device *device, void *stream,
 
 // --- Making it -----------------------------------------------------------------------------------
 
-static bel_status *add_arrange(bel_cuda_build *build, const char *kernel,
-                               const bel_cuda_arrange *arrange)
+// Whether pixels of a tensor are neighbours, few, and not alone: arrange_planes_in and _out.
+static bool has_planes(const bel_cuda_arrange *a)
 {
-    int64_t elements =
-        arrange->images * arrange->form_rows * arrange->form_columns * arrange->channels;
-    return bel_cuda_add(build, "arrange.cu", kernel, bel_cuda_blocks(elements), BEL_CUDA_BLOCK,
-                        arrange, sizeof *arrange);
+    enum { LEAST_CHANNELS = 16 };
+    int64_t pixels = a->rows * a->columns;
+    return a->offset >= 0 && a->rows == a->form_rows && a->columns == a->form_columns &&
+           pixels > 1 && pixels <= BEL_CUDA_ARRANGE_PIXELS && a->channels >= LEAST_CHANNELS &&
+           is_step(a->steps.column, 1, a->columns) && is_step(a->steps.row, a->columns, a->rows) &&
+           a->steps.channel == pixels && is_step(a->steps.image, pixels * a->channels, a->images);
+}
+
+static bool has_fours(const bel_cuda_arrange *a)
+{
+    const bel_cuda_image_steps *s = &a->steps;
+    return s->channel == 1 && a->channels % 4 == 0 && s->column % 4 == 0 && s->row % 4 == 0 &&
+           s->image % 4 == 0;
+}
+
+static bel_status *add_arrange(bel_cuda_build *build, bool in, bel_cuda_arrange *a)
+{
+    if (has_planes(a)) {
+        int64_t tiles = (a->channels + BEL_CUDA_ARRANGE_CHANNELS - 1) / BEL_CUDA_ARRANGE_CHANNELS;
+        return bel_cuda_add(build, "arrange.cu", in ? "arrange_planes_in" : "arrange_planes_out",
+                            a->images * tiles, BEL_CUDA_BLOCK, a, sizeof *a);
+    }
+    a->fours = has_fours(a);
+    a->by_channels = divisor_make((uint32_t)a->channels);
+    a->by_fours = divisor_make((uint32_t)a->channels / 4);
+    a->by_columns = divisor_make((uint32_t)(in ? a->form_columns : a->columns));
+    a->by_rows = divisor_make((uint32_t)(in ? a->form_rows : a->rows));
+    int64_t elements = a->images * a->form_rows * a->form_columns * a->channels;
+    return bel_cuda_add(build, "arrange.cu", in ? "arrange_in" : "arrange_out",
+                        bel_cuda_blocks(a->fours ? elements / 4 : elements), BEL_CUDA_BLOCK, a,
+                        sizeof *a);
 }
 
 // Copies of what is not in place, the library's part, and what is done with the result.
@@ -329,7 +356,7 @@ static bel_status *add_all(bel_cuda_build *build, const library_conv *p,
         arrange.offset = (int64_t)o->offset;
         arrange.operand = o->input;
         arrange.half = o->half;
-        BEL_TRY(add_arrange(build, "arrange_in", &arrange));
+        BEL_TRY(add_arrange(build, true, &arrange));
     }
     bel_cuda_add_library(build, convolve, p, sizeof *p);
     const operand *o = &p->operands[result];
@@ -340,7 +367,7 @@ static bel_status *add_all(bel_cuda_build *build, const library_conv *p,
     arrange.half = o->half;
     arrange.has_bias = has_bias;
     arrange.relu = relu;
-    return add_arrange(build, "arrange_out", &arrange);
+    return add_arrange(build, false, &arrange);
 }
 
 // The call as the library would compute it; *out_found false: it cannot. `steps` are those of the

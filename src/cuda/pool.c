@@ -1,17 +1,62 @@
 // Pools and their gradients (ops/pool.c): one launch, a thread for each element of the result.
 #include "cuda/kernels/pool.h"
+
+#include <string.h>
+
 #include "cuda/device.h"
 #include "cuda/images.h"
 #include "ops/pool.h"
 
-static const char *kernel_of(bel_op op, bool plain)
+// Whether windows lie inside and do not overlap …
+static bool are_apart(const bel_cuda_window windows[2])
 {
+    for (int d = 0; d < 2; d++) {
+        const bel_cuda_window *w = &windows[d];
+        if (w->pad != 0 || w->dilation != 1 || w->stride < w->kernel || w->out < 1) return false;
+        if ((w->out - 1) * w->stride + w->kernel > w->in) return false;
+    }
+    return true;
+}
+
+// … and, being so, leave nothing out.
+static bool are_tiles(const bel_cuda_window windows[2])
+{
+    for (int d = 0; d < 2; d++)
+        if (windows[d].out * windows[d].kernel != windows[d].in) return false;
+    return true;
+}
+
+static const char *kernel_of(bel_op op, bool plain, const bel_cuda_pool *p)
+{
+    bool apart = p->near && are_apart(p->window);
     switch (op) {
     case BEL_OP_MAX_POOL: return plain ? "pool_plain" : "pool_max";
-    case BEL_OP_MAX_POOL_GRAD: return "pool_max_grad";
-    case BEL_OP_AVERAGE_POOL_GRAD: return plain ? "pool_plain_average_grad" : "pool_average_grad";
+    case BEL_OP_MAX_POOL_GRAD:
+        return apart && !p->is_f64 && are_tiles(p->window) ? "pool_max_grad_tiled"
+                                                           : "pool_max_grad";
+    case BEL_OP_AVERAGE_POOL_GRAD:
+        return plain   ? "pool_plain_average_grad"
+               : apart ? "pool_average_grad_apart"
+                       : "pool_average_grad";
     default: return plain ? "pool_plain" : "pool_average";
     }
+}
+
+// What a thread is for: a pixel of windows' results, or of the image.
+static void count_by(bel_cuda_pool *p, bool windows)
+{
+    uint32_t rows = (uint32_t)(windows ? p->window[0].out : p->window[0].in);
+    uint32_t columns = (uint32_t)(windows ? p->window[1].out : p->window[1].in);
+    p->by_channels = divisor_make((uint32_t)p->channels);
+    p->by_plane = divisor_make(rows * columns);
+    p->by_columns = divisor_make(columns);
+}
+
+static void find_near(bel_cuda_pool *p, const bel_kernel_call *call)
+{
+    p->near = bel_shape_elements(&call->outputs[0].shape) <= INT32_MAX;
+    for (int i = 0; i < call->input_count; i++)
+        p->near = p->near && bel_shape_elements(&call->inputs[i].shape) <= INT32_MAX;
 }
 
 bel_status *bel_cuda_prepare_pool(bel_cuda_build *build)
@@ -32,8 +77,14 @@ bel_status *bel_cuda_prepare_pool(bel_cuda_build *build)
     for (int i = 0; i < call->input_count && i < 3; i++)
         p.in_half[i] = call->inputs_half[i];
     BEL_TRY(bel_cuda_windows_of(&pool->window, p.window));
-    bool plain = bel_prepares_plain(build->prepare, call);
-    int64_t blocks = bel_cuda_blocks(bel_shape_elements(&call->outputs[0].shape));
-    return bel_cuda_add(build, "pool.cu", kernel_of(call->op, plain), blocks, BEL_CUDA_BLOCK, &p,
-                        sizeof p);
+    find_near(&p, call);
+    const char *kernel = kernel_of(call->op, bel_prepares_plain(build->prepare, call), &p);
+    bool tiled = strcmp(kernel, "pool_max_grad_tiled") == 0;
+    if (p.near) count_by(&p, !pool->gradient || tiled);
+    for (int d = 0; d < 2; d++)
+        p.by_stride[d] = divisor_make((uint32_t)p.window[d].stride);
+    p.weight = (float)(1.0 / (double)((int64_t)p.window[0].kernel * p.window[1].kernel));
+    const bel_shape *each = tiled ? &call->inputs[0].shape : &call->outputs[0].shape;
+    return bel_cuda_add(build, "pool.cu", kernel, bel_cuda_blocks(bel_shape_elements(each)),
+                        BEL_CUDA_BLOCK, &p, sizeof p);
 }

@@ -82,28 +82,33 @@ static bel_status *add_plain(bel_cuda_build *build, const bel_reduce_box *box)
     return add(build, "reduce_f64", bel_cuda_blocks(p.results), &p);
 }
 
-static bel_status *launch_columns(bel_cuda_build *build, const char *kernel, int64_t columns,
-                                  const bel_cuda_reduce *p)
-{
-    enum { THREADS = 32, MOST_BLOCKS = 1 << 18 };
-    int64_t blocks = (columns + THREADS - 1) / THREADS;
-    return bel_cuda_add(build, "reduce.cu", kernel, blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS,
-                        THREADS, p, sizeof *p);
-}
-
 // A column is one chain, which for many rows takes long while most of a card has nothing to do: so
-// where the order is free they are cut into parts.
+// where the order is free they are cut into parts. There are as many threads, of four columns each,
+// as fill a card; no part is so short that its sum is not worth keeping.
 static bel_status *add_columns(bel_cuda_build *build, bel_cuda_reduce *p)
 {
-    enum { MANY_ROWS = 256, PART_ROWS = 64 };
+    enum { MANY_ROWS = 256, LEAST_ROWS = 32, ALL_THREADS = 1 << 16, THREADS = 128, SMALL = 32 };
+    enum { MOST_BLOCKS = 1 << 18, COLUMNS = BEL_CUDA_REDUCE_COLUMNS };
     p->half = build->call->inputs_half[0];
-    if (!bel_cuda_is_fast(build) || p->count < MANY_ROWS)
-        return launch_columns(build, "reduce_columns", p->inner, p);
-    p->part = PART_ROWS;
-    p->parts = (p->count + PART_ROWS - 1) / PART_ROWS;
+    int64_t fours = (p->inner + 3) / 4, most_parts = ALL_THREADS / (fours > 0 ? fours : 1);
+    if (!bel_cuda_is_fast(build) || p->count < MANY_ROWS || most_parts < 2) {
+        int64_t blocks = (p->inner + SMALL - 1) / SMALL;
+        return bel_cuda_add(build, "reduce.cu", "reduce_columns",
+                            blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, SMALL, p, sizeof *p);
+    }
+    p->part = (p->count + most_parts - 1) / most_parts;
+    p->part = p->part < LEAST_ROWS ? LEAST_ROWS : (p->part + 15) / 16 * 16; // whole groups
+    p->parts = (p->count + p->part - 1) / p->part;
     build->call->workspace_bytes = (size_t)(p->parts * p->inner) * sizeof(float);
-    BEL_TRY(launch_columns(build, "reduce_column_parts", p->parts * p->inner, p));
-    return launch_columns(build, "reduce_column_totals", p->inner, p);
+    BEL_TRY(bel_cuda_add(build, "reduce.cu", "reduce_column_parts",
+                         (p->parts * fours + THREADS - 1) / THREADS, THREADS, p, sizeof *p));
+    return bel_cuda_add(build, "reduce.cu", "reduce_column_totals",
+                        (p->inner + COLUMNS - 1) / COLUMNS, BEL_CUDA_REDUCE_THREADS, p, sizeof *p);
+}
+
+bool bel_cuda_reduces_columns(const bel_kernel_call *call)
+{
+    return ((const bel_reduce_box *)call->params)->way == BEL_REDUCE_COLUMNS;
 }
 
 // Rows of one block each, or so many that going through their blocks one by one keeps a card busy,
@@ -120,11 +125,6 @@ static bel_status *add_rows(bel_cuda_build *build, bel_cuda_reduce *p)
     BEL_TRY(add(build, "reduce_row_parts", (all + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, p));
     return bel_cuda_add(build, "reduce.cu", largest ? "reduce_row_maxima" : "reduce_row_sums",
                         p->outer, BEL_CUDA_REDUCE_THREADS, p, sizeof *p);
-}
-
-bool bel_cuda_reduces_columns(const bel_kernel_call *call)
-{
-    return ((const bel_reduce_box *)call->params)->way == BEL_REDUCE_COLUMNS;
 }
 
 bel_status *bel_cuda_prepare_reduce(bel_cuda_build *build)

@@ -1,4 +1,4 @@
-// Sums of columns and pools on a card whose f32 operands lie as bfloat16
+// Sums of columns, pools and convolutions on a card whose f32 operands lie as bfloat16
 // (bel_kernel_call.inputs_half): the result is that of the same numbers in f32, rounded where it
 // lies so, in the same bits.
 // label: native
@@ -15,13 +15,30 @@ typedef struct half_row {
     bool last;     // all lie channels-last
 } half_row;
 
+// In `half`: with fast arithmetic, of bfloat16. Numbers are small integers then, so that products
+// and sums are exact in any order.
+enum { FAST = 1 << 30 };
+
 static const half_row rows[] = {
     {"sum_to", BEL_OP_SUM_TO, "f[300,70] f[70]", "", 1, false},
     {"sum_to_group", BEL_OP_SUM_TO, "f[64,33] f[33]", "", 1, false},
     {"sum_to_few", BEL_OP_SUM_TO, "f[3,33] f[33]", "", 1, false},
+    {"fast_sum", BEL_OP_SUM_TO, "q[1000,68] f[68]", "", 1 | FAST, false},
+    {"fast_sum_f32", BEL_OP_SUM_TO, "q[4097,20] f[20]", "", FAST, false},
+    {"fast_sum_odd", BEL_OP_SUM_TO, "q[290,70] f[70]", "", 1 | FAST, false},
+    {"fast_sum_odd_f32", BEL_OP_SUM_TO, "q[290,71] f[71]", "", FAST, false},
+    {"fast_mean", BEL_OP_REDUCE_MEAN, "q[512,3,8]", "axes=[0]", 1 | FAST, false},
     {"max_pool", BEL_OP_MAX_POOL, "f[3,5,8,6]", "kernel_shape=[3,2] strides=[2,2] pads=[1,0,1,0]",
      3, false},
     {"max_pool_x", BEL_OP_MAX_POOL, "f[3,5,8,6]", "kernel_shape=[2,2]", 1, true},
+    {"max_grad_tiled", BEL_OP_MAX_POOL_GRAD, "f[3,5,4,3] q[3,5,8,6] q[3,5,4,3]:3:3",
+     "kernel_shape=[2,2] strides=[2,2]", 15, false},
+    {"max_grad_tiled_x", BEL_OP_MAX_POOL_GRAD, "f[3,5,4,2] q[3,5,8,6] q[3,5,4,2]:3:3",
+     "kernel_shape=[2,3] strides=[2,3]", 10, true},
+    {"average_grad_apart", BEL_OP_AVERAGE_POOL_GRAD, "f[3,5,3,2] f[3,5,9,7]",
+     "kernel_shape=[2,3] strides=[3,3]", 7, true},
+    {"average_grad_apart_dy", BEL_OP_AVERAGE_POOL_GRAD, "f[3,5,3,2] f[3,5,9,7]",
+     "kernel_shape=[2,3] strides=[3,3]", 1, false},
     {"average", BEL_OP_AVERAGE_POOL, "f[3,5,8,6]", "kernel_shape=[3,3] strides=[2,3]", 3, true},
     {"average_y", BEL_OP_AVERAGE_POOL, "f[3,5,8,6]", "kernel_shape=[2,2]", 2, false},
     {"global_average", BEL_OP_GLOBAL_AVERAGE_POOL, "f[3,65,8,6]", "", 1, true},
@@ -38,6 +55,21 @@ static const half_row rows[] = {
      "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]", 7, true},
     {"average_grad_dx", BEL_OP_AVERAGE_POOL_GRAD, "f[3,65,5,4] f[3,65,9,7]",
      "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]", 4, false},
+    // Copies to cuDNN's forms and back: with margins or without, of four channels at a time or one,
+    // of weights that are transposed
+    {"conv_margins", BEL_OP_CONV, "q[2,8,7,5] q[12,8,3,3] q[12]", "pads=[1,0,2,1] strides=[2,1]",
+     9 | FAST, true},
+    {"conv_margins_f32", BEL_OP_CONV, "q[2,8,7,5] q[4,8,3,2]", "pads=[0,2,1,0]", FAST, true},
+    {"conv_odd", BEL_OP_CONV, "q[2,5,7,5] q[6,5,3,3] q[6]", "pads=[1,0,2,1]", 9 | FAST, true},
+    {"conv_planes", BEL_OP_CONV, "q[2,17,4,5] q[33,17,3,3] q[33]", "pads=[1,0,2,1]", 1 | FAST,
+     false},
+    {"conv_many", BEL_OP_CONV, "q[2,130,3,4] q[20,130,2,3]", "", 4 | FAST, false},
+    {"conv_grad_input", BEL_OP_CONV_GRAD_INPUT, "q[2,12,4,2] q[12,8,3,3] q[2,8,7,5]",
+     "pads=[1,0,2,1] strides=[2,2]", 1 | FAST, true},
+    {"conv_grad_input_half", BEL_OP_CONV_GRAD_INPUT, "q[2,12,4,2] q[12,8,3,3] q[2,8,7,5]",
+     "pads=[1,0,2,1] strides=[2,2]", 9 | FAST, true},
+    {"conv_grad_weights", BEL_OP_CONV_GRAD_WEIGHTS, "q[2,12,4,2] q[2,68,7,5] q[12,68,3,3]",
+     "pads=[1,0,2,1] strides=[2,2]", 3 | FAST, true},
 };
 enum { ROW_COUNT = sizeof rows / sizeof rows[0], OPERANDS = BEL_OP_MAX_INPUTS + 1 };
 
@@ -53,6 +85,13 @@ static void *lay(const float *numbers, int64_t count, bool half)
     return made;
 }
 
+// Weights lie as they do on the CPU.
+static bool is_image(bel_op op, int operand)
+{
+    if (op == BEL_OP_CONV || op == BEL_OP_CONV_GRAD_INPUT) return operand != 1;
+    return op != BEL_OP_CONV_GRAD_WEIGHTS || operand < 2;
+}
+
 static bel_kernel_call call_of(const half_row *row, const op_input *inputs, int count,
                                const bel_attr_list *attrs)
 {
@@ -61,20 +100,24 @@ static bel_kernel_call call_of(const half_row *row, const op_input *inputs, int 
     for (int i = 0; i < count; i++) {
         specs[i] = (bel_spec){BEL_DTYPE_F32, inputs[i].shape};
         call.inputs[i] = (bel_tensor){.dtype = BEL_DTYPE_F32, .shape = inputs[i].shape};
-        call.inputs_last[i] = row->last;
+        call.inputs_last[i] = row->last && is_image(row->op, i);
     }
     BEL_ASSERT_OK(bel_op_get(row->op)->infer(attrs, specs, count, result));
     call.outputs[0] = (bel_tensor){.dtype = BEL_DTYPE_F32, .shape = result[0].shape};
-    call.outputs_last[0] = row->last;
+    call.outputs_last[0] = row->last && is_image(row->op, count);
     return call;
 }
 
 // The call's result, as it lies: free it.
-static void *run(bel_kernel_call *call, const bel_attr_list *attrs, float *const *numbers)
+static void *run(bel_kernel_call *call, const bel_attr_list *attrs, float *const *numbers,
+                 bool fast)
 {
-    bel_prepare prepare = {.attrs = attrs, .arena = bel_arena_create(), .threads = 1};
+    bel_prepare prepare = {.attrs = attrs,
+                           .arena = bel_arena_create(),
+                           .threads = 1,
+                           .gpu_math = fast ? BEL_GPU_MATH_BF16 : BEL_GPU_MATH_EXACT};
     BEL_ASSERT_OK(bel_cuda_prepare(&card->device, &prepare, call));
-    assert_int_equal(call->workspace_bytes, 0);
+    assert_true(!fast || call->workspace_bytes > 0);
     void *stream, *bytes;
     uint64_t addresses[OPERANDS];
     assert_int_equal(card->api->stream_create(&stream, 1), 0);
@@ -91,7 +134,10 @@ static void *run(bel_kernel_call *call, const bel_attr_list *attrs, float *const
     }
     size_t size = call->outputs_half[0] ? 2 : 4;
     size *= (size_t)bel_shape_elements(&call->outputs[0].shape);
-    uint64_t result;
+    uint64_t result, work = 0;
+    if (call->workspace_bytes > 0)
+        assert_int_equal(card->api->allocate(&work, call->workspace_bytes), 0);
+    operands.work = (void *)(uintptr_t)work;
     assert_int_equal(card->api->allocate(&result, size), 0);
     operands.out[0] = (void *)(uintptr_t)result;
     const bel_cuda_call *made = call->params;
@@ -101,6 +147,10 @@ static void *run(bel_kernel_call *call, const bel_attr_list *attrs, float *const
             void *argument;
         } params = {.read = made->launches[i].params};
         void *arguments[2] = {&operands, params.argument};
+        if (made->launches[i].library != NULL) {
+            BEL_ASSERT_OK(made->launches[i].library(card, stream, &operands, params.read));
+            continue;
+        }
         assert_int_equal(card->api->launch(made->launches[i].function, made->launches[i].blocks, 1,
                                            1, made->launches[i].threads, 1, 1, 0, stream, arguments,
                                            NULL),
@@ -112,6 +162,7 @@ static void *run(bel_kernel_call *call, const bel_attr_list *attrs, float *const
     for (int i = 0; i < call->input_count; i++)
         assert_int_equal(card->api->release(addresses[i]), 0);
     assert_int_equal(card->api->release(result), 0);
+    if (work != 0) assert_int_equal(card->api->release(work), 0);
     assert_int_equal(card->api->stream_destroy(stream), 0);
     bel_arena_destroy(prepare.arena);
     return bytes;
@@ -135,8 +186,8 @@ static void test_row(void **state)
         halved.inputs_half[i] = (row->half >> i & 1) != 0;
     halved.outputs_half[0] = (row->half >> count & 1) != 0;
     int64_t elements = bel_shape_elements(&plain.outputs[0].shape);
-    float *result = run(&plain, &attrs, numbers);
-    void *got = run(&halved, &attrs, numbers);
+    float *result = run(&plain, &attrs, numbers, false);
+    void *got = run(&halved, &attrs, numbers, (row->half & FAST) != 0);
     void *expected = lay(result, elements, halved.outputs_half[0]);
     size_t size = halved.outputs_half[0] ? 2 : 4;
     for (int64_t i = 0; i < elements; i++) {

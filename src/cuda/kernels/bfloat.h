@@ -41,4 +41,39 @@ static inline void element_set(void *y, int32_t half, int64_t i, float value)
     }
 }
 
+// Four neighbours by one access, of which the first lies at a multiple of the size of all four.
+typedef struct __attribute__((aligned(16))) four_floats {
+    float v[4];
+} four_floats;
+typedef struct __attribute__((aligned(8))) four_bfloats {
+    uint16_t v[4];
+} four_bfloats;
+
+static inline bool four_fit(const void *x, int32_t half)
+{
+    return (uintptr_t)x % (half ? sizeof(four_bfloats) : sizeof(four_floats)) == 0;
+}
+
+static inline four_floats four_get(const void *x, int32_t half, int64_t i)
+{
+    if (!half) return *(const four_floats *)(const void *)((const float *)x + i);
+    const four_bfloats from = *(const four_bfloats *)(const void *)((const uint16_t *)x + i);
+    four_floats made;
+    for (int k = 0; k < 4; k++)
+        made.v[k] = float_of(from.v[k]);
+    return made;
+}
+
+static inline void four_set(void *y, int32_t half, int64_t i, four_floats values)
+{
+    if (half) {
+        four_bfloats made;
+        for (int k = 0; k < 4; k++)
+            made.v[k] = bfloat_of(values.v[k]);
+        *(four_bfloats *)(void *)((uint16_t *)y + i) = made;
+    } else {
+        *(four_floats *)(void *)((float *)y + i) = values;
+    }
+}
+
 #endif

@@ -2,6 +2,7 @@
 #ifndef BELFRY_CUDA_KERNELS_POOL_H
 #define BELFRY_CUDA_KERNELS_POOL_H
 
+#include "cuda/kernels/divide.h"
 #include "cuda/kernels/images.h"
 
 typedef struct bel_cuda_pool {
@@ -11,6 +12,12 @@ typedef struct bel_cuda_pool {
     int32_t result_last; // output 0 is channels-last
     int32_t count_include_pad, is_max, is_f64;
     int32_t in_half[3], out_half; // operands that lie as bfloat16
+    // No tensor has 2^31 elements: places fit 32 bits, and these say where elements are, of output
+    // 0 or, of a gradient by windows, of dy.
+    int32_t near;
+    bel_cuda_divisor by_channels, by_plane, by_columns;
+    bel_cuda_divisor by_stride[2];
+    float weight; // of every element of a window, where all windows lie inside
 } bel_cuda_pool;
 
 #endif

@@ -9,6 +9,7 @@
 #define BEL_CUDA_REDUCE_MAX 2
 
 #define BEL_CUDA_REDUCE_THREADS 256 // of a block that adds parts
+#define BEL_CUDA_REDUCE_COLUMNS 32  // whose parts such a block adds
 
 // bel_reduce_box and bel_reduce_slices (ops/reduce.h).
 typedef struct bel_cuda_reduce {
