@@ -3,7 +3,9 @@
 #include "runtime/halves.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "passes/passes.h"
 #include "support/cards.h"
 #include "unit/runtime/test_cnn.h"
 
@@ -73,6 +75,181 @@ static void test_a_step(void **state)
     cnn_destroy(whole);
 }
 
+// --- Whole numbers -------------------------------------------------------------------------------
+
+// Up to 256 they are bfloat16 numbers, and their sums are exact in any order: so a card has to make
+// the processor's bits, of every element.
+enum { WHOLE_MOST = 24 };
+
+typedef struct whole {
+    bel_graph *graph;
+    bel_program_output outputs[WHOLE_MOST];
+    float *variables[WHOLE_MOST], *results[WHOLE_MOST];
+    bel_shape shape; // of the input
+    float *x;
+    int output_count;
+} whole;
+typedef bel_value *whole_layers(bel_graph *g, bel_value *x);
+
+// Two convolutions with a residual connection, a pool whose windows overlap, a padded one of step 2,
+// a product with a bias.
+static bel_value *convolutions(bel_graph *g, bel_value *x)
+{
+    static const int64_t two[] = {2, 2}, three[] = {3, 3};
+    bel_window_options halving = {.strides = two};
+    bel_value *h = bel_relu(g, bel_conv_2d(g, x, 6, 3, 1, true, "first"));
+    h = bel_relu(g, bel_add(g, h, bel_conv_2d(g, h, 6, 3, 1, true, "second")));
+    h = bel_max_pool(g, h, three, &halving, false);
+    h = bel_relu(g, bel_conv_2d(g, h, 5, 3, 2, true, "third"));
+    return bel_dense(g, bel_flatten(g, h, 1), 3, "top");
+}
+
+// Products that are worth copies of their factors.
+static bel_value *products(bel_graph *g, bel_value *x)
+{
+    enum { UNITS = 1296 };
+    return bel_dense(g, bel_relu(g, bel_dense(g, x, UNITS, "first")), UNITS, "second");
+}
+
+static void put_out(whole *w, bel_value *value)
+{
+    bel_shape shape = bel_value_shape(value);
+    w->results[w->output_count] = bel_xcalloc((size_t)bel_shape_elements(&shape), sizeof(float));
+    w->outputs[w->output_count++] = (bel_program_output){.value = value, .external = true};
+}
+
+static void whole_create(whole *w, whole_layers *layers, bel_shape shape)
+{
+    int64_t inputs = bel_shape_elements(&shape);
+    *w = (whole){.graph = bel_graph_create(),
+                 .shape = shape,
+                 .x = bel_xcalloc((size_t)inputs, sizeof(float))};
+    bel_graph *g = w->graph;
+    bel_value *y = layers(g, bel_input_value(g, "x", BEL_DTYPE_F32, &shape));
+    bel_value *wanted[WHOLE_MOST], *gradients[WHOLE_MOST];
+    int count = (int)g->variable_count;
+    for (int v = 0; v < count; v++)
+        wanted[v] = g->variables[v].value;
+    bel_gradients(g, bel_reduce_sum(g, y, NULL, 0, false), wanted, count, gradients);
+    BEL_ASSERT_OK(bel_graph_check(g));
+    put_out(w, y);
+    for (int v = 0; v < count; v++)
+        put_out(w, gradients[v]);
+    for (int v = 0; v < count; v++) {
+        int64_t elements = bel_shape_elements(&g->variables[v].value->spec.shape);
+        w->variables[v] = bel_xcalloc((size_t)elements, sizeof(float));
+        for (int64_t i = 0; i < elements; i++) { // one in eight is not 0
+            int64_t draw = (i * 7919 + v * 101) % 31 % 16;
+            w->variables[v][i] = draw == 0 ? 1.0f : draw == 1 ? -1.0f : 0.0f;
+        }
+    }
+    for (int64_t i = 0; i < inputs; i++)
+        w->x[i] = (float)(i * 6271 % 1999 % 5 - 2);
+}
+
+static int64_t elements_of(const whole *w, int output)
+{
+    bel_shape shape = bel_value_shape(w->outputs[output].value);
+    return bel_shape_elements(&shape);
+}
+
+// Results of the program with these options, in `w->results`; gives how many values were rounded,
+// and what they take.
+static int whole_run(whole *w, const bel_program_options *options, size_t *out_live)
+{
+    bel_program *program;
+    bel_instance *instance;
+    bel_device_memory memory;
+    bel_run_context context = {.seed = 1};
+    bel_team *team;
+    BEL_ASSERT_OK(bel_team_create(1, &team));
+    BEL_ASSERT_OK(
+        bel_program_compile(w->graph, &w->shape, w->outputs, w->output_count, options, &program));
+    BEL_ASSERT_OK(bel_program_allocate(program, &memory));
+    BEL_ASSERT_OK(bel_instance_create_on(program, &memory, &instance));
+    bel_instance_bind_input(instance, 0, w->x);
+    for (size_t v = 0; v < w->graph->variable_count; v++)
+        bel_instance_bind_variable(instance, (int)v, w->variables[v]);
+    for (int o = 0; o < w->output_count; o++)
+        bel_instance_bind_output(instance, o, w->results[o]);
+    for (int turn = 0; turn < 2; turn++) { // one by one, and as a graph
+        for (int o = 0; o < w->output_count; o++)
+            memset(w->results[o], 0xff, (size_t)elements_of(w, o) * sizeof(float));
+        BEL_ASSERT_OK(bel_instance_run(instance, team, &context, NULL, NULL));
+    }
+    int halves = halves_of(program, NULL);
+    *out_live = bel_program_live_bytes(program);
+    bel_team_destroy(team);
+    bel_instance_destroy(instance);
+    bel_program_release(program, &memory);
+    bel_program_destroy(program);
+    return halves;
+}
+
+static void whole_destroy(whole *w)
+{
+    for (int i = 0; i < WHOLE_MOST; i++) {
+        bel_free(w->variables[i]);
+        bel_free(w->results[i]);
+    }
+    bel_free(w->x);
+    bel_graph_destroy(w->graph);
+}
+
+// `least` values are rounded; `again`: some can be computed twice.
+static void check_whole(whole_layers *layers, bel_shape shape, int least, bool again)
+{
+    whole expected, got;
+    bel_program_options ways[] = {
+        {.gpu_math = BEL_GPU_MATH_BF16},
+        {.gpu_math = BEL_GPU_MATH_BF16, .fixed_variables = true},
+        {.gpu_math = BEL_GPU_MATH_BF16, .memory_bytes = 1}, // part of what the first one takes
+        {.gpu_math = BEL_GPU_MATH_BF16, .passes_off = BEL_PASSES_ALL},
+        {.gpu_math = BEL_GPU_MATH_TF32},
+    };
+    whole_create(&expected, layers, shape);
+    whole_create(&got, layers, shape);
+    size_t first = 0, live;
+    (void)whole_run(&expected, NULL, &live);
+    for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++) {
+        if (ways[way].memory_bytes > 0 && !again) continue;
+        ways[way].device = card;
+        if (ways[way].memory_bytes > 0) ways[way].memory_bytes = first / 20 * 11;
+        int halves = whole_run(&got, &ways[way], &live);
+        if (way == 0) first = live;
+        bool rounds = ways[way].gpu_math == BEL_GPU_MATH_BF16;
+        assert_true(rounds ? halves >= least : halves == 0);
+        assert_true(ways[way].memory_bytes == 0 || live < first);
+        for (int o = 0; o < got.output_count; o++) {
+            bool other = false;
+            for (int64_t i = 0; i < elements_of(&got, o); i++) {
+                float a = got.results[o][i], b = expected.results[o][i];
+                if (!(a == b))
+                    fail_msg("way %d, output %d, element %lld: %g for %g", (int)way, o,
+                             (long long)i, (double)a, (double)b);
+                other = other || b != 0;
+            }
+            assert_true(other);
+        }
+    }
+    whole_destroy(&expected);
+    whole_destroy(&got);
+}
+
+static void test_whole_numbers(void **state)
+{
+    (void)state;
+    check_whole(convolutions, BEL_SHAPE(3, 2, 9, 7), 9, true);
+}
+
+// A stand-in would multiply for hours.
+static void test_large_products(void **state)
+{
+    (void)state;
+    if (getenv("BELFRY_TEST_CARD") == NULL) skip();
+    check_whole(products, BEL_SHAPE(1296, 1296), 5, false);
+}
+
 // What is chosen where products multiply, other operations take what they are given, and one that
 // is named `refuses` takes nothing.
 static void choose(const bel_graph *g, const bel_value *output, const bel_value *refuses,
@@ -124,9 +301,11 @@ static void test_choice(void **state)
 int main(void)
 {
     bel_use_cards();
-    if (!bel_cards_open(&card)) return 77;
+    if (!bel_cards_open(&card)) return 1;
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_step),
+        cmocka_unit_test(test_whole_numbers),
+        cmocka_unit_test(test_large_products),
         cmocka_unit_test(test_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
