@@ -34,6 +34,22 @@ static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t blocks
     return bel_cuda_add(build, "reduce.cu", kernel, blocks, BEL_CUDA_BLOCK, p, sizeof *p);
 }
 
+// Runs long enough for 16 lanes, or of few results, are added up side by side first.
+static bel_status *launch_slices(bel_cuda_build *build, bel_cuda_reduce *p)
+{
+    enum { LONG_RUN = 16, FEW_RESULTS = 1 << 12 };
+    int64_t results = p->slices * p->results;
+    p->parts = 1;
+    for (int32_t d = 0; d < p->gone_rank; d++)
+        p->parts *= p->gone_dims[d];
+    if (p->run == 1 || p->parts == 0 || (p->run < LONG_RUN && results > FEW_RESULTS))
+        return add(build, "reduce_slices", bel_cuda_blocks(results), p);
+    int64_t runs = results * p->parts;
+    build->call->workspace_bytes = (size_t)runs * sizeof(float);
+    BEL_TRY(add(build, "reduce_slice_runs", (runs + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, p));
+    return add(build, "reduce_slice_totals", bel_cuda_blocks(results), p);
+}
+
 static bel_status *add_slices(bel_cuda_build *build, const bel_reduce_slices *slices)
 {
     const bel_walk *walk = &slices->walk;
@@ -56,7 +72,7 @@ static bel_status *add_slices(bel_cuda_build *build, const bel_reduce_slices *sl
         if (gone && !last) lose(&p, walk->dims[d], steps[d]);
     }
     if (p.elements == 0) lose(&p, 0, 0); // results are what they start with
-    return add(build, "reduce_slices", bel_cuda_blocks(p.slices * p.results), &p);
+    return launch_slices(build, &p);
 }
 
 static bel_status *add_plain(bel_cuda_build *build, const bel_reduce_box *box)

@@ -109,6 +109,14 @@ static const more_row rows[] = {
     {"reduce_max_blocks", BEL_OP_REDUCE_MAX, "f[3,70001]:-9:-1", "axes=[1]", 0, 0},
     {"reduce_max_nan", BEL_OP_REDUCE_MAX, "f[5,9001]:-9:-1", "axes=[1]", 0, NANS},
     {"reduce_max_zeros", BEL_OP_REDUCE_MAX, "f[5,9001]:-9:-1", "axes=[1]", 0, ZEROS | NANS},
+    // To vectors: runs side by side, or one after another
+    {"reduce_max_runs_nan", BEL_OP_REDUCE_MAX, "f[9,17,33]:-9:-1", "axes=[0,2]", 0, NANS | ZEROS},
+    {"reduce_mean_runs", BEL_OP_REDUCE_MEAN, "f[70,3,9,5]:-3:3", "axes=[0,2,3]", 0, 0},
+    {"reduce_sum_runs_apart", BEL_OP_REDUCE_SUM, "f[2,5,4,3,300]:-3:3", "axes=[1,2,4]", 0, 0},
+    {"reduce_squares_short", BEL_OP_REDUCE_SUM_SQUARE, "f[3,5000,3]:-3:3", "axes=[0,2]", 0, 0},
+    {"reduce_max_short_nan", BEL_OP_REDUCE_MAX, "f[3,5000,3]:-9:-1", "axes=[0,2]", 0, NANS | ZEROS},
+    {"reduce_squares_middle", BEL_OP_REDUCE_SUM_SQUARE, "f[3,19,7,5]:-3:3", "axes=[1]", 0, 0},
+    {"reduce_max_middle", BEL_OP_REDUCE_MAX, "f[3,19,7,5,2]:-9:-1", "axes=[1,3]", 0, NANS | ZEROS},
     {"reduce_l1_none", BEL_OP_REDUCE_L1, "f[9,0]:-9:9", "axes=[1]", 0, 0},
     // Sequences
     {"softmax_bad", BEL_OP_MASKED_SOFTMAX, "f[5,2,7,10]:-3:3 i[5]:11:12", "", 0, 0},

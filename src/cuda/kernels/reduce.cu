@@ -8,6 +8,7 @@
 #define COLUMN_GROUP 32
 #define FOUR_GROUP 16
 #define LANE_GROUP 16
+#define SLICE_GROUP 8
 
 // --- Rows ----------------------------------------------------------------------------------------
 
@@ -316,6 +317,7 @@ static inline int64_t joins_of(const bel_cuda_reduce *p)
 
 static inline int64_t joined_place(const bel_cuda_reduce *p, int64_t j)
 {
+    if (p->gone_rank == 1) return j * p->gone_steps[0];
     int64_t place = 0;
     for (int d = p->gone_rank - 1; d >= 0; d--) {
         place += j % p->gone_dims[d] * p->gone_steps[d];
@@ -324,27 +326,80 @@ static inline int64_t joined_place(const bel_cuda_reduce *p, int64_t j)
     return place;
 }
 
+// Where the first element of result e of all slices lies.
+static inline int64_t slice_place(const bel_cuda_reduce *p, int64_t e)
+{
+    int64_t slice = e / p->results;
+    return slice * p->elements + kept_place(p, e - slice * p->results);
+}
+
+static inline float join(int op, float sum, float part)
+{
+    return op == BEL_CUDA_REDUCE_MAX ? select_f32(sum >= part, sum, part) : sum + part;
+}
+
+// Runs side by side, each in 16 lanes; [number in its result, result] in the workspace.
+KERNEL(reduce_slice_runs, bel_cuda_reduce)
+{
+    __shared__ lanes_of_rows shared;
+    int64_t run = (int64_t)blockIdx.x * BEL_CUDA_ROWS + ROW, all = p.slices * p.results;
+    bool mine = run < all * p.parts;
+    if (!mine) run = 0;
+    int64_t j = run / all, from = slice_place(&p, run - j * all) + joined_place(&p, j);
+    float part = reduce_lanes(shared, p.op, (const float *)at.in[0] + from, mine ? p.run : 0);
+    if (mine && LANE == 0) ((float *)at.work)[run] = part;
+}
+
+// A result for each thread, whose runs come many at a time and are joined in order.
+KERNEL(reduce_slice_totals, bel_cuda_reduce)
+{
+    const float *parts = (const float *)at.work;
+    int64_t all = p.slices * p.results;
+    for (int64_t e = THREAD; e < all; e += THREADS) {
+        float sum = p.start;
+        for (int64_t j = 0; j < p.parts; j += COLUMN_GROUP) {
+            float group[COLUMN_GROUP];
+            int32_t left = p.parts - j < COLUMN_GROUP ? (int32_t)(p.parts - j) : COLUMN_GROUP;
+            UNROLL(COLUMN_GROUP)
+            for (int32_t g = 0; g < COLUMN_GROUP; g++)
+                group[g] = g < left ? parts[(j + g) * all + e] : 0.0f;
+            UNROLL(COLUMN_GROUP)
+            for (int32_t g = 0; g < COLUMN_GROUP; g++)
+                sum = g < left ? join(p.op, sum, group[g]) : sum;
+        }
+        if (p.float_scale != 1.0f) sum *= p.float_scale;
+        ((float *)at.out[0])[e] = sum;
+    }
+}
+
 // A result for each thread: what joins it comes in the order of its elements.
+static inline float sum_of_slice(const bel_cuda_reduce *p, const float *x, int64_t joins)
+{
+    float sum = p->start;
+    for (int64_t j = 0; p->run > 1 && j < joins; j++)
+        sum = join(p->op, sum, reduce_run(p->op, x + joined_place(p, j), p->run));
+    for (int64_t j = 0; p->run == 1 && j < joins; j += SLICE_GROUP) {
+        float group[SLICE_GROUP];
+        UNROLL(SLICE_GROUP)
+        for (int32_t g = 0; g < SLICE_GROUP; g++)
+            group[g] = j + g < joins ? x[joined_place(p, j + g)] : 0.0f;
+        UNROLL(SLICE_GROUP)
+        for (int32_t g = 0; g < SLICE_GROUP; g++) {
+            float part = p->op == BEL_CUDA_REDUCE_SUM_SQUARE ? group[g] * group[g] : group[g];
+            sum = j + g < joins ? join(p->op, sum, part) : sum;
+        }
+    }
+    return sum;
+}
+
 KERNEL(reduce_slices, bel_cuda_reduce)
 {
     const float *x = (const float *)at.in[0];
-    float *y = (float *)at.out[0];
     int64_t joins = joins_of(&p);
     for (int64_t e = THREAD; e < p.slices * p.results; e += THREADS) {
-        int64_t base = e / p.results * p.elements + kept_place(&p, e % p.results);
-        float sum = p.start;
-        for (int64_t j = 0; j < joins; j++) {
-            int64_t from = base + joined_place(&p, j);
-            float part = x[from];
-            if (p.run > 1) {
-                part = reduce_run(p.op, x + from, p.run);
-            } else if (p.op == BEL_CUDA_REDUCE_SUM_SQUARE) {
-                part = part * part;
-            }
-            sum = p.op == BEL_CUDA_REDUCE_MAX ? select_f32(sum >= part, sum, part) : sum + part;
-        }
+        float sum = sum_of_slice(&p, x + slice_place(&p, e), joins);
         if (p.float_scale != 1.0f) sum *= p.float_scale;
-        y[e] = sum;
+        ((float *)at.out[0])[e] = sum;
     }
 }
 

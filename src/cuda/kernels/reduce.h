@@ -15,7 +15,8 @@
 typedef struct bel_cuda_reduce {
     int32_t op, half; // half: of columns, x lies as bfloat16
     int64_t outer, count, inner, block;
-    // What is added in parts: how many, of a row its blocks; of columns (with fast arithmetic) also
+    // What is added in parts: how many, of a row its blocks; of a result
+    // of a slice its runs; of columns (with fast arithmetic) also
     // how many rows each has.
     int64_t parts, part;
     double scale;
