@@ -5,7 +5,8 @@
 // has a form for it, what else is no integer in double, integers in int64_t. Element i of the
 // result depends on elements i alone and is written by the thread that reads them, so the result
 // may lie over an operand of its size. Where all operands are floats that lie alike, a thread takes
-// four at a time.
+// four at a time. Operands of the result's shape, and the result, may lie as bfloat16 (halves.c);
+// then one lies over another only where both do.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -142,8 +143,8 @@ static void put_body(const writer *w, bel_str *text, bool wide)
     bel_str_puts(text, ";\n");
 }
 
-// Whether several elements can be taken at once, where they are aligned: floats that lie as those
-// of the result do, or are one for all.
+// Whether several elements can be taken at once, where they are aligned: floats of the result's
+// shape, in either form, or one for all.
 static bool can_be_wide(const writer *w)
 {
     bool wide = strcmp(w->kind, "f32") == 0;
