@@ -18,8 +18,9 @@ typedef struct more_row {
     int specials;
 } more_row;
 
-// Among floats. Spread: thousands of numbers are much larger than thousands of others.
-enum { NANS = 1, ZEROS = 2, INFINITIES = 4, SPREAD = 8 };
+// Among floats. Spread: blocks of 4,096 are much larger than others, and cancel each other, so that
+// what is left of the others is a matter of order. Peak: the last number is the largest.
+enum { NANS = 1, ZEROS = 2, INFINITIES = 4, SPREAD = 8, PEAK = 16 };
 
 static const more_row rows[] = {
     {"replica_id", BEL_OP_REPLICA_ID, "", "replicas=3", 0, 0},
@@ -101,13 +102,15 @@ static const more_row rows[] = {
     {"reduce_sum_blocks", BEL_OP_REDUCE_SUM, "f[3,40000]:-3:3", "axes=[1]", 0, 0},
     {"reduce_mean_blocks", BEL_OP_REDUCE_MEAN, "f[70001]:-3:3", "", 0, 0},
     {"reduce_sum_zeros", BEL_OP_REDUCE_SUM, "f[2,9000]:0:0", "axes=[1]", 0, 0},
-    {"reduce_sum_spread", BEL_OP_REDUCE_SUM, "f[2,70001]:-3:3", "axes=[1]", 0, SPREAD},
-    {"reduce_mean_spread", BEL_OP_REDUCE_MEAN, "f[1100001]:-3:3", "", 0, SPREAD},
+    {"reduce_sum_spread", BEL_OP_REDUCE_SUM, "f[2,65536]:-3:3", "axes=[1]", 0, SPREAD},
+    {"reduce_mean_spread", BEL_OP_REDUCE_MEAN, "f[1111000]:-3:3", "", 0, SPREAD},
     {"reduce_sum_blocks_nan", BEL_OP_REDUCE_SUM, "f[2,9000]:-3:3", "axes=[1]", 0, NANS},
     {"reduce_squares_blocks", BEL_OP_REDUCE_SUM_SQUARE, "f[1,301,300]:-3:3", "", 0, 0},
     {"reduce_squares_infinite", BEL_OP_REDUCE_SUM_SQUARE, "f[9000]:-3:3", "", 0, INFINITIES},
     {"reduce_max_blocks", BEL_OP_REDUCE_MAX, "f[3,70001]:-9:-1", "axes=[1]", 0, 0},
     {"reduce_max_nan", BEL_OP_REDUCE_MAX, "f[5,9001]:-9:-1", "axes=[1]", 0, NANS},
+    {"reduce_max_nan_first", BEL_OP_REDUCE_MAX, "f[2,9078]:-9:-1", "axes=[1]", 0,
+     NANS | PEAK}, // of the last block, whose last is the largest
     {"reduce_max_zeros", BEL_OP_REDUCE_MAX, "f[5,9001]:-9:-1", "axes=[1]", 0, ZEROS | NANS},
     // To vectors: runs side by side, or one after another
     {"reduce_max_runs_nan", BEL_OP_REDUCE_MAX, "f[9,17,33]:-9:-1", "axes=[0,2]", 0, NANS | ZEROS},
@@ -250,7 +253,10 @@ static double element(const more_row *row, const op_input *input, int number, in
     if ((row->specials & NANS) != 0 && i % 61 == 7) return NAN;
     if ((row->specials & ZEROS) != 0 && i % 7 == 3) return i % 2 == 0 ? 0.0 : -0.0;
     if ((row->specials & INFINITIES) != 0 && i % 31 == 5) return i % 2 == 0 ? INFINITY : -INFINITY;
-    if ((row->specials & SPREAD) != 0) return ldexp(value, (int)(i / 3000 * 37 % 81) - 40);
+    if ((row->specials & SPREAD) != 0 && i / 4096 % 4 == 2)
+        return -element(row, input, number, i - 2 * 4096);
+    if ((row->specials & SPREAD) != 0 && i / 4096 % 4 == 0) return ldexp(value, 60);
+    if ((row->specials & PEAK) != 0 && i == bel_shape_elements(&input->shape) - 1) return 1000;
     return value;
 }
 

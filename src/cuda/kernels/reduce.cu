@@ -7,47 +7,65 @@
 
 #define COLUMN_GROUP 32
 #define FOUR_GROUP 16
+#define LONG_LANE_GROUP 32
 #define LANE_GROUP 16
+#define SHORT_LANE_GROUP 4
 #define SLICE_GROUP 8
 
 // --- Rows ----------------------------------------------------------------------------------------
 
-// Of n neighbours those in this thread's lane. They come many at a time: additions one by one would
-// each wait for memory. Behind the end are zeros, which change no sum, as none is -0.
-static inline float sum_of_lane(int op, const float *x, int64_t n)
+// `group` elements of a lane from x on, as far as they are among the `left` neighbours there. They
+// come at once: one by one each would wait for memory. Behind the end are zeros, which change no
+// sum, as none is -0, or what is larger than nothing.
+static inline float join_lane(int op, float so_far, const float *x, int64_t left, int group)
 {
-    float sum = 0.0f;
-    for (int64_t i = LANE; i < n; i += LANE_GROUP * BEL_CUDA_LANES) {
-        float group[LANE_GROUP];
-        UNROLL(LANE_GROUP)
-        for (int32_t g = 0; g < LANE_GROUP; g++)
-            group[g] = i + g * BEL_CUDA_LANES < n ? x[i + g * BEL_CUDA_LANES] : 0.0f;
-        UNROLL(LANE_GROUP)
-        for (int32_t g = 0; g < LANE_GROUP; g++)
-            sum += op == BEL_CUDA_REDUCE_SUM ? group[g] : group[g] * group[g];
+    float numbers[LONG_LANE_GROUP], none = op == BEL_CUDA_REDUCE_MAX ? -INFINITY : 0.0f;
+    x += LANE;
+    left -= LANE;
+    UNROLL(LONG_LANE_GROUP)
+    for (int g = 0; g < group; g++)
+        numbers[g] = g * BEL_CUDA_LANES < left ? x[g * BEL_CUDA_LANES] : none;
+    UNROLL(LONG_LANE_GROUP)
+    for (int g = 0; g < group; g++) {
+        float number = op == BEL_CUDA_REDUCE_SUM_SQUARE ? numbers[g] * numbers[g] : numbers[g];
+        so_far = op == BEL_CUDA_REDUCE_MAX ? larger(number, so_far) : so_far + number;
     }
-    return sum;
+    return so_far;
 }
 
-static inline float largest_of_lane(float most, const float *x, int64_t n)
+// Of n neighbours those in this thread's lane.
+static inline float join_all_lane(int op, float so_far, const float *x, int64_t n)
 {
-    for (int64_t i = LANE; i < n; i += LANE_GROUP * BEL_CUDA_LANES) {
-        float group[LANE_GROUP];
-        UNROLL(LANE_GROUP)
-        for (int32_t g = 0; g < LANE_GROUP; g++)
-            group[g] = i + g * BEL_CUDA_LANES < n ? x[i + g * BEL_CUDA_LANES] : -INFINITY;
-        UNROLL(LANE_GROUP)
-        for (int32_t g = 0; g < LANE_GROUP; g++)
-            most = larger(group[g], most);
-    }
-    return most;
+    int64_t i = 0;
+    UNROLL(1)
+    for (; n - i > SHORT_LANE_GROUP * BEL_CUDA_LANES; i += LANE_GROUP * BEL_CUDA_LANES)
+        so_far = join_lane(op, so_far, x + i, n - i, LANE_GROUP);
+    UNROLL(1)
+    for (; n > i; i += SHORT_LANE_GROUP * BEL_CUDA_LANES)
+        so_far = join_lane(op, so_far, x + i, n - i, SHORT_LANE_GROUP);
+    return so_far;
+}
+
+// The same of thousands of neighbours: more at once, with registers for that.
+static inline float join_long_lane(int op, float so_far, const float *x, int64_t n)
+{
+    const int64_t most = LONG_LANE_GROUP * BEL_CUDA_LANES;
+    int64_t i = 0;
+    UNROLL(1)
+    for (; n - i >= most; i += most)
+        so_far = join_lane(op, so_far, x + i, most, LONG_LANE_GROUP);
+    return join_all_lane(op, so_far, x + i, n - i);
 }
 
 // Of the n neighbours of each row of the block: 16 lanes.
 static inline float reduce_lanes(lanes_of_rows shared, int op, const float *x, int64_t n)
 {
-    if (op != BEL_CUDA_REDUCE_MAX) return add_lanes(shared, sum_of_lane(op, x, n));
-    return largest_lane(shared, largest_of_lane(n > 0 ? x[0] : 0.0f, x, n));
+    if (op == BEL_CUDA_REDUCE_MAX)
+        return largest_lane(shared,
+                            join_all_lane(BEL_CUDA_REDUCE_MAX, n > 0 ? x[0] : 0.0f, x, n));
+    return add_lanes(shared, op == BEL_CUDA_REDUCE_SUM
+                                 ? join_all_lane(BEL_CUDA_REDUCE_SUM, 0.0f, x, n)
+                                 : join_all_lane(BEL_CUDA_REDUCE_SUM_SQUARE, 0.0f, x, n));
 }
 
 // Long rows are added up block by block, in double.
@@ -86,10 +104,14 @@ KERNEL(reduce_row_parts, bel_cuda_reduce)
     float *parts = (float *)at.work;
     if (p.op == BEL_CUDA_REDUCE_MAX) {
         if (mine)
-            parts[part * BEL_CUDA_LANES + LANE] = largest_of_lane(x[0], x + begin, n);
+            parts[part * BEL_CUDA_LANES + LANE] =
+                join_long_lane(BEL_CUDA_REDUCE_MAX, x[0], x + begin, n);
         return;
     }
-    float sum = reduce_lanes(shared, p.op, x + begin, n);
+    float sum = p.op == BEL_CUDA_REDUCE_SUM
+                    ? join_long_lane(BEL_CUDA_REDUCE_SUM, 0.0f, x + begin, n)
+                    : join_long_lane(BEL_CUDA_REDUCE_SUM_SQUARE, 0.0f, x + begin, n);
+    sum = add_lanes(shared, sum);
     if (mine && LANE == 0) parts[part] = sum;
 }
 
