@@ -119,6 +119,7 @@ static bel_status *multiply(bel_device *device, int64_t n, int layers, bel_gpu_m
     BEL_TRY(bel_instance_create_on(program, &memory, &instance));
     float *operand = bel_xcalloc((size_t)(n * n), sizeof *operand); // of zeros a card is faster
     fill(operand, n);
+    bel_device_pin(device, operand, (size_t)(n * n) * sizeof *operand, true);
     bel_instance_bind_input(instance, 0, operand);
     for (int l = 0; l < layers; l++)
         bel_instance_bind_variable(instance, l, operand);
@@ -130,6 +131,7 @@ static bel_status *multiply(bel_device *device, int64_t n, int layers, bel_gpu_m
         BEL_TRY(bel_instance_run(instance, NULL, &context, NULL, NULL));
     }
     *out_seconds = (double)(bel_clock_ns() - begun) * 1e-9 / RUNS;
+    bel_device_pin(device, operand, (size_t)(n * n) * sizeof *operand, false);
     bel_free(operand);
     bel_instance_destroy(instance);
     device->ops->release(device, &memory);

@@ -204,7 +204,11 @@ static bel_status *make(int index, bel_cuda_device **out_device)
     bel_cuda_device *kept = bel_xcalloc(1, sizeof *kept);
     *kept = made;
     pthread_mutex_init(&kept->mutex, NULL);
-    pthread_mutex_init(&kept->libraries_mutex, NULL);
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&kept->libraries_mutex, &recursive);
+    pthread_mutexattr_destroy(&recursive);
     *out_device = kept;
     return NULL;
 }

@@ -29,8 +29,8 @@ typedef struct bel_cuda_device {
     atomic_size_t taken;   // bytes of memory that programs have
     pthread_mutex_t mutex; // of the list
     bel_cuda_module *modules;
-    // Handles of cuBLASLt, for any thread, and of cuDNN, for whoever holds the mutex; NULL: not yet
-    // (bel_cuda_libraries).
+    // Handles of cuBLASLt, for any thread, and of cuDNN, for whoever holds the mutex, which is
+    // recursive; NULL: not yet (bel_cuda_libraries).
     pthread_mutex_t libraries_mutex;
     void *cublas, *cudnn;
 } bel_cuda_device;

@@ -167,14 +167,20 @@ bel_status *bel_cuda_launch_calls(bel_cuda_executor *x, int first, int end)
     return NULL;
 }
 
-// The launches of a segment as a graph. Whatever happens, capturing ends.
+// The launches of a segment as a graph. Whatever happens, capturing ends. cuDNN's handle, which the
+// towers of a card share, stays with this stream until then: work of another one that the library
+// has to order behind it would become part of the graph.
 static bel_status *capture(bel_cuda_executor *x, int s)
 {
     void *graph = NULL;
-    BEL_TRY(bel_cuda_status(x->api->capture_begin(x->work, BEL_CUDA_CAPTURE_THREAD_LOCAL),
-                            "begin a graph"));
-    bel_status *status = bel_cuda_launch_calls(x, x->segments[s].first, x->segments[s].end);
-    bel_status *ended = bel_cuda_status(x->api->capture_end(x->work, &graph), "end a graph");
+    pthread_mutex_lock(&x->device->libraries_mutex);
+    bel_status *status = bel_cuda_status(
+        x->api->capture_begin(x->work, BEL_CUDA_CAPTURE_THREAD_LOCAL), "begin a graph");
+    bool begun = status == NULL;
+    if (begun) status = bel_cuda_launch_calls(x, x->segments[s].first, x->segments[s].end);
+    bel_status *ended =
+        begun ? bel_cuda_status(x->api->capture_end(x->work, &graph), "end a graph") : NULL;
+    pthread_mutex_unlock(&x->device->libraries_mutex);
     if (status != NULL) bel_status_ignore(ended); // the first error is the cause
     if (status == NULL) status = ended;
     if (status == NULL) {
