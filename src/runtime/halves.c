@@ -72,7 +72,7 @@ void bel_choose_halves(const bel_graph *graph, const bool *needed,
     bel_free(r.multiplied);
 }
 
-// --- While a program is built ---------------------------------------------------------------------
+// --- While a program is built --------------------------------------------------------------------
 
 // What the device says of each operation, of which it has not been told yet how operands lie.
 void bel_compiler_find_halves(bel_compiler *c)

@@ -91,8 +91,8 @@ typedef struct whole {
 } whole;
 typedef bel_value *whole_layers(bel_graph *g, bel_value *x);
 
-// Two convolutions with a residual connection, a pool whose windows overlap, a padded one of step 2,
-// a product with a bias.
+// Two convolutions with a residual connection, a pool whose windows overlap, a padded convolution
+// of step 2, a product with a bias.
 static bel_value *convolutions(bel_graph *g, bel_value *x)
 {
     static const int64_t two[] = {2, 2}, three[] = {3, 3};
