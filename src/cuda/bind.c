@@ -235,7 +235,10 @@ static void give_back(bel_cuda_executor *x)
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
         if (events[i] != NULL) api->event_destroy(events[i]);
     bel_cuda_marks_free(&x->marks);
-    if (x->work != NULL) api->stream_destroy(x->work);
+    if (x->work != NULL) {
+        bel_cuda_forget_stream(x->device, x->work);
+        api->stream_destroy(x->work);
+    }
     if (x->out != NULL) api->stream_destroy(x->out);
     if (x->ahead.stream != NULL) api->stream_destroy(x->ahead.stream);
     if (x->staged.memory != NULL) api->host_release(x->staged.memory);

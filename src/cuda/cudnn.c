@@ -297,6 +297,7 @@ static bel_status *convolve(bel_cuda_device *device, void *stream,
     descriptors d = {.x = NULL};
     pthread_mutex_lock(&device->libraries_mutex);
     int error = device->api->cudnn_stream(device->cudnn, stream);
+    device->cudnn_stream = stream;
     if (error == 0) error = make(device->api, p, &d);
     if (error == 0) error = compute(device, p, &d, operands);
     destroy(device->api, &d);

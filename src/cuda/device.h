@@ -33,6 +33,7 @@ typedef struct bel_cuda_device {
     // recursive; NULL: not yet (bel_cuda_libraries).
     pthread_mutex_t libraries_mutex;
     void *cublas, *cudnn;
+    void *cudnn_stream; // the one that cuDNN's handle was given last; NULL: none
 } bel_cuda_device;
 
 static inline bel_status *bel_cuda_enter(const bel_cuda_device *device)
@@ -131,6 +132,10 @@ bool bel_cuda_is_fast(const bel_cuda_build *build);
 // Opens the libraries and makes the device's handles. Errors: those of bel_cuda_open_fast; what the
 // libraries say.
 bel_status *bel_cuda_libraries(bel_cuda_device *device) BEL_MUST_USE;
+
+// Before a stream is destroyed: cuDNN's handle looks at the stream that it has when it is given
+// another one.
+void bel_cuda_forget_stream(bel_cuda_device *device, const void *stream);
 
 // These take a call over where the library can compute it, and say so; else nothing was added. The
 // same card with the same library chooses the same algorithm, none of which adds in an order of

@@ -32,3 +32,13 @@ bel_status *bel_cuda_libraries(bel_cuda_device *device)
     pthread_mutex_unlock(&device->libraries_mutex);
     return status;
 }
+
+void bel_cuda_forget_stream(bel_cuda_device *device, const void *stream)
+{
+    pthread_mutex_lock(&device->libraries_mutex);
+    if (device->cudnn_stream == stream && device->cudnn != NULL) {
+        device->cudnn_stream = NULL;
+        device->api->cudnn_stream(device->cudnn, NULL); // whoever is next says if it is broken
+    }
+    pthread_mutex_unlock(&device->libraries_mutex);
+}

@@ -124,6 +124,7 @@ static int leave(handle *h, int error)
 API(cudnnSetStream, (void *pointer, void *stream))
 {
     handle *h = enter(pointer, __func__);
+    if (h->stream != NULL) need_stream(h->stream); // which the library orders the new one behind
     h->stream = stream;
     return leave(h, SUCCESS);
 }

@@ -20,6 +20,7 @@ static struct {
     int (*launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                   void *stream, void **arguments, void **extra);
+    int (*stream_id)(void *stream, unsigned long long *out_id);
 } driver;
 
 static struct {
@@ -151,6 +152,7 @@ static void open_both(void)
     find(in, "cuModuleLoadData", &driver.load);
     find(in, "cuModuleGetFunction", &driver.function);
     find(in, "cuLaunchKernel", &driver.launch);
+    find(in, "cuStreamGetId", &driver.stream_id);
     in = open_beside("libnvrtc.so");
     find(in, "nvrtcCreateProgram", &nvrtc.create);
     find(in, "nvrtcCompileProgram", &nvrtc.compile);
@@ -231,6 +233,12 @@ void need_context(const loaded *l, const char *call)
     if (current != l->context)
         die("%s: the handle is of context %p, the current context is %p", call, l->context,
             current);
+}
+
+void need_stream(void *stream)
+{
+    unsigned long long id;
+    (void)driver.stream_id(stream, &id);
 }
 
 int kernel_launch(const loaded *l, int kernel, long long count, void *stream, void *params)

@@ -71,6 +71,9 @@ void need_context(const loaded *l, const char *call);
 // Queues a kernel for `count` elements; returns what the driver does.
 int kernel_launch(const loaded *l, int kernel, long long count, void *stream, void *params);
 
+// Ends the process if a stream was destroyed.
+void need_stream(void *stream);
+
 // Whether an address is as aligned as that; NULL is.
 bool is_aligned(const void *address, size_t alignment);
 

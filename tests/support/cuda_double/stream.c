@@ -180,6 +180,17 @@ API(cuStreamDestroy_v2, (void *handle))
     return leave(state_of(d));
 }
 
+// What the libraries' stand-ins ask to see that a stream is there.
+API(cuStreamGetId, (void *handle, unsigned long long *out_id))
+{
+    device *d;
+    int error = enter(&d);
+    if (error != SUCCESS) return leave(error);
+    const stream *s = object_of(handle, STREAM, NULL, __func__);
+    *out_id = s->head.number;
+    return leave(SUCCESS);
+}
+
 API(cuStreamSynchronize, (void *handle))
 {
     device *d;
