@@ -163,6 +163,7 @@ static void *run(bel_kernel_call *call, const bel_attr_list *attrs, float *const
         assert_int_equal(card->api->release(addresses[i]), 0);
     assert_int_equal(card->api->release(result), 0);
     if (work != 0) assert_int_equal(card->api->release(work), 0);
+    bel_cuda_forget_stream(card, stream);
     assert_int_equal(card->api->stream_destroy(stream), 0);
     bel_arena_destroy(prepare.arena);
     return bytes;
