@@ -1,5 +1,5 @@
-// A program while it is built: what program.c (values, memory, calls), prologue.c and halves.c
-// share.
+// A program while it is built: what compiler.c (buffers and calls), prologue.c, halves.c and
+// program.c, which has them do it, share.
 #ifndef BELFRY_RUNTIME_COMPILER_H
 #define BELFRY_RUNTIME_COMPILER_H
 
@@ -44,12 +44,13 @@ typedef struct bel_compiler {
     bel_status *status; // the first call that the device cannot run
 } bel_compiler;
 
-// --- Calls (program.c) ---------------------------------------------------------------------------
+// --- Buffers and calls (compiler.c) --------------------------------------------------------------
 
 // Index of a new buffer that no call has touched yet (first -1).
 int bel_compiler_buffer(bel_compiler *c, bel_location_kind kind, int index, size_t size);
 
-size_t bel_compiler_bytes(const bel_compiler *c, const bel_value *value); // as it lies
+size_t bel_compiler_bytes(const bel_compiler *c, const bel_value *value);      // as it lies
+bel_tensor bel_compiler_tensor(const bel_compiler *c, const bel_value *value); // without data
 
 // The next operand of a call: where it is, and how it lies.
 void bel_compiler_input(const bel_compiler *c, bel_program_call *made, const bel_value *value);
@@ -63,6 +64,10 @@ bel_program_call bel_compiler_call(bel_compiler *c, const bel_node *node, unsign
 void bel_compiler_prepare_made(bel_compiler *c, const bel_node *node, bel_program_call *made,
                                unsigned fixed);
 void bel_compiler_take(bel_compiler *c, const bel_node *node, bel_status *status);
+
+// A leaf that is multiplied as bfloat16 is copied so once, for all that multiply it: those of the
+// forward pass and of the backward one. Which leaf input `i` of a node is then; else NULL.
+const bel_value *bel_compiler_copied_leaf(const bel_compiler *c, const bel_node *node, int i);
 
 unsigned bel_compiler_fixed(const bel_compiler *c, const bel_node *node); // its inputs, as bits
 
@@ -83,10 +88,6 @@ void bel_compiler_emit_packings(bel_compiler *c);
 
 // Asks the device of each operation which operands may lie so, and chooses values.
 void bel_compiler_find_halves(bel_compiler *c);
-
-// A leaf that is multiplied as bfloat16 is copied so once, for all that multiply it: those of the
-// forward pass and of the backward one. Which leaf input `i` of a node is then; else NULL.
-const bel_value *bel_compiler_copied_leaf(const bel_compiler *c, const bel_node *node, int i);
 
 // Calls for the copies of a node's leaves that are not there yet; of fixed ones alone, or of all.
 void bel_compiler_emit_half_copies(bel_compiler *c, const bel_node *node, bool fixed_alone);

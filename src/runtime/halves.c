@@ -96,14 +96,6 @@ void bel_compiler_find_halves(bel_compiler *c)
     c->operands = operands;
 }
 
-const bel_value *bel_compiler_copied_leaf(const bel_compiler *c, const bel_node *node, int i)
-{
-    const bel_half_operands *its = c->operands != NULL ? &c->operands[node->index] : NULL;
-    if (its == NULL || !its->multiplies || (its->inputs >> i & 1) == 0) return NULL;
-    const bel_value *root = bel_alias_root(node->inputs[i]);
-    return (bel_op_get(root->node->op)->flags & BEL_OP_LEAF) != 0 ? root : NULL;
-}
-
 // A Cast to what it is, which lies otherwise. One of the prologue stays, of whatever size: half as
 // much as the variable, which each run would write again else.
 static void emit_half_copy(bel_compiler *c, const bel_value *leaf)
