@@ -1,5 +1,7 @@
 // The prologue of a program whose variables are fixed: what depends on variables alone is computed
-// once, and what kernels pack of such inputs is made once. What others read of it is resident.
+// once, and what kernels pack of such inputs is made once. What others read of it is resident: in
+// memory that no other program of the tower writes. So it holds for as long as the variables do,
+// and there is a bound to how much of it is kept.
 #include <string.h>
 
 #include "base/alloc.h"
