@@ -112,7 +112,8 @@ static void run_cpu(norm_call *n)
 {
     bel_kernel_call *call = &n->call;
     bel_op_get(call->op)->prepare(&n->prepare, call);
-    call->workspace = bel_xcalloc(call->workspace_bytes + 1, 1);
+    // NULL where there is none, which kernels look at.
+    call->workspace = call->workspace_bytes > 0 ? bel_xcalloc(call->workspace_bytes, 1) : NULL;
     for (int64_t t = 0; call->before != NULL && t < call->before_tiles; t++)
         call->before(call, t);
     for (int64_t t = 0; t < call->tile_count; t++)
