@@ -4,12 +4,11 @@
 // CPU's own (ops/kernels/elementwise.def), by the same choice: floats in float where an operation
 // has a form for it, what else is no integer in double, integers in int64_t. Element i of the
 // result depends on elements i alone and is written by the thread that reads them, so the result
-// may lie over an operand of its size. Where all operands are floats that lie alike, a thread takes
+// may lie over an operand of its size. Where all operands are floats of one shape, a thread takes
 // four at a time. Operands of the result's shape, and the result, may lie as bfloat16 (halves.c);
 // then one lies over another only where both do.
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/check.h"
 #include "base/number.h"
 #include "base/str.h"

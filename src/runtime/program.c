@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/check.h"
 #include "runtime/channels.h"
 #include "runtime/compiler.h"
 #include "runtime/cost.h"
