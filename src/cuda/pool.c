@@ -1,6 +1,6 @@
-// Pools and their gradients (ops/pool.c): one launch, a thread for each element of the result. Which
-// kernel it is follows from the windows: where they lie inside of the image and do not overlap an
-// element of a gradient has one window at most, and few questions are left.
+// Pools and their gradients (ops/pool.c): one launch, a thread for each element of the result.
+// Which kernel it is follows from the windows: where they lie inside of the image and do not
+// overlap an element of a gradient has one window at most, and few questions are left.
 #include "cuda/kernels/pool.h"
 
 #include <string.h>
