@@ -269,6 +269,34 @@ static void test_large_products(void **state)
     check_whole(products, BEL_SHAPE(1296, 1296), 5, false);
 }
 
+// Values of two layers that would be rounded, of `rows` examples of `inputs` numbers.
+static int halves_of_layers(int64_t rows, int64_t inputs, int64_t units)
+{
+    bel_graph *g = bel_graph_create();
+    bel_shape shape = BEL_SHAPE(rows, inputs);
+    bel_value *x = bel_input_value(g, "x", BEL_DTYPE_F32, &shape);
+    bel_value *y = bel_dense(g, bel_relu(g, bel_dense(g, x, units, "first")), 2, "second");
+    const bel_program_output output = {.value = y};
+    const bel_program_options options = {.device = card, .gpu_math = BEL_GPU_MATH_BF16};
+    bel_program *program;
+    BEL_ASSERT_OK(bel_program_compile(g, &shape, &output, 1, &options, &program));
+    int halves = halves_of(program, NULL);
+    bel_program_destroy(program);
+    bel_graph_destroy(g);
+    return halves;
+}
+
+// Of many multiplications, or of many results; but not where its factors are most of it.
+static void test_what_is_worth_copies(void **state)
+{
+    (void)state;
+    assert_int_equal(halves_of_layers(256, 1000, 1000), 0);
+    assert_true(halves_of_layers(2560, 1000, 1000) > 0);
+    assert_int_equal(halves_of_layers(8192, 16, 900), 0);
+    assert_true(halves_of_layers(8192, 16, 1000) > 0);
+    assert_int_equal(halves_of_layers(2100000, 1000, 1), 0);
+}
+
 // What is chosen where products multiply, other operations take what they are given, and one that
 // is named `refuses` takes nothing.
 static void choose(const bel_graph *g, const bel_value *output, const bel_value *refuses,
@@ -325,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_a_step),
         cmocka_unit_test(test_whole_numbers),
         cmocka_unit_test(test_large_products),
+        cmocka_unit_test(test_what_is_worth_copies),
         cmocka_unit_test(test_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
