@@ -33,6 +33,7 @@ enum {
     BEL_CUDA_EVENT_TIMED = 0,
     BEL_CUDA_EVENT_NO_TIMING = 2,
     BEL_CUDA_HOST_PORTABLE = 1,
+    BEL_CUDA_HOST_READ_ONLY = 8, // registered for the card to read alone
     BEL_CUDA_CAPTURE_THREAD_LOCAL = 1,
     // Properties of cuBLASLt and cuDNN
     BEL_CUDA_PROPERTY_MAJOR = 0,

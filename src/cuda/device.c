@@ -99,14 +99,18 @@ static void *as_mutable(const void *memory)
     return address.write;
 }
 
-// Memory that cannot be registered, or is so already, is copied through the driver's own.
+// Memory that cannot be registered, or is so already, is copied through the driver's own. What
+// this process may only read, as another one's parameters, can be registered as that alone.
 static void pin(bel_device *device, const void *memory, size_t bytes)
 {
+    static const unsigned ways[] = {BEL_CUDA_HOST_PORTABLE,
+                                    BEL_CUDA_HOST_PORTABLE | BEL_CUDA_HOST_READ_ONLY};
     const bel_cuda_device *d = of(device);
     if (memory == NULL) return;
     d->api->context_set(d->context);
-    if (d->api->host_register(as_mutable(memory), bytes, BEL_CUDA_HOST_PORTABLE) != 0)
-        bel_log_write(BEL_LOG_DEBUG, "%s: %zu bytes are not pinned", device->name, bytes);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+        if (d->api->host_register(as_mutable(memory), bytes, ways[i]) == 0) return;
+    bel_log_write(BEL_LOG_DEBUG, "%s: %zu bytes are not pinned", device->name, bytes);
 }
 
 static void unpin(bel_device *device, const void *memory)

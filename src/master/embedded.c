@@ -297,7 +297,6 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
     worker.updater = embedded->updater;
     worker.client = m->client;
     worker.ranges = m->ranges;
-    worker.space_stays = true;
     worker.first_step = first_step;
     worker.segment = *segment;
     worker.meanwhile = work_for_shards;

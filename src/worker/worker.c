@@ -140,24 +140,33 @@ static bel_status *open_audit(bel_worker *worker)
     return status;
 }
 
-// Cards copy gradients into ranges, and parameters from the space. Where that is mapped anew after
-// this, as in a member, it must not be pinned: a card would go on reading the pages that were
-// there.
-static void pin_memory(const bel_worker *worker, bool pins)
+static void pin_arrays(const bel_worker *worker, float *const *arrays, int count, bool pins)
 {
     const bel_worker_config *config = &worker->config;
-    size_t bytes = bel_space_bytes(config->layout);
     for (int t = 0; t < config->tower_count && config->updater == NULL; t++) {
         bel_device *device = worker->devices[t];
         bool known = device == NULL;
         for (int before = 0; before < t; before++)
             known = known || worker->devices[before] == device;
-        if (known) continue;
-        for (int r = 0; r < worker->replica_count; r++)
-            bel_device_pin(device, config->ranges[r], bytes, pins);
-        for (int b = 0; config->space_stays && b < 2; b++)
-            bel_device_pin(device, config->space->buffers[b], bytes, pins);
+        for (int i = 0; i < count && !known; i++)
+            bel_device_pin(device, arrays[i], bel_space_bytes(config->layout), pins);
     }
+}
+
+// Cards copy gradients into ranges.
+static void pin_ranges(const bel_worker *worker, bool pins)
+{
+    pin_arrays(worker, worker->config.ranges, worker->replica_count, pins);
+}
+
+// And parameters from the space, whose memory is what it will be when the first version is there:
+// other processes' is mapped over it then (bel_client_config). Were it pinned before, cards would
+// go on reading the pages that lay there.
+static void pin_space(bel_worker *worker, bool pins)
+{
+    if (worker->space_pinned == pins) return;
+    pin_arrays(worker, worker->config.space->buffers, 2, pins);
+    worker->space_pinned = pins;
 }
 
 bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_worker)
@@ -189,7 +198,7 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->devices = bel_xcalloc((size_t)config->tower_count, sizeof(bel_device *));
     if (status == NULL)
         status = bel_cards_choose(&config->cards, config->tower_count, worker->devices);
-    if (status == NULL) pin_memory(worker, true);
+    if (status == NULL) pin_ranges(worker, true);
     if (status == NULL && config->audit_dir != NULL) status = open_audit(worker);
     for (int t = 0; t < config->tower_count && status == NULL; t++)
         status = bel_tower_init(&worker->towers[t], worker, t);
@@ -215,7 +224,10 @@ void bel_worker_destroy(bel_worker *worker)
         bel_free(worker->towers[t].runs);
     bel_exchange_deinit(&worker->exchange);
     bel_free(worker->towers);
-    if (worker->devices != NULL) pin_memory(worker, false);
+    if (worker->devices != NULL) {
+        pin_space(worker, false);
+        pin_ranges(worker, false);
+    }
     bel_free(worker->devices);
     bel_free(worker->stats_list);
     bel_free(worker->own_stats);
@@ -486,6 +498,7 @@ bel_status *bel_worker_run(bel_worker *worker)
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, true);
         BEL_TRY(next_version(worker));
+        pin_space(worker, true);
         int64_t now = bel_clock_ns();
         worker->times.exchange_ns += now - waiting;
         bel_trace_add(bel_worker_event(worker, BEL_TRACE_WAIT, 0), waiting, now);

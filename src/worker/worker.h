@@ -77,7 +77,6 @@ typedef struct bel_worker_config {
     // Where it is not NULL all towers are on its devices, and compute on the values that these
     // have; `ranges` are its gradients then. For a job of this one worker without a ledger.
     const bel_updater *updater;
-    bool space_stays;               // its memory is the same from now on to the end of the worker
     const bel_worker_model *models; // by step function
     int model_count;
     bel_stats_shape stats;

@@ -339,14 +339,30 @@ API(cuMemFreeHost, (void *memory))
     return leave(SUCCESS);
 }
 
+// Whether the process may write all of it, or with `reads` read it.
+static bool may_touch(const void *memory, size_t bytes, bool reads)
+{
+    uintptr_t at = (uintptr_t)memory, end = at + bytes;
+    unsigned long long from, to;
+    char line[512], rights[8];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps != NULL && at < end && fgets(line, sizeof line, maps) != NULL)
+        if (sscanf(line, "%llx-%llx %7s", &from, &to, rights) == 3 && from <= at && at < to &&
+            rights[reads ? 0 : 1] != '-')
+            at = (uintptr_t)to;
+    if (maps != NULL) fclose(maps);
+    return at >= end;
+}
+
 API(cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags))
 {
-    (void)flags;
+    enum { READ_ONLY = 8 };
     device *d;
     int error = enter(&d);
     if (error != SUCCESS) return leave(error);
     if (capture_forbids()) return leave(ERROR_STREAM_CAPTURE_UNSUPPORTED);
     if (memory == NULL || bytes == 0) return leave(ERROR_INVALID_VALUE);
+    if (!may_touch(memory, bytes, (flags & READ_ONLY) != 0)) return leave(ERROR_INVALID_VALUE);
     uintptr_t at = (uintptr_t)memory;
     for (size_t i = 0; i < range_count; i++)
         if (at < ranges[i].at + ranges[i].bytes && ranges[i].at < at + bytes)

@@ -1,6 +1,9 @@
 // Programs whose variables and outputs are bound in the memory of a card
 // (bel_program_options.on_device): nothing of them is copied to the process, what no kernel writes
 // where it is bound is copied there, and graphs follow when other memory is bound. label: native
+#include <unistd.h>
+
+#include "base/linux_shared.h"
 #include "belfry/ops.h"
 #include "cuda/device.h"
 #include "support/bel_test.h"
@@ -163,10 +166,32 @@ static void test_inputs_ahead(void **state)
     bel_graph_destroy(graph);
 }
 
+// What may only be read can be pinned, as other processes' parameters; and again behind that.
+static void test_pinned(void **state)
+{
+    (void)state;
+    const bel_cuda_api *api = ((bel_cuda_device *)card)->api;
+    enum { BYTES = 1 << 16 };
+    int descriptor;
+    void *memory[2]; // of the process that writes it, and of one that reads
+    BEL_ASSERT_OK(bel_linux_shared_create("test", BYTES, &descriptor, &memory[0]));
+    memory[1] = bel_linux_shared_map(descriptor, BYTES);
+    for (int i = 0; i < 2; i++) {
+        bel_device_pin(card, memory[i], BYTES, true);
+        assert_int_equal(api->host_unregister(memory[i]), 0); // it was
+        bel_device_pin(card, memory[i], BYTES, true);
+        bel_device_pin(card, memory[i], BYTES, false);
+        assert_int_not_equal(api->host_unregister(memory[i]), 0); // it is not any more
+        bel_linux_shared_unmap(memory[i], BYTES);
+    }
+    close(descriptor);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_on_device),
-                                       cmocka_unit_test(test_inputs_ahead)};
+                                       cmocka_unit_test(test_inputs_ahead),
+                                       cmocka_unit_test(test_pinned)};
     bel_use_cards();
     if (!bel_cards_open(&card)) return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
