@@ -1,13 +1,14 @@
 // Gradient of a convolution's weights: for each tap and input channel a row of output
 // channels, summed over images and positions.
 //
-// The batch is cut into PARTS equal runs of images, whatever the threads; each part sums into
-// memory of its own, and `after` adds the parts in order. So the sum's bits depend on shapes alone.
+// The batch is cut into equal runs of images, as many as follow from the shapes, whatever the
+// threads; each part sums into memory of its own, and `after` adds the parts in order. So the sum's
+// bits depend on shapes alone.
 #include <string.h>
 
 #include "ops/kernels/conv.h"
 
-enum { LANES = BEL_PRODUCT_LANES, PARTS = 8, MOST_ROWS = 16 }; // rows: of dy, at a time
+enum { LANES = BEL_PRODUCT_LANES, MOST_ROWS = 16 }; // rows: of dy, at a time
 
 // dy of one group of an image as [position, blocks · LANES].
 static void pack_dy(const bel_conv_weights_walk *w, const float *dy, float *out)
@@ -129,6 +130,25 @@ static void run_add_parts(const bel_kernel_call *call, int64_t tile)
     }
 }
 
+static int64_t lesser(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+// Eight parts, or up to 32 of a large batch: many for cores and cards to do at once, but with
+// products enough for each sum that zeroing and adding it is little beside them, and in little
+// memory. `positions`: of an image's result.
+static int64_t images_per_part(int64_t images, int64_t positions, int64_t sums_floats)
+{
+    enum { LEAST_PARTS = 8, MOST_PARTS = 32, LEAST_IMAGES = 8, LEAST_PRODUCTS = 2048 };
+    const int64_t most_floats = 8 << 20;
+    int64_t parts = lesser(images / LEAST_IMAGES, MOST_PARTS);
+    parts = lesser(parts, images * positions / LEAST_PRODUCTS);
+    if (sums_floats > 0) parts = lesser(parts, most_floats / sums_floats);
+    if (parts < LEAST_PARTS) parts = LEAST_PARTS;
+    return (images + parts - 1) / parts;
+}
+
 void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
                               const bel_conv_shape *shape)
 {
@@ -153,10 +173,10 @@ void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
     int64_t row = w.padded.columns * shape->in * window->stride[0] + window->out[1] * shape->out;
     w.row_run = CACHE_FLOATS / (row > 0 ? row : 1);
     w.row_run = w.row_run < 1 ? 1 : w.row_run > MOST_ROWS ? MOST_ROWS : w.row_run;
-    w.images_per_part = (w.n + PARTS - 1) / PARTS;
-    w.parts = w.n == 0 ? 0 : (w.n + w.images_per_part - 1) / w.images_per_part;
     w.row_floats = w.blocks * LANES;
     w.sums_floats = w.groups * window->kernel[0] * window->kernel[1] * shape->in * w.row_floats;
+    w.images_per_part = images_per_part(w.n, window->out[0] * window->out[1], w.sums_floats);
+    w.parts = w.n == 0 ? 0 : (w.n + w.images_per_part - 1) / w.images_per_part;
     w.padded_floats = bel_conv_padded_floats(&w.padded);
     bool in_place = call->inputs_last[0] && shape->out % LANES == 0;
     w.dy_floats = in_place ? 0 : window->out[0] * window->out[1] * w.row_floats;
