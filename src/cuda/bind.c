@@ -244,12 +244,12 @@ static void give_back(bel_cuda_executor *x)
     if (x->staged.memory != NULL) api->host_release(x->staged.memory);
 }
 
-// The driver may wait for a card that is lost, so nothing of it is touched any more.
+// The driver may wait for a card that is lost, whichever is asked, so nothing is touched any more.
 void bel_cuda_unbind(bel_instance *instance)
 {
     bel_cuda_executor *x = instance->on_device;
     if (x == NULL) return;
-    if (!bel_device_is_lost(&x->device->device)) give_back(x);
+    if (!bel_cuda_has_lost_card()) give_back(x);
     x->device->device.ops->release(&x->device->device, &x->state);
     x->device->device.ops->release(&x->device->device, &x->ahead.memory);
     bel_free(x->ahead.places);

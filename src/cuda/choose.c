@@ -88,29 +88,20 @@ static bel_status *check_math(int index, bel_gpu_math math)
 
 static atomic_bool said; // once for all towers of a process
 
-bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_device **out_devices)
+// NOT_FOUND: there are none.
+static bel_status *choose(const bel_card_choice *choice, int towers, bel_device **out_devices)
 {
     card_list list;
-    memset(out_devices, 0, (size_t)towers * sizeof *out_devices);
-    if (!choice->wanted || towers == 0) return NULL;
-    bel_status *status = list_cards(choice->list, &list);
-    bool none = status != NULL && bel_status_code(status) == BEL_NOT_FOUND;
-    if (none && choice->needed) {
-        const char *who = choice->math != BEL_GPU_MATH_EXACT ? "gpu_math" : "device cuda";
-        return bel_status_wrap(status, __FILE__, __LINE__, "%s asks for GPUs", who);
-    }
-    if (none) {
-        if (!atomic_exchange(&said, true)) {
-            bel_log_write(BEL_LOG_INFO, "no GPU is used, as %s: towers share the processor",
-                          bel_status_message(status));
-        }
-        bel_status_ignore(status); // said
-        return NULL;
-    }
-    BEL_TRY(status);
+    BEL_TRY(list_cards(choice->list, &list));
     if (choice->math != BEL_GPU_MATH_EXACT) BEL_TRY(bel_cuda_open_fast(NULL));
     int first = choice->before;
-    if (first + towers > list.count && towers <= list.count && gives_own_cards()) first = 0;
+    if (first + towers > list.count && towers <= list.count && gives_own_cards()) {
+        first = 0;
+        bel_log_write(BEL_LOG_INFO,
+                      "CUDA_VISIBLE_DEVICES leaves %d of the GPUs, which counts as a choice for "
+                      "this process alone: it begins with the first of them",
+                      list.count);
+    }
     if (first + towers > list.count && !choice->shared) return too_few(towers, first, list.count);
     for (int t = 0; t < towers; t++) {
         int card = list.cards[(first + t) % list.count];
@@ -119,5 +110,26 @@ bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_devi
         atomic_store(&out_devices[t]->memory_limit, choice->memory_limit);
         atomic_store(&out_devices[t]->patience_ns, (long long)(choice->patience_secs * 1e9));
     }
+    return NULL;
+}
+
+bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_device **out_devices)
+{
+    memset(out_devices, 0, (size_t)towers * sizeof *out_devices);
+    if (!choice->wanted || towers == 0) return NULL;
+    bel_status *status = choose(choice, towers, out_devices);
+    bel_code code = bel_status_code(status);
+    bool none = status != NULL && code == BEL_NOT_FOUND;
+    if (none && choice->needed) {
+        const char *who = choice->math != BEL_GPU_MATH_EXACT ? "gpu_math" : "device cuda";
+        return bel_status_wrap(status, __FILE__, __LINE__, "%s asks for GPUs", who);
+    }
+    if (!none && !(choice->optional && code == BEL_FAILED_PRECONDITION)) return status;
+    memset(out_devices, 0, (size_t)towers * sizeof *out_devices);
+    if (!atomic_exchange(&said, true)) {
+        bel_log_write(BEL_LOG_INFO, "no GPU is used, as %s: towers share the processor",
+                      bel_status_message(status));
+    }
+    bel_status_ignore(status); // said
     return NULL;
 }

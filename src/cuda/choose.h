@@ -7,6 +7,7 @@
 typedef struct bel_card_choice {
     bool wanted;       // cards where there are any; false: the CPU alone
     bool needed;       // no cards are an error
+    bool optional;     // cards that cannot be used are as good as none; false: they are an error
     bel_gpu_math math; // of the programs; for others than EXACT the libraries are opened as well
     bool shared;       // several towers may use one card
     const char *list;  // "0,2": these cards of the machine; NULL: all, in the order of the PCI bus

@@ -106,7 +106,7 @@ static void pin(bel_device *device, const void *memory, size_t bytes)
     static const unsigned ways[] = {BEL_CUDA_HOST_PORTABLE,
                                     BEL_CUDA_HOST_PORTABLE | BEL_CUDA_HOST_READ_ONLY};
     const bel_cuda_device *d = of(device);
-    if (memory == NULL) return;
+    if (memory == NULL || bel_cuda_has_lost_card()) return; // the driver may wait for it
     d->api->context_set(d->context);
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
         if (d->api->host_register(as_mutable(memory), bytes, ways[i]) == 0) return;

@@ -36,8 +36,15 @@ typedef struct bel_cuda_device {
     void *cudnn_stream; // the one that cuDNN's handle was given last; NULL: none
 } bel_cuda_device;
 
+// Another wait has found that the card is lost.
+static inline bel_status *bel_cuda_lost(const bel_cuda_device *device)
+{
+    return BEL_ERR(BEL_INTERNAL, "%s is lost and is not used any more", device->device.name);
+}
+
 static inline bel_status *bel_cuda_enter(const bel_cuda_device *device)
 {
+    if (bel_device_is_lost(&device->device)) return bel_cuda_lost(device);
     return bel_cuda_status(device->api->context_set(device->context), "use a card's context");
 }
 

@@ -311,6 +311,7 @@ bel_status *bel_cuda_await(const bel_cuda_device *device, void *event, const cha
     for (;;) {
         int error = device->api->event_query(event);
         if (error != BEL_CUDA_NOT_READY) return bel_cuda_status(error, action);
+        if (bel_device_is_lost(&device->device)) return bel_cuda_lost(device);
         int64_t waited = bel_clock_ns() - begun;
         if (waited > patience)
             return BEL_ERR(BEL_DEADLINE_EXCEEDED, "the GPU has not done its work within %g s",
@@ -331,6 +332,8 @@ bel_status *bel_cuda_await_stream(bel_cuda_device *device, void *stream, void *e
     return status;
 }
 
+// A card that hangs is waited for once: a job has to replace this process before it counts as
+// stalled itself.
 bel_status *bel_cuda_finish(bel_cuda_executor *x, bel_status *status)
 {
     void *const streams[] = {x->work, x->out, x->ahead.stream};
@@ -338,7 +341,9 @@ bel_status *bel_cuda_finish(bel_cuda_executor *x, bel_status *status)
     static const char *const actions[] = {"run a program", "copy from the card",
                                           "copy to the card"};
     x->reports = x->ahead.queued = false;
-    for (int i = 0; i < 3; i++) {
+    if (bel_status_code(status) == BEL_DEADLINE_EXCEEDED)
+        atomic_store(&x->device->device.lost, true);
+    for (int i = 0; i < 3 && !bel_device_is_lost(&x->device->device); i++) {
         if (!queued[i]) continue;
         bel_status *finished = bel_cuda_await_stream(x->device, streams[i], x->done[i], actions[i]);
         if (status != NULL) bel_status_ignore(finished); // the first error is the cause

@@ -20,7 +20,7 @@ typedef struct bel_cuda_segment {
 // Addresses of the buffers, and what replays the segments with them. There is one but for programs
 // that are bound on the card, whose callers may bind other memory: the gradients of one replica
 // after another.
-enum { BEL_CUDA_MOST_BINDINGS = 16 };
+enum { BEL_CUDA_MOST_BINDINGS = 64 }; // replicas of one process, at most
 typedef struct bel_cuda_binding {
     void **addresses; // by buffer; NULL: the binding is not in use
     void **graphs;    // by segment; NULL: not yet

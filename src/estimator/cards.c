@@ -41,11 +41,12 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
     const bel_run_config *config = &estimator->config;
     bool evaluates = worker < 0, cuda = config->device == BEL_DEVICE_CUDA;
     bool fast = config->gpu_math != BEL_GPU_MATH_EXACT;
-    if (evaluates && estimator->in_job) worker = estimator->rank;
+    bool optional = evaluates && estimator->in_job; // a master's host may have none
+    if (optional) worker = estimator->rank;
     return (bel_card_choice){
         .wanted = bel_estimator_wants_cards(config),
-        .needed =
-            (cuda || fast) && (!evaluates || !estimator->in_job), // a master's host may have none
+        .needed = (cuda || fast) && !optional,
+        .optional = optional,
         .math = config->gpu_math,
         .shared = config->virtual_devices || evaluates,
         .list = config->gpus,
@@ -53,6 +54,17 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
         // A job can start another process before it counts as stalled itself.
         .patience_secs = config->stall_timeout_secs / 4,
         .before = worker < 0 ? 0 : towers_before(estimator, worker)};
+}
+
+bool bel_estimator_shares_evaluations(const bel_estimator *estimator)
+{
+    if (estimator->config.gpu_math == BEL_GPU_MATH_EXACT) return true;
+    const bel_card_choice choice = bel_estimator_cards(estimator, -1);
+    bel_device *device;
+    bel_status *status = bel_cards_choose(&choice, 1, &device);
+    if (status == NULL) return device != NULL;
+    bel_status_ignore(status); // the evaluation says it
+    return false;
 }
 
 void bel_estimator_leave_if_lost(const bel_status *failure)

@@ -72,6 +72,10 @@ int bel_estimator_evaluation_towers(const bel_estimator *estimator);
 bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker);
 bool bel_estimator_wants_cards(const bel_run_config *config); // by its settings
 
+// Whether other processes, on cards, compute the bits of an evaluation in this one: with fast
+// arithmetic they do where this one has a card, too.
+bool bel_estimator_shares_evaluations(const bel_estimator *estimator);
+
 // For a process that another one replaces when it is killed, after `failure`: if a card of it is
 // lost it says the failure and ends, with a code that counts as killed (docs/operations.md). A lost
 // card does not come back within a process, and mostly does for another one (an error of its

@@ -80,10 +80,13 @@ static bel_status *check_memory(const bel_trainable *t)
     double needed = parameters * copies * sizeof(float);
     double available = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (needed <= available) return NULL;
+    bool cards = bel_estimator_wants_cards(&t->estimator->config);
+    bool there = t->estimator->config.update_device == BEL_DEVICE_AUTO && cards;
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
                    "%.0f parameters need %.1f GiB with optimizer and gradients (%.0f copies), but "
-                   "this machine has %.1f GiB",
-                   parameters, needed * 0x1p-30, copies, available * 0x1p-30);
+                   "this machine has %.1f GiB%s",
+                   parameters, needed * 0x1p-30, copies, available * 0x1p-30,
+                   there ? "; hint: update_device cuda, where GPUs have room for most of it" : "");
 }
 
 // Every pattern of a function's optimizers must meet a trainable variable or a table.

@@ -153,13 +153,14 @@ static bel_status *attend(void *context)
     return job->backend->ops->attend(job->backend);
 }
 
-// Workers read the values from the checkpoint, so they help where there is one.
+// Workers read the values from the checkpoint, so they help where there is one. Who takes which
+// batch is chance: so they do not where that would change its bits.
 static const bel_evaluation_helpers *begin_help(const bel_job *job, const bel_job_eval *eval,
                                                 int64_t step)
 {
     const bel_backend_ops *ops = job->backend->ops;
     if (!job->estimator->config.evaluate_on_workers || ops->begin_help == NULL ||
-        job->saved_step != step)
+        job->saved_step != step || !bel_estimator_shares_evaluations(job->estimator))
         return NULL;
     char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
     const bel_evaluation_helpers *helpers =

@@ -226,6 +226,7 @@ void bel_member_help_send(member *m)
     h->count = h->capacity = 0;
     pthread_mutex_unlock(&h->mutex);
     for (size_t i = 0; i < count; i++) {
+        bel_member_leave_if_lost(m, results[i].failure);
         if (results[i].generation == m->generation) send_result(m, &results[i]);
         free_result(&results[i]);
     }

@@ -318,6 +318,17 @@ static bool is_observed(bel_tower *tower)
            made / observation->every_steps > before / observation->every_steps;
 }
 
+// For the replica's batch.
+static bel_status *get_instance(const bel_tower *tower, bel_runner *runner, int slot,
+                                bel_instance **out_instance)
+{
+    bel_status *status = bel_runner_get(runner, slot, tower->run->input_shapes, out_instance);
+    bool full = bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
+    if (!full || tower->worker->config.updater == NULL) return status;
+    return bel_status_wrap(status, __FILE__, __LINE__,
+                           "GPUs have the parameters as well; hint: update_device cpu");
+}
+
 // Before the replica's own program: then the version's values cannot be overwritten yet. The same
 // context, so that random operations draw the same.
 static bel_status *observe(bel_tower *tower)
@@ -332,7 +343,7 @@ static bel_status *observe(bel_tower *tower)
         tower->observer = bel_runner_create(config->models->graph, tower->observed,
                                             observation->count, &tower->program, 1);
     }
-    BEL_TRY(bel_runner_get(tower->observer, 0, tower->run->input_shapes, &instance));
+    BEL_TRY(get_instance(tower, tower->observer, 0, &instance));
     bind(tower, instance, tower->run->batch);
     bel_tower_bind_rows(tower, instance);
     BEL_TRY(bel_instance_run(instance, tower->team, &tower->run->context, NULL, NULL));
@@ -358,11 +369,7 @@ static bel_status *begin_batch(bel_tower *tower)
     if (is_observed(tower)) BEL_TRY_CTX(observe(tower), "summaries");
     int slot = (int)(run - tower->runs);
     bel_runner *runner = tower->runners[worker->function - worker->functions];
-    bel_status *status = bel_runner_get(runner, slot, run->input_shapes, &run->instance);
-    if (bel_status_code(status) == BEL_RESOURCE_EXHAUSTED && worker->config.updater != NULL)
-        return bel_status_wrap(status, __FILE__, __LINE__,
-                               "GPUs have the parameters as well; hint: update_device cpu");
-    BEL_TRY(status);
+    BEL_TRY(get_instance(tower, runner, slot, &run->instance));
     bind(tower, run->instance, run->batch);
     announce(tower, run->instance);
     bind_reports(tower, run->instance);

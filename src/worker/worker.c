@@ -140,23 +140,21 @@ static bel_status *open_audit(bel_worker *worker)
     return status;
 }
 
-static void pin_arrays(const bel_worker *worker, float *const *arrays, int count, bool pins)
+// What is pinned for one card is for all.
+void bel_worker_pin(const bel_worker *worker, const void *memory, size_t bytes, bool pins)
 {
-    const bel_worker_config *config = &worker->config;
-    for (int t = 0; t < config->tower_count && config->updater == NULL; t++) {
-        bel_device *device = worker->devices[t];
-        bool known = device == NULL;
-        for (int before = 0; before < t; before++)
-            known = known || worker->devices[before] == device;
-        for (int i = 0; i < count && !known; i++)
-            bel_device_pin(device, arrays[i], bel_space_bytes(config->layout), pins);
-    }
+    bel_device *device = NULL;
+    for (int t = 0; worker->devices != NULL && t < worker->config.tower_count; t++)
+        if (device == NULL) device = worker->devices[t];
+    if (device != NULL && memory != NULL) bel_device_pin(device, memory, bytes, pins);
 }
 
-// Cards copy gradients into ranges.
+// Cards copy gradients into ranges, where these are not theirs.
 static void pin_ranges(const bel_worker *worker, bool pins)
 {
-    pin_arrays(worker, worker->config.ranges, worker->replica_count, pins);
+    const bel_worker_config *config = &worker->config;
+    for (int r = 0; r < worker->replica_count && config->updater == NULL; r++)
+        bel_worker_pin(worker, config->ranges[r], bel_space_bytes(config->layout), pins);
 }
 
 // And parameters from the space, whose memory is what it will be when the first version is there:
@@ -164,8 +162,10 @@ static void pin_ranges(const bel_worker *worker, bool pins)
 // go on reading the pages that lay there.
 static void pin_space(bel_worker *worker, bool pins)
 {
-    if (worker->space_pinned == pins) return;
-    pin_arrays(worker, worker->config.space->buffers, 2, pins);
+    const bel_worker_config *config = &worker->config;
+    if (worker->space_pinned == pins || config->updater != NULL) return;
+    for (int b = 0; b < 2; b++)
+        bel_worker_pin(worker, config->space->buffers[b], bel_space_bytes(config->layout), pins);
     worker->space_pinned = pins;
 }
 
@@ -198,7 +198,10 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->devices = bel_xcalloc((size_t)config->tower_count, sizeof(bel_device *));
     if (status == NULL)
         status = bel_cards_choose(&config->cards, config->tower_count, worker->devices);
-    if (status == NULL) pin_ranges(worker, true);
+    if (status == NULL) {
+        pin_ranges(worker, true);
+        bel_worker_pin_rows(worker, true);
+    }
     if (status == NULL && config->audit_dir != NULL) status = open_audit(worker);
     for (int t = 0; t < config->tower_count && status == NULL; t++)
         status = bel_tower_init(&worker->towers[t], worker, t);
@@ -219,15 +222,14 @@ void bel_worker_destroy(bel_worker *worker)
         bel_tower_deinit(&worker->towers[t]);
     bel_team_destroy(worker->dispatch);
     bel_audit_close(worker->audit);
+    bel_worker_pin_rows(worker, false);
+    pin_space(worker, false);
+    pin_ranges(worker, false);
     bel_worker_destroy_rows(worker);
     for (int t = 0; t < worker->config.tower_count; t++)
         bel_free(worker->towers[t].runs);
     bel_exchange_deinit(&worker->exchange);
     bel_free(worker->towers);
-    if (worker->devices != NULL) {
-        pin_space(worker, false);
-        pin_ranges(worker, false);
-    }
     bel_free(worker->devices);
     bel_free(worker->stats_list);
     bel_free(worker->own_stats);

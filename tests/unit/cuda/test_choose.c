@@ -1,0 +1,62 @@
+// Which cards towers get (cuda/choose.h), with libraries for fast arithmetic that are too old.
+// label: native
+#include "cuda/choose.h"
+
+#include <stdlib.h>
+
+#include "runtime/device.h"
+#include "support/bel_test.h"
+#include "support/cards.h"
+
+enum { TOWERS = 3 };
+
+// Expects this code, and of each tower the number of its card; -1: the processor.
+static void choose(bel_card_choice choice, bel_code code, const int *cards)
+{
+    bel_device *devices[TOWERS];
+    choice.wanted = true;
+    bel_status *status = bel_cards_choose(&choice, TOWERS, devices);
+    assert_int_equal(bel_status_code(status), code);
+    bel_status_destroy(status);
+    for (int t = 0; cards != NULL && t < TOWERS; t++)
+        assert_int_equal(devices[t] != NULL ? devices[t]->number : -1, cards[t]);
+}
+
+static void test_places(void **state)
+{
+    (void)state;
+    choose((bel_card_choice){.before = 1}, BEL_OK, (const int[]){1, 2, 3});
+    choose((bel_card_choice){.list = "3,1,0"}, BEL_OK, (const int[]){3, 1, 0});
+    choose((bel_card_choice){.list = "2", .shared = true}, BEL_OK, (const int[]){2, 2, 2});
+    choose((bel_card_choice){.before = 2}, BEL_OUT_OF_RANGE, NULL);
+    choose((bel_card_choice){.list = "0,4,1"}, BEL_OUT_OF_RANGE, NULL);
+    choose((bel_card_choice){.list = "0,1,1"}, BEL_INVALID_ARGUMENT, NULL);
+    setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7", 1); // of this process alone
+    choose((bel_card_choice){.before = 2}, BEL_OK, (const int[]){0, 1, 2});
+    unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+// A training asks for what it was told; an evaluation of a job's master takes the processor.
+static void test_that_cannot_be_used(void **state)
+{
+    (void)state;
+    bel_card_choice choice = {.math = BEL_GPU_MATH_TF32};
+    choose(choice, BEL_FAILED_PRECONDITION, NULL);
+    choice.needed = true;
+    choose(choice, BEL_FAILED_PRECONDITION, NULL);
+    choice.needed = false;
+    choice.optional = true;
+    choose(choice, BEL_OK, (const int[]){-1, -1, -1});
+}
+
+int main(void)
+{
+    bel_use_cards();
+    setenv("CUDA_DOUBLE_DEVICES", "4", 1);
+    setenv("CUDA_DOUBLE_OLD_LIBRARIES", "1", 1);
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_that_cannot_be_used),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
