@@ -91,7 +91,7 @@ static bel_status *read_ahead(reading *r)
 {
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_TRY(bel_prefetch_start(r->input, in_order, NULL, 1, NULL, &prefetch));
+    BEL_TRY(bel_prefetch_start(r->input, in_order, NULL, 1, NULL, 1, &prefetch));
     bel_status *status = bel_prefetch_take(prefetch, &batch);
     int64_t begun = bel_clock_ns(), records = 0;
     double taken = 0;

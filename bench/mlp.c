@@ -57,7 +57,6 @@ bel_status *bench_input(void *user, const bel_estimator *estimator, bel_mode mod
     *out_dataset = bel_dataset_from_memory(fields, 2);
     bel_dataset_repeat(*out_dataset, BEL_REPEAT_FOREVER);
     bel_dataset_batch(*out_dataset, *(const int64_t *)user);
-    if (used_device == BEL_DEVICE_CUDA) bel_dataset_prefetch(*out_dataset, BEL_PREFETCH_AUTO, 4);
     return NULL;
 }
 

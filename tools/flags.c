@@ -155,7 +155,8 @@ static const bel_option table[] = {
      "input_format=csv"},
     {"prefetch", INT, RUNNING, "0", "[0, 64]", "batches", DATA,
      "Batches kept ready. 0: 4, and more where they run out again and again, up to 64 and 256 MiB a tower.", NULL},
-    {"input_threads", INT, RUNNING, "1", "[1, 64]", "threads", DATA, "Threads that make batches.", NULL},
+    {"input_threads", INT, RUNNING, "0", "[0, 64]", "threads", DATA,
+     "Threads that make a tower's batches. 0: 1, and on a GPU up to 4, where features are columns or images.", NULL},
 
     {"model", STRING, RUNNING, "dnn", "linear|dnn|cnn|resnet|wide_deep|gru|lstm|*.onnx", NULL, MODEL,
      "The model, or the file of one that another tool has made (docs/models.md); evaluate and predict take it from "

@@ -422,8 +422,9 @@ static void add_stages(bel_flag_input *input, bel_mode mode, bel_dataset *datase
         bel_dataset_skip_bad_records(dataset, bel_options_int(options, "skip_bad_records"));
     }
     int depth = (int)bel_options_int(options, "prefetch");
+    int threads = (int)bel_options_int(options, "input_threads");
     bel_dataset_prefetch(dataset, depth == 0 ? BEL_PREFETCH_AUTO : depth,
-                         (int)bel_options_int(options, "input_threads"));
+                         threads == 0 ? BEL_PREFETCH_AUTO : threads);
 }
 
 bel_status *bel_flag_input_open(void *flag_input, const bel_estimator *estimator, bel_mode mode,

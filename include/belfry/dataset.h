@@ -457,10 +457,12 @@ BEL_API void bel_dataset_labels(bel_dataset *dataset, const char *const *names, 
 BEL_API void bel_dataset_skip_bad_records(bel_dataset *dataset, int64_t most);
 
 /// How many batches are kept ready (at most 1,024; 0: none, they are read when asked for), made by
-/// how many threads (default 1, at most 1,024). BEL_PREFETCH_AUTO, the default: 4 at first, and
-/// twice as many whenever they ran out though all had been ready before, which is what reading that
-/// is now fast and now slow needs, up to 64 and as long as they take no more than 256 MiB (for each
-/// tower of a worker). Behind the batch stage. Changes the speed and nothing else.
+/// how many threads (at most 1,024). BEL_PREFETCH_AUTO is the default of both. Of batches: 4 at
+/// first, and twice as many whenever they ran out though all had been ready before, which is what
+/// reading that is now fast and now slow needs, up to 64 and as long as they take no more than
+/// 256 MiB (for each tower of a worker). Of threads: 1; for a tower on a GPU as many as it has of
+/// the processor's, up to 4, where records are read from CSV, IDX or memory without a map and a
+/// sliding shuffle. Behind the batch stage. Changes the speed and nothing else.
 enum { BEL_PREFETCH_AUTO = -1 };
 BEL_API void bel_dataset_prefetch(bel_dataset *dataset, int depth, int thread_count);
 

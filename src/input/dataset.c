@@ -21,7 +21,8 @@ void bel_dataset_fail(bel_dataset *dataset, bel_status *status)
 
 static bel_description begin_description(void)
 {
-    return (bel_description){.prefetch_depth = BEL_PREFETCH_AUTO, .prefetch_thread_count = 1};
+    return (bel_description){.prefetch_depth = BEL_PREFETCH_AUTO,
+                             .prefetch_thread_count = BEL_PREFETCH_AUTO};
 }
 
 bel_dataset *bel_dataset_create(const bel_source_description *source, bel_status *status)
@@ -424,12 +425,13 @@ void bel_dataset_prefetch(bel_dataset *dataset, int depth, int thread_count)
         return;
     }
     enum { MAX_DEPTH = 1024 };
-    bool threads_fit = depth == 0 || (thread_count >= 1 && thread_count <= MAX_DEPTH);
+    bool threads_fit = depth == 0 || thread_count == BEL_PREFETCH_AUTO ||
+                       (thread_count >= 1 && thread_count <= MAX_DEPTH);
     if (depth < BEL_PREFETCH_AUTO || depth > MAX_DEPTH || !threads_fit) {
         bel_dataset_fail(dataset,
                          BEL_ERR(BEL_INVALID_ARGUMENT,
-                                 "prefetch: expected a depth in 0..%d (0: none is kept ready) or "
-                                 "BEL_PREFETCH_AUTO and 1..%d threads, got %d and %d",
+                                 "prefetch: expected a depth in 0..%d (0: none is kept ready) and "
+                                 "1..%d threads, or BEL_PREFETCH_AUTO for each, got %d and %d",
                                  MAX_DEPTH, MAX_DEPTH, depth, thread_count));
         return;
     }

@@ -171,8 +171,8 @@ typedef struct bel_description {
     const char *const *labels; // besides BEL_LABEL_FIELD
     int label_count;
     int64_t most_bad_records; // 0: a bad record is an error
-    int prefetch_depth;
-    int prefetch_thread_count;
+    int prefetch_depth;        // or BEL_PREFETCH_AUTO
+    int prefetch_thread_count; // likewise
 } bel_description;
 
 // Deep copies into an arena. What memory fields and `user` point to stays the user's.

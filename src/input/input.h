@@ -85,10 +85,11 @@ typedef struct bel_batch_watch {
 // at the block where they happened. The order is asked by reading threads, one call at a time.
 enum { BEL_BLOCK_END = -1, BEL_BLOCK_EMPTY = -2 };
 typedef int64_t bel_block_order(void *context, int64_t index);
-// `watch` is copied; NULL: nobody is told.
+// `watch` is copied; NULL: nobody is told. `threads`: how many may make batches where the dataset
+// leaves it open, and no map would run on them.
 typedef struct bel_prefetch bel_prefetch;
 bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, void *context,
-                               int held, const bel_batch_watch *watch,
+                               int held, const bel_batch_watch *watch, int threads,
                                bel_prefetch **out_prefetch) BEL_MUST_USE;
 
 // The next batch in order, or NULL at the end. It stays valid until `held` more are taken.
@@ -104,6 +105,8 @@ const bel_batch *bel_prefetch_peek(bel_prefetch *prefetch);
 int64_t bel_prefetch_bytes(bel_prefetch *prefetch);
 // How many batches are kept ready at most, at the moment.
 int bel_prefetch_depth(bel_prefetch *prefetch);
+
+int bel_prefetch_threads(const bel_prefetch *prefetch); // that make batches; 0: whoever takes does
 
 // Nanoseconds that takes have waited so far, for the step-time split.
 int64_t bel_prefetch_wait_ns(const bel_prefetch *prefetch);

@@ -187,10 +187,24 @@ static void *reader_main(void *argument)
     return NULL;
 }
 
+// Whether several threads may read though nobody has said so: no function of the user's runs on
+// them, and none goes through an epoch to get to its place.
+static bool is_read_by_any(const bel_description *description)
+{
+    bel_source_tag kind = description->source.kind;
+    bool any = kind == BEL_SOURCE_CSV || kind == BEL_SOURCE_IDX || kind == BEL_SOURCE_MEMORY;
+    for (size_t i = 0; i < description->stage_count; i++)
+        any = any && description->stages[i].kind != BEL_STAGE_SLIDE;
+    return any && description->map_count == 0;
+}
+
 bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, void *context,
-                               int held, const bel_batch_watch *watch, bel_prefetch **out_prefetch)
+                               int held, const bel_batch_watch *watch, int threads,
+                               bel_prefetch **out_prefetch)
 {
     int thread_count = input->description.prefetch_thread_count;
+    if (thread_count == BEL_PREFETCH_AUTO)
+        thread_count = is_read_by_any(&input->description) ? threads : 1;
     int depth = input->description.prefetch_depth;
     bool automatic = depth == BEL_PREFETCH_AUTO;
     if (automatic) depth = AUTO_DEPTH;
@@ -326,6 +340,11 @@ int bel_prefetch_depth(bel_prefetch *prefetch)
     int64_t limit = prefetch->limit;
     pthread_mutex_unlock(&prefetch->mutex);
     return (int)(limit - prefetch->held);
+}
+
+int bel_prefetch_threads(const bel_prefetch *prefetch)
+{
+    return prefetch->thread_count;
 }
 
 int64_t bel_prefetch_wait_ns(const bel_prefetch *prefetch)

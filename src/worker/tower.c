@@ -73,6 +73,7 @@ static void pin_batch(void *context, const void *memory, size_t bytes, bool ther
 
 bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
 {
+    enum { MOST_READERS = 4 }; // threads that make batches, unless somebody says how many
     const bel_worker_config *config = &worker->config;
     tower->worker = worker;
     tower->index = index;
@@ -93,8 +94,11 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
     }
     if (rounds_of(tower) == 0) return NULL;
     const bel_batch_watch watch = {.note = pin_batch, .context = tower};
-    return bel_prefetch_start(config->input, next_block, tower, runs,
-                              tower->program.device != NULL ? &watch : NULL, &tower->prefetch);
+    bool card = tower->program.device != NULL; // which is fast, and leaves its share of cores idle
+    int threads = card ? tower->program.threads : 1;
+    if (threads > MOST_READERS) threads = MOST_READERS;
+    return bel_prefetch_start(config->input, next_block, tower, runs, card ? &watch : NULL, threads,
+                              &tower->prefetch);
 }
 
 void bel_tower_deinit(bel_tower *tower)

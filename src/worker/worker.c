@@ -15,6 +15,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/trace.h"
 #include "ps/frames/frames.h"
 #include "ps/layout/step_stats.h"
@@ -487,6 +488,18 @@ bel_device *bel_worker_device(const bel_worker *worker, int tower)
     return worker->devices[tower];
 }
 
+// Where a quarter of a longer run went by without a batch.
+static void say_what_it_waited_for(const bel_worker *worker)
+{
+    enum { LONG_SECS = 30 };
+    bel_worker_times t = bel_worker_time(worker);
+    if (t.total_ns < LONG_SECS * INT64_C(1000000000) || t.input_ns < t.total_ns / 4) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "worker %d waited for batches in %.0f %% of its time; hint: input_threads, where "
+                  "processors are idle",
+                  worker->config.worker, 100.0 * (double)t.input_ns / (double)t.total_ns);
+}
+
 // The worker's thread. `step` is the version that is computed on; with a ledger it is whatever came
 // last.
 bel_status *bel_worker_run(bel_worker *worker)
@@ -516,6 +529,7 @@ bel_status *bel_worker_run(bel_worker *worker)
         if (!worker->config.ledger) worker->step++;
     }
     worker->times.total_ns = bel_clock_ns() - begun;
+    say_what_it_waited_for(worker);
     return NULL;
 }
 

@@ -350,10 +350,8 @@ int main(void)
     bel_use_cards();
     if (!bel_cards_open(&card)) return 1;
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_step),
-        cmocka_unit_test(test_whole_numbers),
-        cmocka_unit_test(test_large_products),
-        cmocka_unit_test(test_what_is_worth_copies),
+        cmocka_unit_test(test_a_step),         cmocka_unit_test(test_whole_numbers),
+        cmocka_unit_test(test_large_products), cmocka_unit_test(test_what_is_worth_copies),
         cmocka_unit_test(test_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,7 +205,7 @@ static void make_run(const char *path, const bel_image_options *options, bool th
     BEL_ASSERT_OK(open_and_destroy(data, &input));
     int64_t blocks = bel_input_block_count(input, true);
     bel_prefetch *prefetch = NULL;
-    if (threads) BEL_ASSERT_OK(bel_prefetch_start(input, forwards, &blocks, 1, NULL, &prefetch));
+    if (threads) BEL_ASSERT_OK(bel_prefetch_start(input, forwards, &blocks, 1, NULL, 1, &prefetch));
     bel_batch *own = bel_batch_create(input);
     for (int64_t i = 0; i < blocks; i++) {
         const bel_batch *batch = own;

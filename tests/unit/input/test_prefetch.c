@@ -109,7 +109,7 @@ static void test_delivers_in_order(void **state)
             backwards order = {.blocks = BLOCKS};
             bel_prefetch *prefetch;
             const bel_batch *batch;
-            BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
+            BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, 1, &prefetch));
             for (int64_t i = 0; i < BLOCKS; i++) {
                 const bel_batch *ahead = bel_prefetch_peek(prefetch);
                 BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
@@ -142,7 +142,7 @@ static void test_looks_ahead(void **state)
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
     const bel_batch *batch, *ahead = NULL;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, 1, &prefetch));
     for (int ms = 0; ahead == NULL && ms < PATIENCE_MS; ms++) {
         ahead = bel_prefetch_peek(prefetch);
         (void)poll(NULL, 0, 1);
@@ -167,7 +167,7 @@ static void test_errors_come_at_their_place(void **state)
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, 1, &prefetch));
     for (int64_t i = 0; i < 5; i++) {
         BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
         assert_block(input, batch, BLOCKS - 1 - i);
@@ -190,7 +190,7 @@ static void test_maps_run_on_all_threads(void **state)
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, 1, &prefetch));
     gate_wait_for(&it, 1 + 4); // one passed when opening; four threads stand at the gate
     gate_open(&it);
     BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
@@ -217,7 +217,7 @@ static void test_stops_in_the_middle(void **state)
         backwards order = {.blocks = BLOCKS};
         bel_prefetch *prefetch;
         const bel_batch *batch;
-        BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
+        BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, 1, &prefetch));
         for (int64_t i = 0; i < takes; i++)
             BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
         bel_prefetch_stop(prefetch);
@@ -237,7 +237,7 @@ static void test_stops_inside_of_maps(void **state)
     bel_input *input = open_gated(ids, &it, 2, 2);
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, 1, &prefetch));
     gate_wait_for(&it, 1 + 2);
     pthread_t opener;
     assert_int_equal(pthread_create(&opener, NULL, open_now, &it), 0);
@@ -263,7 +263,7 @@ static void test_an_empty_order_ends_at_once(void **state)
     bel_input *input = open_gated(ids, &it, 2, 3);
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, never, NULL, 1, NULL, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, never, NULL, 1, NULL, 1, &prefetch));
     BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
     assert_null(batch);
     bel_prefetch_stop(prefetch);
@@ -287,7 +287,7 @@ static void test_any_order_and_the_batch_in_hand(void **state)
     bel_input *input = open_gated(ids, &it, 1, 2);
     bel_prefetch *prefetch;
     const bel_batch *batch = NULL;
-    BEL_ASSERT_OK(bel_prefetch_start(input, same_block, NULL, 1, NULL, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, same_block, NULL, 1, NULL, 1, &prefetch));
     for (int round = 0; round < 30; round++) {
         if (round % 3 == 2) {
             BEL_ASSERT_FAILS(bel_prefetch_take(prefetch, &batch), BEL_OUT_OF_RANGE, "1000");
@@ -333,7 +333,7 @@ static void test_automatic_depth(void **state)
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, 1, &prefetch));
     assert_int_equal(bel_prefetch_depth(prefetch), 4);
     // One passed when opening; no batch is in hand yet, so five are read, of which four are ready
     // for certain when the last record of the fifth is mapped.
@@ -412,7 +412,7 @@ static void test_memory_is_noted(void **state)
     const bel_batch_watch watch = {.note = note, .context = &w};
     bel_prefetch *prefetch;
     const bel_batch *batch;
-    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &watch, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, &watch, 1, &prefetch));
     for (int64_t i = 0; i < BLOCKS; i++) {
         BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
         for (int f = 0; f < batch->field_count; f++)
@@ -424,6 +424,48 @@ static void test_memory_is_noted(void **state)
     pthread_mutex_destroy(&w.mutex);
     bel_input_destroy(input);
     gate_deinit(&it);
+}
+
+static bel_status *pass(void *user, bel_record *record, bool *out_skip)
+{
+    (void)user, (void)record, (void)out_skip;
+    return NULL;
+}
+
+// As many as the reader offers, unless maps would run on them, or a sliding shuffle be walked by
+// each, or it was said.
+static void test_threads(void **state)
+{
+    (void)state;
+    enum { OFFERED = 3 };
+    static const struct {
+        bool maps, slides;
+        int asked, made; // 0: nothing is said
+    } rows[] = {{.made = OFFERED},           {.maps = true, .made = 1},
+                {.slides = true, .made = 1}, {.asked = BEL_PREFETCH_AUTO, .made = OFFERED},
+                {.asked = 2, .made = 2},     {.maps = true, .asked = 2, .made = 2}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int64_t ids[RECORDS];
+        bel_dataset *dataset = numbered(ids, RECORDS);
+        if (rows[i].slides) bel_dataset_shuffle_sliding(dataset, 1, 7);
+        if (rows[i].maps) bel_dataset_map(dataset, pass, NULL, NULL);
+        bel_dataset_batch(dataset, BATCH);
+        if (rows[i].asked != 0) bel_dataset_prefetch(dataset, 4, rows[i].asked);
+        bel_input *input;
+        BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+        backwards order = {.blocks = BLOCKS};
+        bel_prefetch *prefetch;
+        const bel_batch *batch;
+        BEL_ASSERT_OK(
+            bel_prefetch_start(input, next_backwards, &order, 1, NULL, OFFERED, &prefetch));
+        assert_int_equal(bel_prefetch_threads(prefetch), rows[i].made);
+        for (int64_t b = 0; b < BLOCKS; b++) {
+            BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
+            assert_block(input, batch, BLOCKS - 1 - b);
+        }
+        bel_prefetch_stop(prefetch);
+        bel_input_destroy(input);
+    }
 }
 
 int main(void)
@@ -439,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_any_order_and_the_batch_in_hand),
         cmocka_unit_test(test_automatic_depth),
         cmocka_unit_test(test_memory_is_noted),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

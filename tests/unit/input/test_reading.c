@@ -149,7 +149,7 @@ static void test_without_reading_ahead(void **state)
     bel_prefetch *prefetch;
     const bel_batch *batch;
     int64_t asked = 0;
-    BEL_ASSERT_OK(bel_prefetch_start(input, forwards, &asked, 1, NULL, &prefetch));
+    BEL_ASSERT_OK(bel_prefetch_start(input, forwards, &asked, 1, NULL, 1, &prefetch));
     for (int64_t block = 0; block < 4; block++) {
         assert_int_equal(asked, block);
         BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
@@ -173,7 +173,7 @@ static void test_impossible_prefetch(void **state)
     (void)state;
     static const struct {
         int depth, threads;
-    } cases[] = {{-2, 1}, {1, 0}, {1, -1}, {1 << 20, 1}, {1, 1 << 20}};
+    } cases[] = {{-2, 1}, {1, 0}, {1, -2}, {1 << 20, 1}, {1, 1 << 20}};
     sample data;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bel_dataset *dataset = sample_dataset(&data);
