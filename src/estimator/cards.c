@@ -43,17 +43,16 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
     bool fast = config->gpu_math != BEL_GPU_MATH_EXACT;
     bool optional = evaluates && estimator->in_job; // a master's host may have none
     if (optional) worker = estimator->rank;
-    return (bel_card_choice){
-        .wanted = bel_estimator_wants_cards(config),
-        .needed = (cuda || fast) && !optional,
-        .optional = optional,
-        .math = config->gpu_math,
-        .shared = config->virtual_devices || evaluates,
-        .list = config->gpus,
-        .memory_limit = (size_t)config->memory_limit,
-        // A job can start another process before it counts as stalled itself.
-        .patience_secs = config->stall_timeout_secs / 4,
-        .before = worker < 0 ? 0 : towers_before(estimator, worker)};
+    return (bel_card_choice){.wanted = bel_estimator_wants_cards(config),
+                             .needed = (cuda || fast) && !optional,
+                             .optional = optional,
+                             .math = config->gpu_math,
+                             .shared = config->virtual_devices || evaluates,
+                             .list = config->gpus,
+                             .memory_limit = (size_t)config->memory_limit,
+                             // A job can start another process before it counts as stalled itself.
+                             .patience_secs = config->stall_timeout_secs / 4,
+                             .before = worker < 0 ? 0 : towers_before(estimator, worker)};
 }
 
 bool bel_estimator_shares_evaluations(const bel_estimator *estimator)

@@ -170,7 +170,7 @@ typedef struct bel_description {
     int pad_value_count;
     const char *const *labels; // besides BEL_LABEL_FIELD
     int label_count;
-    int64_t most_bad_records; // 0: a bad record is an error
+    int64_t most_bad_records;  // 0: a bad record is an error
     int prefetch_depth;        // or BEL_PREFETCH_AUTO
     int prefetch_thread_count; // likewise
 } bel_description;
