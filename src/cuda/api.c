@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -219,9 +220,27 @@ bel_status *bel_cuda_library_status(int error, const char *whose, const char *ac
                    action, error, full ? ", out of memory" : "");
 }
 
+// After these a process's context is of no use: an error of a card's memory or links, a kernel that
+// was ended, a card that does not answer.
+static bool is_end_of_context(int error)
+{
+    static const int ends[] = {46, 214, 220, 700, 702, 714, 715, 716, 717, 718, 719, 999};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (error == ends[i]) return true;
+    return false;
+}
+
+static atomic_bool context_has_ended;
+
+bool bel_cuda_context_has_ended(void)
+{
+    return atomic_load(&context_has_ended);
+}
+
 bel_status *bel_cuda_status(int error, const char *action)
 {
     if (error == 0) return NULL;
+    if (is_end_of_context(error)) atomic_store(&context_has_ended, true);
     const char *name = NULL, *text = NULL;
     api.error_name(error, &name);
     api.error_text(error, &text);

@@ -55,21 +55,29 @@ static bel_status *list_cards(const char *list, card_list *out)
     return NULL;
 }
 
-static bool gives_own_cards(void)
+static bool is_restricted(void)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     return visible != NULL && visible[0] != '\0';
 }
 
+static atomic_bool were_too_few;
+
+bool bel_cards_were_too_few(void)
+{
+    return atomic_load(&were_too_few);
+}
+
 static bel_status *too_few(int towers, int before, int cards)
 {
+    atomic_store(&were_too_few, true);
     char others[64] = "";
     if (before > 0)
-        bel_snprintf(others, sizeof others, " behind %d of others on this host", before);
+        bel_snprintf(others, sizeof others, ", behind %d of other workers on this host", before);
     return BEL_ERR(BEL_OUT_OF_RANGE,
-                   "%d towers%s are to have a card each, but there are %d cards; hint: a smaller "
-                   "num_gpus, virtual_devices, with which towers share cards, or device cpu",
-                   towers, others, cards);
+                   "too few cards: there are %d, for %d tower%s%s; hint: a smaller num_gpus, "
+                   "virtual_devices, with which towers share cards, or device cpu",
+                   cards, towers, towers == 1 ? "" : "s", others);
 }
 
 // Where it cannot round so a library would do something else, unasked.
@@ -95,7 +103,8 @@ static bel_status *choose(const bel_card_choice *choice, int towers, bel_device 
     BEL_TRY(list_cards(choice->list, &list));
     if (choice->math != BEL_GPU_MATH_EXACT) BEL_TRY(bel_cuda_open_fast(NULL));
     int first = choice->before;
-    if (first + towers > list.count && towers <= list.count && gives_own_cards()) {
+    bool own = choice->own && is_restricted();
+    if (own && first + towers > list.count && towers <= list.count) {
         first = 0;
         bel_log_write(BEL_LOG_INFO,
                       "CUDA_VISIBLE_DEVICES leaves %d of the GPUs, which counts as a choice for "

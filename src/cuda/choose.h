@@ -14,15 +14,19 @@ typedef struct bel_card_choice {
     double patience_secs; // with a run before the card counts as lost; 0: a few minutes
     size_t memory_limit;  // of each card, for programs of this process; 0: what there is
     int before; // towers of the job's other processes or workers of this host that come first
+    bool own;   // CUDA_VISIBLE_DEVICES may leave this process cards that no other one sees
 } bel_card_choice;
 
 // Fills out_devices [towers]; NULL is a share of the CPU, which all are where no cards are wanted
-// or, with a line in the log, where there are none. Where each process of a host is given cards of
-// its own (CUDA_VISIBLE_DEVICES) and sees enough of them for itself, `before` is not looked at.
+// or, with a line in the log, where there are none. Where a process is given cards of its own
+// (CUDA_VISIBLE_DEVICES) and sees enough of them for itself, `before` is not looked at.
 // INVALID_ARGUMENT: a malformed list. OUT_OF_RANGE: fewer cards than towers, or than the list
 // names. NOT_FOUND: they are needed. FAILED_PRECONDITION: one cannot multiply so. Or they cannot be
 // used: errors of bel_cuda_open_api and bel_cuda_open_fast.
 bel_status *bel_cards_choose(const bel_card_choice *choice, int towers,
                              bel_device **out_devices) BEL_MUST_USE;
+
+// It has found fewer cards than towers before.
+bool bel_cards_were_too_few(void);
 
 #endif

@@ -120,8 +120,14 @@ static char *path_of(bel_hash128 hash)
     return path;
 }
 
+// Of the code, begun with what it was made from: a file under another one's name is torn, too.
+static uint32_t checksum(bel_hash128 hash, const char *image, size_t bytes)
+{
+    return bel_crc32c(bel_crc32c(0, &hash, sizeof hash), image, bytes);
+}
+
 // NULL: it is not there, or not whole. Free with bel_free; the code begins behind the head.
-static char *read_image(const char *path)
+static char *read_image(bel_hash128 hash, const char *path)
 {
     char *data;
     size_t size;
@@ -135,16 +141,16 @@ static char *read_image(const char *path)
     if (whole) memcpy(&head, data, sizeof head);
     whole = whole && memcmp(head.magic, magic, sizeof magic) == 0 &&
             head.bytes == size - sizeof head &&
-            head.crc == bel_crc32c(0, data + sizeof head, size - sizeof head);
+            head.crc == checksum(hash, data + sizeof head, size - sizeof head);
     if (whole) return data;
     bel_free(data);
     return NULL;
 }
 
 // What cannot be kept is compiled again the next time.
-static void write_image(const char *path, const char *image, size_t bytes)
+static void write_image(bel_hash128 hash, const char *path, const char *image, size_t bytes)
 {
-    file_head head = {.bytes = bytes, .crc = bel_crc32c(0, image, bytes)};
+    file_head head = {.bytes = bytes, .crc = checksum(hash, image, bytes)};
     memcpy(head.magic, magic, sizeof magic);
     char *data = bel_xmalloc(sizeof head + bytes), *folder = bel_xstrdup(path);
     memcpy(data, &head, sizeof head);
@@ -163,9 +169,9 @@ static void write_image(const char *path, const char *image, size_t bytes)
 static pthread_mutex_t compile_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static bel_status *compile_and_load(bel_cuda_device *device, const char *name, const char *source,
-                                    const char *path, void **out_handle)
+                                    bel_hash128 hash, const char *path, void **out_handle)
 {
-    char *kept = path != NULL ? read_image(path) : NULL;
+    char *kept = path != NULL ? read_image(hash, path) : NULL;
     bool loaded =
         kept != NULL && device->api->module_load(out_handle, kept + sizeof(file_head)) == 0;
     bel_free(kept);
@@ -176,7 +182,7 @@ static bel_status *compile_and_load(bel_cuda_device *device, const char *name, c
     BEL_TRY(bel_cuda_compile(device->api, name, source, capability, &image, &bytes));
     bel_status *status =
         bel_cuda_status(device->api->module_load(out_handle, image), "load kernels");
-    if (status == NULL && path != NULL) write_image(path, image, bytes);
+    if (status == NULL && path != NULL) write_image(hash, path, image, bytes);
     bel_free(image);
     return status;
 }
@@ -186,7 +192,7 @@ static bel_status *load(bel_cuda_device *device, const char *name, const char *s
 {
     char *path = path_of(hash);
     pthread_mutex_lock(&compile_mutex);
-    bel_status *status = compile_and_load(device, name, source, path, out_handle);
+    bel_status *status = compile_and_load(device, name, source, hash, path, out_handle);
     pthread_mutex_unlock(&compile_mutex);
     bel_free(path);
     return status;

@@ -29,7 +29,8 @@ bel_status *bel_cuda_card_at(int index, bel_cuda_card *out_card) BEL_MUST_USE;
 // OUT_OF_RANGE: there are fewer; those of bel_cuda_open_api; the driver's.
 bel_status *bel_cuda_device_get(int index, bel_device **out_device) BEL_MUST_USE;
 
-// A card of this process does not run anything any more (bel_device_is_lost).
+// A card of this process does not run anything any more: bel_device_is_lost, or the driver has said
+// so of a card before or between runs.
 bool bel_cuda_has_lost_card(void);
 
 // cuBLASLt and cuDNN, for fast arithmetic (bel_gpu_math); opened once per process, after any of the

@@ -233,7 +233,7 @@ bel_status *bel_cuda_device_get(int index, bel_device **out_device)
 
 bool bel_cuda_has_lost_card(void)
 {
-    bool lost = false;
+    bool lost = bel_cuda_context_has_ended();
     pthread_mutex_lock(&devices_mutex);
     for (int i = 0; i < BEL_CUDA_MOST_CARDS; i++)
         lost = lost || (devices[i] != NULL && bel_device_is_lost(&devices[i]->device));

@@ -52,7 +52,8 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
                              .memory_limit = (size_t)config->memory_limit,
                              // A job can start another process before it counts as stalled itself.
                              .patience_secs = config->stall_timeout_secs / 4,
-                             .before = worker < 0 ? 0 : towers_before(estimator, worker)};
+                             .own = estimator->has_launcher, // which may give each process cards
+        .before = worker < 0 ? 0 : towers_before(estimator, worker)};
 }
 
 bool bel_estimator_shares_evaluations(const bel_estimator *estimator)
@@ -66,10 +67,11 @@ bool bel_estimator_shares_evaluations(const bel_estimator *estimator)
     return false;
 }
 
-void bel_estimator_leave_if_lost(const bel_status *failure)
+void bel_estimator_leave_if_lost(const bel_status *failure, bool too_few_cards)
 {
     enum { AS_ABORTED = 128 + 6 };
-    if (failure == NULL || !bel_cuda_has_lost_card()) return;
+    bool lost = bel_cuda_has_lost_card() || (too_few_cards && bel_cards_were_too_few());
+    if (failure == NULL || !lost) return;
     bel_log_failure(failure); // the supervisor says it when it starts another, or ends the job
     _exit(AS_ABORTED);
 }

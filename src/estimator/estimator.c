@@ -144,6 +144,13 @@ static bel_status *check_limits(const bel_run_config *c)
                        "memory_limit is of the memory of GPUs, and no tower is to be on one; hint: "
                        "num_gpus, or device cuda; activation_memory is for the processor as well");
     }
+    bool names_cards = c->gpus != NULL || c->virtual_devices;
+    if (names_cards && c->device == BEL_DEVICE_AUTO && !bel_estimator_wants_cards(c)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s says which GPUs towers take, and none is to be on one; hint: num_gpus, "
+                       "or device cuda",
+                       c->gpus != NULL ? "gpus" : "virtual_devices");
+    }
     for (int w = 0; c->towers_of != NULL && w < c->worker_count; w++) {
         if (c->towers_of[w] >= 1 && c->towers_of[w] <= MAX_TOWERS) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "worker %d must have from 1 to %d towers, got %d", w,
@@ -291,6 +298,7 @@ static bel_status *place_in_job(bel_estimator *estimator, const bel_task *task)
     estimator->rank = trains ? task->index : -1;
     estimator->local_rank = task->local_rank;
     estimator->local_size = task->local_size;
+    estimator->has_launcher = task->supervisor == 0;
     if (task->stall_timeout_secs > 0) {
         estimator->config.stall_timeout_secs = task->stall_timeout_secs;
     }

@@ -33,6 +33,7 @@ struct bel_estimator {
     int local_rank;    // the same on this process's host …
     int local_size;    // … of so many; set as a process of several
     bool in_job;       // as a process of several
+    bool has_launcher; // … that a launcher has started, not a supervisor of Belfry's
     int *replicas_of;  // by worker: more than its towers when it plays several in turns
     int replica_count; // sum of replicas_of
     int thread_count;  // of each tower, resolved
@@ -76,11 +77,12 @@ bool bel_estimator_wants_cards(const bel_run_config *config); // by its settings
 // arithmetic they do where this one has a card, too.
 bool bel_estimator_shares_evaluations(const bel_estimator *estimator);
 
-// For a process that another one replaces when it is killed, after `failure`: if a card of it is
-// lost it says the failure and ends, with a code that counts as killed (docs/operations.md). A lost
-// card does not come back within a process, and mostly does for another one (an error of its
-// memory, a kernel that was ended).
-void bel_estimator_leave_if_lost(const bel_status *failure);
+// For a process that another one replaces when it is killed, or without which the job goes on then,
+// after `failure`: if a card of it is lost, or with `too_few_cards` it has found none for a tower,
+// it says the failure and ends, with a code that counts as killed (docs/operations.md). A lost card
+// does not come back within a process, and mostly does for another one (an error of its memory, a
+// kernel that was ended).
+void bel_estimator_leave_if_lost(const bel_status *failure, bool too_few_cards);
 
 // How a tower's program is compiled, wherever that is done: training, `belfry graph`, a dry run.
 bel_program_options bel_estimator_program_options(const bel_estimator *estimator);

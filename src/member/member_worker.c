@@ -145,7 +145,9 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
         bel_assignment_lane_frames(m->assignment, layout->chunk_count, layout->table_count);
     for (int k = 0; k < layout->shard_count; k++)
         connect_lane(m, setup, k, capacity);
-    return create_worker(m, setup);
+    bel_status *status = create_worker(m, setup);
+    bel_member_leave_if_lost(m, status);
+    return status;
 }
 
 bel_status *bel_member_worker_run(member *m)
@@ -176,11 +178,14 @@ bel_status *bel_member_worker_check_lanes(const member *m)
     return NULL;
 }
 
-// Where no other process would take this one's place it is the job's error.
+// Where no other process would take this one's place, and the job not go on without it, it is the
+// job's error. So is asking for more cards than there are, unless it goes on without: there may be
+// fewer than there were, when a card is lost.
 void bel_member_leave_if_lost(const member *m, const bel_status *failure)
 {
-    if (m->program->master_over == NULL && bel_task_recovers(m->task))
-        bel_estimator_leave_if_lost(failure);
+    bool spared = m->task->min_workers > 0;
+    if (m->program->master_over == NULL && (spared || bel_task_recovers(m->task)))
+        bel_estimator_leave_if_lost(failure, spared);
 }
 
 // Main thread: the worker's end and its last numbers, once for each master.

@@ -154,8 +154,12 @@ digits_for dnn
 unset CUDA_DOUBLE_CHECKS
 
 # Too few, none, and lists that are none.
-run_fails 1 "3 towers|2 cards|virtual_devices" train refused "${settings[@]}" --num_gpus 3
-run_fails 1 "2 towers|1 cards" train refused "${settings[@]}" --num_gpus 2 --gpus 1
+run_fails 1 "there are 2, for 3 towers|virtual_devices" train refused "${settings[@]}" --num_gpus 3
+run_fails 1 "there are 1, for 2 towers" train refused "${settings[@]}" --num_gpus 2 --gpus 1
+run_fails 1 "there are 2, for 1 tower, behind 2 of other workers" env CUDA_VISIBLE_DEVICES=0,1 "$BUILD/tools/belfry" \
+    train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 1 --num_workers 3 --model_dir refused
+run_fails 2 "gpus says which GPUs|hint: num_gpus" train refused "${settings[@]}" --gpus 0
+run_fails 2 "virtual_devices says which GPUs|hint: num_gpus" train refused "${settings[@]}" --virtual_devices
 run_fails 2 "0,2|0,x" train refused "${settings[@]}" --num_gpus 1 --gpus 0,x
 run_fails 1 "card 5|there are 2" train refused "${settings[@]}" --num_gpus 1 --gpus 5
 run_fails 2 "device|auto" train refused "${settings[@]}" --device tpu
@@ -213,6 +217,9 @@ run_ok env CUDA_DOUBLE_LOSE=0:60 "$BUILD/tools/belfry" local train --distributed
     "${digits[@]}" "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2
 check "so is the one that evaluates" grep -q 'master .*ended with exit code 134.*cuda:0.*started again' err.txt
 equal "with another in its place" "$(digest evaluates)" "$bits"
+run_ok env CUDA_DOUBLE_DEVICES=3 CUDA_DOUBLE_LOSE=2:120 "$BUILD/tools/belfry" local train --distributed \
+    --worker_count 3 --min_workers 1 --restarts 0 --job_dir spared -- "${digits[@]}" "${settings[@]}" --num_gpus 1
+check "or the job goes on without it" grep -q 'worker 2 is not waited for' err.txt
 # One that hangs counts as lost after a quarter of the stall timeout.
 run_fails 1 "cuda:0: the GPU has not done its work within 1 s" env CUDA_DOUBLE_HANG=0:100 "$BUILD/tools/belfry" \
     train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 1 --stall_timeout 4 --model_dir hangs
@@ -228,7 +235,7 @@ run_ok env CUDA_DOUBLE_HANG=1:150 "$BUILD/tools/belfry" local train --distribute
 check "one that hangs is replaced" grep -q 'worker 1 .*ended with exit code 134.*cuda:1.*started again' err.txt
 equal "with another in its place" "$(digest unhung)" "$bits"
 
-# A file of the cache of kernels that is torn is made again.
+# A file of the cache of kernels that is torn, or another one's, is made again.
 export XDG_CACHE_HOME=$PWD/cache
 run_ok train first "${settings[@]}" --num_gpus 1
 for file in cache/belfry/cuda/*; do
@@ -236,4 +243,10 @@ for file in cache/belfry/cuda/*; do
 done
 run_ok train again "${settings[@]}" --num_gpus 1
 equal "kernels made again" "$(digest again)" "$(digest one)"
+kernels=(cache/belfry/cuda/*)
+for file in "${kernels[@]:1}"; do
+    cp "${kernels[0]}" "$file"
+done
+run_ok train other "${settings[@]}" --num_gpus 1
+equal "kernels of other names" "$(digest other)" "$(digest one)"
 finish
