@@ -156,7 +156,7 @@ static const bel_option table[] = {
     {"prefetch", INT, RUNNING, "0", "[0, 64]", "batches", DATA,
      "Batches kept ready. 0: 4, and more where they run out again and again, up to 64 and 256 MiB a tower.", NULL},
     {"input_threads", INT, RUNNING, "0", "[0, 64]", "threads", DATA,
-     "Threads that make a tower's batches. 0: 1, and on a GPU up to 4, where features are columns or images.", NULL},
+     "Threads that make a tower's batches. 0: 1, and on a GPU up to 4 where CSV or IDX is read as it is.", NULL},
 
     {"model", STRING, RUNNING, "dnn", "linear|dnn|cnn|resnet|wide_deep|gru|lstm|*.onnx", NULL, MODEL,
      "The model, or the file of one that another tool has made (docs/models.md); evaluate and predict take it from "
@@ -310,20 +310,20 @@ static const bel_option table[] = {
      "Towers of each worker, each on a GPU; where there is none they share the processor's cores. 0: one "
      "tower, with device auto on the processor.", NULL},
     {"device", STRING, RUNNING, "auto", "auto|cpu|cuda", NULL, RUN,
-     "What towers run on: with num_gpus GPUs where there are any, the processor's cores, or GPUs in any case. The "
-     "results are the same.", NULL},
+     "What towers run on. auto: with num_gpus or gpu_math GPUs where there are any, else the processor's cores; "
+     "cuda: GPUs, with num_gpus 0 one. With gpu_math exact the results are the same.", NULL},
     {"gpus", STRING, RUNNING, "", NULL, "LIST", RUN,
-     "Which GPUs, such as 0,2, in the order of the PCI bus; empty: all that are seen.", NULL},
+     "Which GPUs num_gpus takes, such as 0,2, in the order of the PCI bus; empty: all that are seen.", NULL},
     {"virtual_devices", BOOL, RUNNING, "false", NULL, NULL, RUN,
      "Let several towers share a GPU where there are fewer; else that is an error.", NULL},
     {"gpu_math", STRING, RUNNING, "exact", "exact|f32|tf32|bf16", NULL, RUN,
      "How GPUs multiply: exact, with the processor's bits, or by cuBLASLt and cuDNN in f32, tf32 or bf16, which is "
      "faster, with the same bits from run to run on one kind of GPU.", NULL},
     {"update_device", STRING, TRAINING, "auto", "auto|cpu|cuda", NULL, RUN,
-     "Where parameters lie and are updated: in the memory of the process, on the GPUs of the towers, or there where "
-     "that can be. The results are the same.", NULL},
+     "Where parameters lie and are updated. cpu: in the memory of the process; cuda: on the GPUs of the towers; auto: "
+     "there where that can be. The results are the same.", NULL},
     {"memory_limit", INT, RUNNING, "0", "[0, 8388608]", "MiB", RUN,
-     "Memory of each GPU that this process may take for programs, of all towers on it together; 0: what there is.",
+     "Memory of each GPU that this process may take, for parameters and what towers compute; 0: what there is.",
      NULL},
     {"num_workers", INT, RUNNING, "1", "[1, 1024]", "workers", RUN, "Workers in this process.", NULL},
     {"towers_of_workers", INTS, TRAINING, "", "[1, 256]", "towers", RUN,

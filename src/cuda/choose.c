@@ -3,6 +3,7 @@
 // would make a tower compute otherwise than it was asked to is an error here, before it begins.
 #include "cuda/choose.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ typedef struct card_list {
 
 static bel_status *malformed(const char *list)
 {
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "cards are a list such as 0,2; got \"%s\"", list);
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "gpus: expected a list such as 0,2, got \"%s\"", list);
 }
 
 static bel_status *read_list(const char *list, int present, card_list *out)
@@ -42,6 +43,12 @@ static bel_status *read_list(const char *list, int present, card_list *out)
         if (*end == '\0') return NULL;
         at = end + 1;
     }
+}
+
+bel_status *bel_cards_check_list(const char *list)
+{
+    card_list cards;
+    return read_list(list, INT_MAX, &cards);
 }
 
 static bel_status *list_cards(const char *list, card_list *out)
@@ -94,7 +101,15 @@ static bel_status *check_math(int index, bel_gpu_math math)
                    index, card.name, card.major, card.minor, OLDEST);
 }
 
-static atomic_bool said; // once for all towers of a process
+static void say_none(bel_status *status)
+{
+    static atomic_bool said; // once for all towers of a process
+    if (!atomic_exchange(&said, true)) {
+        bel_log_write(BEL_LOG_INFO, "no GPU is used, as %s: towers share the processor",
+                      bel_status_message(status));
+    }
+    bel_status_ignore(status); // said
+}
 
 // NOT_FOUND: there are none.
 static bel_status *choose(const bel_card_choice *choice, int towers, bel_device **out_devices)
@@ -135,10 +150,18 @@ bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_devi
     }
     if (!none && !(choice->optional && code == BEL_FAILED_PRECONDITION)) return status;
     memset(out_devices, 0, (size_t)towers * sizeof *out_devices);
-    if (!atomic_exchange(&said, true)) {
-        bel_log_write(BEL_LOG_INFO, "no GPU is used, as %s: towers share the processor",
-                      bel_status_message(status));
-    }
-    bel_status_ignore(status); // said
+    say_none(status);
     return NULL;
+}
+
+void bel_cards_say_whether(const bel_card_choice *choice)
+{
+    card_list list;
+    if (!choice->wanted) return;
+    bel_status *status = list_cards(choice->list, &list);
+    if (status != NULL && bel_status_code(status) == BEL_NOT_FOUND) {
+        say_none(status);
+    } else {
+        bel_status_ignore(status); // whoever chooses says it
+    }
 }

@@ -26,6 +26,12 @@ typedef struct bel_card_choice {
 bel_status *bel_cards_choose(const bel_card_choice *choice, int towers,
                              bel_device **out_devices) BEL_MUST_USE;
 
+// Writes that line now, if there are none, for towers in other processes on this host.
+void bel_cards_say_whether(const bel_card_choice *choice);
+
+// INVALID_ARGUMENT: a malformed list; whether the cards are there is not looked at.
+bel_status *bel_cards_check_list(const char *list) BEL_MUST_USE;
+
 // It has found fewer cards than towers before.
 bool bel_cards_were_too_few(void);
 

@@ -14,6 +14,34 @@ bool bel_estimator_wants_cards(const bel_run_config *c)
     return c->device == BEL_DEVICE_CUDA || (c->device == BEL_DEVICE_AUTO && asks);
 }
 
+bel_status *bel_run_config_check_cards(const bel_run_config *c)
+{
+    bool wants = bel_estimator_wants_cards(c), cpu = c->device == BEL_DEVICE_CPU;
+    if (c->gpu_math != BEL_GPU_MATH_EXACT && cpu)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "gpu_math is how GPUs multiply, and device is cpu");
+    if (c->gpus != NULL) BEL_TRY(bel_cards_check_list(c->gpus));
+    const char *name = c->gpus != NULL              ? "gpus"
+                       : c->virtual_devices && !cpu ? "virtual_devices"
+                                                    : NULL;
+    if (name != NULL && !wants) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s says which GPUs towers take, and none is to be on one; hint: num_gpus, "
+                       "or device cuda",
+                       name);
+    }
+    if (c->memory_limit > 0 && !wants) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "memory_limit is of the memory of GPUs, and no tower is to be on one; hint: "
+                       "num_gpus, or device cuda; activation_memory is for the processor as well");
+    }
+    if (c->stage_memory > 0 && c->device == BEL_DEVICE_CUDA) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "stage_memory reads parameters in stages, on the processor alone, and "
+                       "device is cuda");
+    }
+    return NULL;
+}
+
 bel_program_options bel_estimator_program_options(const bel_estimator *estimator)
 {
     const bel_run_config *config = &estimator->config;
@@ -53,7 +81,14 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
                              // A job can start another process before it counts as stalled itself.
                              .patience_secs = config->stall_timeout_secs / 4,
                              .own = estimator->has_launcher, // which may give each process cards
-        .before = worker < 0 ? 0 : towers_before(estimator, worker)};
+                             .before = worker < 0 ? 0 : towers_before(estimator, worker)};
+}
+
+void bel_estimator_say_cards(const bel_estimator *estimator)
+{
+    if (!estimator->in_job || estimator->local_size != estimator->config.worker_count) return;
+    const bel_card_choice choice = bel_estimator_cards(estimator, -1);
+    bel_cards_say_whether(&choice);
 }
 
 bool bel_estimator_shares_evaluations(const bel_estimator *estimator)

@@ -130,26 +130,12 @@ static bel_status *check_limits(const bel_run_config *c)
                        "replicas_to_aggregate, which says itself how many reports make an update",
                        c->accumulate_steps);
     }
-    if (c->gpu_math != BEL_GPU_MATH_EXACT && c->device == BEL_DEVICE_CPU) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "gpu_math is how GPUs multiply, and device is cpu");
-    }
+    BEL_TRY(bel_run_config_check_cards(c));
     if (c->activation_memory > 0 && c->executor == BEL_EXECUTOR_ASYNC) {
         return BEL_ERR(
             BEL_INVALID_ARGUMENT,
             "activation_memory needs the synchronous executor: the asynchronous one runs "
             "operations in no fixed order");
-    }
-    if (c->memory_limit > 0 && !bel_estimator_wants_cards(c)) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "memory_limit is of the memory of GPUs, and no tower is to be on one; hint: "
-                       "num_gpus, or device cuda; activation_memory is for the processor as well");
-    }
-    bool names_cards = c->gpus != NULL || c->virtual_devices;
-    if (names_cards && c->device == BEL_DEVICE_AUTO && !bel_estimator_wants_cards(c)) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s says which GPUs towers take, and none is to be on one; hint: num_gpus, "
-                       "or device cuda",
-                       c->gpus != NULL ? "gpus" : "virtual_devices");
     }
     for (int w = 0; c->towers_of != NULL && w < c->worker_count; w++) {
         if (c->towers_of[w] >= 1 && c->towers_of[w] <= MAX_TOWERS) continue;

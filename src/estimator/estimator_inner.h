@@ -72,6 +72,10 @@ int bel_estimator_evaluation_towers(const bel_estimator *estimator);
 // trains.
 bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker);
 bool bel_estimator_wants_cards(const bel_run_config *config); // by its settings
+bel_status *bel_run_config_check_cards(const bel_run_config *config) BEL_MUST_USE; // of those
+
+// For a job's master: a line in the log where its workers, which are on its host, find no cards.
+void bel_estimator_say_cards(const bel_estimator *estimator);
 
 // Whether other processes, on cards, compute the bits of an evaluation in this one: with fast
 // arithmetic they do where this one has a card, too.

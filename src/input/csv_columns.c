@@ -155,7 +155,13 @@ static bel_status *find_column(const bel_csv_source *source, const char *name,
         names[i] = source->columns[i].name;
     int nearest = bel_nearest_name(name, names, count);
     const char *hint = nearest < 0 ? NULL : names[nearest];
+    bool one = count == 1 && strpbrk(names[0], ";\t|") != NULL;
     bel_free(names);
+    if (one)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: no column \"%s\": \"%s\" is one, as files of numbers have commas "
+                       "between fields; hint: a table may have others (--columns auto)",
+                       source->options->paths[0], name, source->columns[0].name);
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\"%s%s%s", source->options->paths[0],
                    name, hint == NULL ? "" : "; did you mean \"", hint == NULL ? "" : hint,
                    hint == NULL ? "" : "\"?");

@@ -97,6 +97,7 @@ void bel_job_describe(const bel_job *job)
                   (long long)bel_input_batch_size(job->trainable.input), config->shard_count,
                   config->shard_count == 1 ? "" : "s", estimator->thread_count,
                   estimator->thread_count == 1 ? "" : "s", config->model_dir);
+    bel_estimator_say_cards(job->estimator);
     bel_str plan = {0};
     bel_str_printf(&plan, "steps %lld to ", (long long)job->first_step);
     if (job->last_step < INT64_MAX) {

@@ -169,6 +169,9 @@ run_fails 3 "finds no card" train refused "${settings[@]}" --device cuda
 run_ok train without "${settings[@]}" --num_gpus 2
 check "it says so" grep -q "no GPU is used, as the CUDA driver finds no card: " err.txt
 equal "without GPUs" "$(digest without)" "$bits"
+run_ok belfry local train --distributed --job_dir without-job -- "${digits[@]}" "${settings[@]}" --num_gpus 1
+check "nor in a job" grep -q "^no GPU is used, as the CUDA driver finds no card: " err.txt
+equal "without GPUs in a job" "$(digest without-job)" "$bits"
 unset CUDA_DOUBLE_DEVICES
 
 # Memory that is too small is an error with what takes it; so is a GPU that is lost. Nothing is lost with it.
