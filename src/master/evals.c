@@ -199,7 +199,8 @@ static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step
     bel_status *status = bel_evaluation_run(&config, result);
     if (config.helpers != NULL) job->backend->ops->end_help(job->backend);
     // The next master makes it up.
-    if (job->task != NULL && bel_task_recovers(job->task)) bel_estimator_leave_if_lost(status, false);
+    if (job->task != NULL && bel_task_recovers(job->task))
+        bel_estimator_leave_if_lost(status, false);
     BEL_TRY_CTX(status, "%s", eval->folder);
     bel_trace_end(
         (bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_EVALUATE, .step = step},
