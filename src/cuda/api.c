@@ -230,17 +230,22 @@ static bool is_end_of_context(int error)
     return false;
 }
 
-static atomic_bool context_has_ended;
+static atomic_bool one_is_lost;
 
-bool bel_cuda_context_has_ended(void)
+void bel_cuda_note_lost(void)
 {
-    return atomic_load(&context_has_ended);
+    atomic_store(&one_is_lost, true);
+}
+
+bool bel_cuda_has_lost_card(void)
+{
+    return atomic_load(&one_is_lost);
 }
 
 bel_status *bel_cuda_status(int error, const char *action)
 {
     if (error == 0) return NULL;
-    if (is_end_of_context(error)) atomic_store(&context_has_ended, true);
+    if (is_end_of_context(error)) bel_cuda_note_lost();
     const char *name = NULL, *text = NULL;
     api.error_name(error, &name);
     api.error_text(error, &text);

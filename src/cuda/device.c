@@ -231,16 +231,6 @@ bel_status *bel_cuda_device_get(int index, bel_device **out_device)
     return status;
 }
 
-bool bel_cuda_has_lost_card(void)
-{
-    bool lost = bel_cuda_context_has_ended();
-    pthread_mutex_lock(&devices_mutex);
-    for (int i = 0; i < BEL_CUDA_MOST_CARDS; i++)
-        lost = lost || (devices[i] != NULL && bel_device_is_lost(&devices[i]->device));
-    pthread_mutex_unlock(&devices_mutex);
-    return lost;
-}
-
 const char *bel_cuda_version_text(char text[BEL_CUDA_TEXT])
 {
     const bel_cuda_api *api;

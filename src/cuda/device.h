@@ -36,6 +36,12 @@ typedef struct bel_cuda_device {
     void *cudnn_stream; // the one that cuDNN's handle was given last; NULL: none
 } bel_cuda_device;
 
+static inline void bel_cuda_lose(bel_cuda_device *device)
+{
+    atomic_store(&device->device.lost, true);
+    bel_cuda_note_lost();
+}
+
 // Another wait has found that the card is lost.
 static inline bel_status *bel_cuda_lost(const bel_cuda_device *device)
 {

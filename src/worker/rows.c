@@ -88,19 +88,19 @@ bel_status *bel_worker_create_rows(bel_worker *worker)
     return NULL;
 }
 
-void bel_worker_pin_rows(const bel_worker *worker, bool pins)
+void bel_worker_pin_rows(const bel_worker *worker, bel_device *card, bool pins)
 {
     const bel_graph *graph = graph_of(worker);
     for (int t = 0; worker->tables != NULL && t < worker->config.layout->table_count; t++) {
         const bel_worker_table *table = &worker->tables[t];
         for (int r = 0; table->replicas != NULL && r < worker->replica_count; r++)
-            bel_worker_pin(worker, table->replicas[r].gradients, gradient_bytes(table), pins);
+            bel_device_pin(card, table->replicas[r].gradients, gradient_bytes(table), pins);
     }
     for (int i = 0; i < worker->config.tower_count * bel_tower_runs(worker); i++) {
         const bel_tower *tower = &worker->towers[i / bel_tower_runs(worker)];
         float *const *rows = tower->runs[i % bel_tower_runs(worker)].rows;
         for (size_t l = 0; rows != NULL && l < graph->lookup_count; l++)
-            bel_worker_pin(worker, rows[l], lookup_bytes(worker, &graph->lookups[l]), pins);
+            bel_device_pin(card, rows[l], lookup_bytes(worker, &graph->lookups[l]), pins);
     }
 }
 

@@ -141,21 +141,23 @@ static bel_status *open_audit(bel_worker *worker)
     return status;
 }
 
-// What is pinned for one card is for all.
-void bel_worker_pin(const bel_worker *worker, const void *memory, size_t bytes, bool pins)
+// NULL: there is none. What is pinned for one is for all.
+static bel_device *first_card(const bel_worker *worker)
 {
-    bel_device *device = NULL;
     for (int t = 0; worker->devices != NULL && t < worker->config.tower_count; t++)
-        if (device == NULL) device = worker->devices[t];
-    if (device != NULL && memory != NULL) bel_device_pin(device, memory, bytes, pins);
+        if (worker->devices[t] != NULL) return worker->devices[t];
+    return NULL;
 }
 
-// Cards copy gradients into ranges, where these are not theirs.
-static void pin_ranges(const bel_worker *worker, bool pins)
+// Cards copy gradients into ranges, where these are not theirs, and into and out of rows.
+static void pin_own(const bel_worker *worker, bool pins)
 {
     const bel_worker_config *config = &worker->config;
+    bel_device *card = first_card(worker);
+    if (card == NULL) return;
     for (int r = 0; r < worker->replica_count && config->updater == NULL; r++)
-        bel_worker_pin(worker, config->ranges[r], bel_space_bytes(config->layout), pins);
+        bel_device_pin(card, config->ranges[r], bel_space_bytes(config->layout), pins);
+    bel_worker_pin_rows(worker, card, pins);
 }
 
 // And parameters from the space, whose memory is what it will be when the first version is there:
@@ -164,9 +166,10 @@ static void pin_ranges(const bel_worker *worker, bool pins)
 static void pin_space(bel_worker *worker, bool pins)
 {
     const bel_worker_config *config = &worker->config;
-    if (worker->space_pinned == pins || config->updater != NULL) return;
+    bel_device *card = first_card(worker);
+    if (worker->space_pinned == pins || card == NULL || config->updater != NULL) return;
     for (int b = 0; b < 2; b++)
-        bel_worker_pin(worker, config->space->buffers[b], bel_space_bytes(config->layout), pins);
+        bel_device_pin(card, config->space->buffers[b], bel_space_bytes(config->layout), pins);
     worker->space_pinned = pins;
 }
 
@@ -199,10 +202,7 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->devices = bel_xcalloc((size_t)config->tower_count, sizeof(bel_device *));
     if (status == NULL)
         status = bel_cards_choose(&config->cards, config->tower_count, worker->devices);
-    if (status == NULL) {
-        pin_ranges(worker, true);
-        bel_worker_pin_rows(worker, true);
-    }
+    if (status == NULL) pin_own(worker, true);
     if (status == NULL && config->audit_dir != NULL) status = open_audit(worker);
     for (int t = 0; t < config->tower_count && status == NULL; t++)
         status = bel_tower_init(&worker->towers[t], worker, t);
@@ -223,9 +223,8 @@ void bel_worker_destroy(bel_worker *worker)
         bel_tower_deinit(&worker->towers[t]);
     bel_team_destroy(worker->dispatch);
     bel_audit_close(worker->audit);
-    bel_worker_pin_rows(worker, false);
     pin_space(worker, false);
-    pin_ranges(worker, false);
+    pin_own(worker, false);
     bel_worker_destroy_rows(worker);
     for (int t = 0; t < worker->config.tower_count; t++)
         bel_free(worker->towers[t].runs);

@@ -164,9 +164,8 @@ void bel_exchange_deinit(bel_exchange *exchange);
 bel_status *bel_worker_create_rows(bel_worker *worker) BEL_MUST_USE;
 void bel_worker_destroy_rows(bel_worker *worker);
 
-// Memory that cards of towers copy from and to, or not any more; where there are none: nothing.
-void bel_worker_pin(const bel_worker *worker, const void *memory, size_t bytes, bool pins);
-void bel_worker_pin_rows(const bel_worker *worker, bool pins); // that of rows
+// Their memory, which cards copy from and to, or not any more (bel_device_pin).
+void bel_worker_pin_rows(const bel_worker *worker, bel_device *card, bool pins);
 // A tower's batch is there: its ids are gathered.
 void bel_tower_gather_ids(bel_tower *tower);
 // All ids of the round are gathered: their rows come.
