@@ -220,14 +220,12 @@ bel_status *bel_cuda_library_status(int error, const char *whose, const char *ac
                    action, error, full ? ", out of memory" : "");
 }
 
-// After these a process's context is of no use: an error of a card's memory or links, a kernel that
-// was ended, a card that does not answer.
+// After these a process's context is of no use.
 static bool is_end_of_context(int error)
 {
-    static const int ends[] = {46, 214, 220, 700, 702, 714, 715, 716, 717, 718, 719, 999};
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        if (error == ends[i]) return true;
-    return false;
+    return error == BEL_CUDA_MEMORY_ERROR || error == BEL_CUDA_LINK_ERROR ||
+           error == BEL_CUDA_ILLEGAL_ADDRESS || error == BEL_CUDA_LAUNCH_TIMEOUT ||
+           (error >= BEL_CUDA_FIRST_FAULT && error <= BEL_CUDA_LAST_FAULT);
 }
 
 static atomic_bool one_is_lost;

@@ -26,6 +26,12 @@ enum {
     BEL_CUDA_OUT_OF_MEMORY = 2,
     BEL_CUDA_NOT_READY = 600,
     BEL_CUDA_NO_DEVICE = 100,
+    BEL_CUDA_MEMORY_ERROR = 214, // that cannot be corrected; 220: on the way between cards
+    BEL_CUDA_LINK_ERROR = 220,
+    BEL_CUDA_ILLEGAL_ADDRESS = 700,
+    BEL_CUDA_LAUNCH_TIMEOUT = 702,
+    BEL_CUDA_FIRST_FAULT = 714, // of kernels that were ended, up to …
+    BEL_CUDA_LAST_FAULT = 719,
     BEL_CUDA_ATTRIBUTE_MULTIPROCESSORS = 16,
     BEL_CUDA_ATTRIBUTE_MAJOR = 75,
     BEL_CUDA_ATTRIBUTE_MINOR = 76,

@@ -143,7 +143,7 @@ bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_devi
     if (!choice->wanted || towers == 0) return NULL;
     bel_status *status = choose(choice, towers, out_devices);
     bel_code code = bel_status_code(status);
-    bool none = status != NULL && code == BEL_NOT_FOUND;
+    bool none = code == BEL_NOT_FOUND;
     if (none && choice->needed) {
         const char *who = choice->math != BEL_GPU_MATH_EXACT ? "gpu_math" : "device cuda";
         return bel_status_wrap(status, __FILE__, __LINE__, "%s asks for GPUs", who);
@@ -159,7 +159,7 @@ void bel_cards_say_whether(const bel_card_choice *choice)
     card_list list;
     if (!choice->wanted) return;
     bel_status *status = list_cards(choice->list, &list);
-    if (status != NULL && bel_status_code(status) == BEL_NOT_FOUND) {
+    if (bel_status_code(status) == BEL_NOT_FOUND) {
         say_none(status);
     } else {
         bel_status_ignore(status); // whoever chooses says it
