@@ -107,7 +107,7 @@ equal "digest after the rest" "$(digest stopped)" "$long"
 begins_again() { # NAME
     local number told=
     number=$(cat "$(job_folder "$1")/engine_id")
-    for _ in $(seq 1200); do
+    for _ in $(seq 4800); do
         case "$(scontrol show job "$number" 2>/dev/null)" in
         *"JobState=PENDING "*Restarts=[1-9]*)
             [ -n "$told" ] || ! scontrol update JobId="$number" StartTime=now+2 >/dev/null 2>&1 || told=yes
