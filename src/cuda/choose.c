@@ -68,16 +68,8 @@ static bool is_restricted(void)
     return visible != NULL && visible[0] != '\0';
 }
 
-static atomic_bool were_too_few;
-
-bool bel_cards_were_too_few(void)
-{
-    return atomic_load(&were_too_few);
-}
-
 static bel_status *too_few(int towers, int before, int cards)
 {
-    atomic_store(&were_too_few, true);
     char others[64] = "";
     if (before > 0)
         bel_snprintf(others, sizeof others, ", behind %d of other workers on this host", before);
@@ -101,6 +93,20 @@ static bel_status *check_math(int index, bel_gpu_math math)
                    index, card.name, card.major, card.minor, OLDEST);
 }
 
+static atomic_bool were_refused;
+
+bool bel_cards_were_refused(void)
+{
+    return atomic_load(&were_refused);
+}
+
+// A choice that could not be met.
+static bel_status *refuse(bel_status *status)
+{
+    atomic_store(&were_refused, true);
+    return status;
+}
+
 static void say_none(bel_status *status)
 {
     static atomic_bool said; // once for all towers of a process
@@ -115,13 +121,18 @@ static void say_none(bel_status *status)
 static bel_status *choose(const bel_card_choice *choice, int towers, bel_device **out_devices)
 {
     card_list list;
+    if (bel_cuda_has_lost_card()) // memory may still be pinned for it that is not any more
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "a GPU of this process is lost; hint: start the process anew");
     BEL_TRY(list_cards(choice->list, &list));
     if (choice->math != BEL_GPU_MATH_EXACT) BEL_TRY(bel_cuda_open_fast(NULL));
     int first = choice->before;
     bool own = choice->own && is_restricted();
     if (own && first + towers > list.count && towers <= list.count) {
+        static atomic_bool said;
         first = 0;
-        bel_log_write(BEL_LOG_INFO,
+        bool once = !atomic_exchange(&said, true);
+        bel_log_write(once ? BEL_LOG_INFO : BEL_LOG_DEBUG,
                       "CUDA_VISIBLE_DEVICES leaves %d of the GPUs, which counts as a choice for "
                       "this process alone: it begins with the first of them",
                       list.count);
@@ -142,13 +153,14 @@ bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_devi
     memset(out_devices, 0, (size_t)towers * sizeof *out_devices);
     if (!choice->wanted || towers == 0) return NULL;
     bel_status *status = choose(choice, towers, out_devices);
+    if (status == NULL) return NULL;
     bel_code code = bel_status_code(status);
     bool none = code == BEL_NOT_FOUND;
     if (none && choice->needed) {
         const char *who = choice->math != BEL_GPU_MATH_EXACT ? "gpu_math" : "device cuda";
-        return bel_status_wrap(status, __FILE__, __LINE__, "%s asks for GPUs", who);
+        return refuse(bel_status_wrap(status, __FILE__, __LINE__, "%s asks for GPUs", who));
     }
-    if (!none && !(choice->optional && code == BEL_FAILED_PRECONDITION)) return status;
+    if (!none && !(choice->optional && code == BEL_FAILED_PRECONDITION)) return refuse(status);
     memset(out_devices, 0, (size_t)towers * sizeof *out_devices);
     say_none(status);
     return NULL;

@@ -22,7 +22,7 @@ typedef struct bel_card_choice {
 // (CUDA_VISIBLE_DEVICES) and sees enough of them for itself, `before` is not looked at.
 // INVALID_ARGUMENT: a malformed list. OUT_OF_RANGE: fewer cards than towers, or than the list
 // names. NOT_FOUND: they are needed. FAILED_PRECONDITION: one cannot multiply so. Or they cannot be
-// used: errors of bel_cuda_open_api and bel_cuda_open_fast.
+// used: errors of bel_cuda_open_api and bel_cuda_open_fast; FAILED_PRECONDITION behind a lost one.
 bel_status *bel_cards_choose(const bel_card_choice *choice, int towers,
                              bel_device **out_devices) BEL_MUST_USE;
 
@@ -32,7 +32,7 @@ void bel_cards_say_whether(const bel_card_choice *choice);
 // INVALID_ARGUMENT: a malformed list; whether the cards are there is not looked at.
 bel_status *bel_cards_check_list(const char *list) BEL_MUST_USE;
 
-// It has found fewer cards than towers before.
-bool bel_cards_were_too_few(void);
+// A choice could not be met before, by an error: cards are fewer than they are to be, say.
+bool bel_cards_were_refused(void);
 
 #endif

@@ -19,11 +19,10 @@ bel_status *bel_run_config_check_cards(const bel_run_config *c)
     bool wants = bel_estimator_wants_cards(c), cpu = c->device == BEL_DEVICE_CPU;
     if (c->gpu_math != BEL_GPU_MATH_EXACT && cpu)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "gpu_math is how GPUs multiply, and device is cpu");
-    if (c->gpus != NULL) BEL_TRY(bel_cards_check_list(c->gpus));
-    const char *name = c->gpus != NULL              ? "gpus"
-                       : c->virtual_devices && !cpu ? "virtual_devices"
-                                                    : NULL;
-    if (name != NULL && !wants) {
+    bool lists = c->gpus != NULL && c->gpus[0] != '\0';
+    if (lists) BEL_TRY(bel_cards_check_list(c->gpus));
+    const char *name = lists ? "gpus" : c->virtual_devices ? "virtual_devices" : NULL;
+    if (name != NULL && !wants && !cpu) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "%s says which GPUs towers take, and none is to be on one; hint: num_gpus, "
                        "or device cuda",
@@ -33,11 +32,6 @@ bel_status *bel_run_config_check_cards(const bel_run_config *c)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "memory_limit is of the memory of GPUs, and no tower is to be on one; hint: "
                        "num_gpus, or device cuda; activation_memory is for the processor as well");
-    }
-    if (c->stage_memory > 0 && c->device == BEL_DEVICE_CUDA) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "stage_memory reads parameters in stages, on the processor alone, and "
-                       "device is cuda");
     }
     return NULL;
 }
@@ -86,7 +80,10 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
 
 void bel_estimator_say_cards(const bel_estimator *estimator)
 {
-    if (!estimator->in_job || estimator->local_size != estimator->config.worker_count) return;
+    const bel_run_config *config = &estimator->config;
+    bool needed = config->device == BEL_DEVICE_CUDA || config->gpu_math != BEL_GPU_MATH_EXACT;
+    bool all_here = estimator->in_job && estimator->local_size == config->worker_count;
+    if (needed || !all_here) return; // workers say that they find none, or others know
     const bel_card_choice choice = bel_estimator_cards(estimator, -1);
     bel_cards_say_whether(&choice);
 }
@@ -102,10 +99,10 @@ bool bel_estimator_shares_evaluations(const bel_estimator *estimator)
     return false;
 }
 
-void bel_estimator_leave_if_lost(const bel_status *failure, bool too_few_cards)
+void bel_estimator_leave_if_lost(const bel_status *failure, bool refused_cards)
 {
     enum { AS_ABORTED = 128 + 6 };
-    bool lost = bel_cuda_has_lost_card() || (too_few_cards && bel_cards_were_too_few());
+    bool lost = bel_cuda_has_lost_card() || (refused_cards && bel_cards_were_refused());
     if (failure == NULL || !lost) return;
     bel_log_failure(failure); // the supervisor says it when it starts another, or ends the job
     _exit(AS_ABORTED);

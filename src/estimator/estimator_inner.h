@@ -82,11 +82,11 @@ void bel_estimator_say_cards(const bel_estimator *estimator);
 bool bel_estimator_shares_evaluations(const bel_estimator *estimator);
 
 // For a process that another one replaces when it is killed, or without which the job goes on then,
-// after `failure`: if a card of it is lost, or with `too_few_cards` it has found none for a tower,
-// it says the failure and ends, with a code that counts as killed (docs/operations.md). A lost card
-// does not come back within a process, and mostly does for another one (an error of its memory, a
-// kernel that was ended).
-void bel_estimator_leave_if_lost(const bel_status *failure, bool too_few_cards);
+// after `failure`: if a card of it is lost, or with `refused_cards` it has not found those that it
+// asked for, it says the failure and ends, with a code that counts as killed (docs/operations.md).
+// A lost card does not come back within a process, and mostly does for another one (an error of its
+// memory, a kernel that was ended).
+void bel_estimator_leave_if_lost(const bel_status *failure, bool refused_cards);
 
 // How a tower's program is compiled, wherever that is done: training, `belfry graph`, a dry run.
 bel_program_options bel_estimator_program_options(const bel_estimator *estimator);

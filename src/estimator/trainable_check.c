@@ -80,8 +80,10 @@ static bel_status *check_memory(const bel_trainable *t)
     double needed = parameters * copies * sizeof(float);
     double available = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (needed <= available) return NULL;
-    bool cards = bel_estimator_wants_cards(&t->estimator->config);
-    bool there = t->estimator->config.update_device == BEL_DEVICE_AUTO && cards;
+    const bel_run_config *config = &t->estimator->config;
+    bool alone = !t->estimator->in_job && config->worker_count == 1 && graph->table_count == 0;
+    bool there = alone && bel_estimator_wants_cards(config) &&
+                 config->update_device == BEL_DEVICE_AUTO; // as it may be, for all that is known
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
                    "%.0f parameters need %.1f GiB with optimizer and gradients (%.0f copies), but "
                    "this machine has %.1f GiB%s",

@@ -203,10 +203,12 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
                                bel_prefetch **out_prefetch)
 {
     int thread_count = input->description.prefetch_thread_count;
-    if (thread_count == BEL_PREFETCH_AUTO)
-        thread_count = is_read_by_any(&input->description) ? threads : 1;
     int depth = input->description.prefetch_depth;
     bool automatic = depth == BEL_PREFETCH_AUTO;
+    if (thread_count == BEL_PREFETCH_AUTO) {
+        thread_count = is_read_by_any(&input->description) ? threads : 1;
+        if (!automatic && thread_count > depth) thread_count = depth;
+    }
     if (automatic) depth = AUTO_DEPTH;
     if (depth == 0) thread_count = 0;
     if (depth < thread_count) depth = thread_count; // else some would have nothing to do

@@ -179,13 +179,14 @@ bel_status *bel_member_worker_check_lanes(const member *m)
 }
 
 // Where no other process would take this one's place, and the job not go on without it, it is the
-// job's error. So is asking for more cards than there are, unless it goes on without: there may be
-// fewer than there were, when a card is lost.
+// job's error. So is asking for cards that are not there, but of a worker that is to take the place
+// of another one, and can be spared: there may be fewer than there were, when a card is lost.
 void bel_member_leave_if_lost(const member *m, const bel_status *failure)
 {
-    bool spared = m->task->min_workers > 0;
-    if (m->program->master_over == NULL && (spared || bel_task_recovers(m->task)))
-        bel_estimator_leave_if_lost(failure, spared);
+    const bel_task *task = m->task;
+    bool spared = task->min_workers > 0 && task->role == BEL_ROLE_WORKER;
+    if (m->program->master_over == NULL && (spared || bel_task_recovers(task)))
+        bel_estimator_leave_if_lost(failure, spared && task->incarnation > 0);
 }
 
 // Main thread: the worker's end and its last numbers, once for each master.

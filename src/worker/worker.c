@@ -160,17 +160,30 @@ static void pin_own(const bel_worker *worker, bool pins)
     bel_worker_pin_rows(worker, card, pins);
 }
 
-// And parameters from the space, whose memory is what it will be when the first version is there:
-// other processes' is mapped over it then (bel_client_config). Were it pinned before, cards would
-// go on reading the pages that lay there.
-static void pin_space(bel_worker *worker, bool pins)
+// And parameters from the space, out of the buffers in which versions have come: their memory is
+// what it will be by then, as other processes' is mapped over it when the first one is there
+// (bel_client_config). Were it pinned before, cards would go on reading the pages that lay there.
+static void pin_space(bel_worker *worker)
 {
-    const bel_worker_config *config = &worker->config;
+    const bel_space *space = worker->config.space;
     bel_device *card = first_card(worker);
-    if (worker->space_pinned == pins || card == NULL || config->updater != NULL) return;
+    const unsigned both = 3;
+    unsigned used = 0;
+    if (card == NULL || worker->config.updater != NULL || worker->pinned == both) return;
+    for (int c = 0; c < worker->config.layout->chunk_count; c++)
+        used |= 1u << atomic_load_explicit(&space->current[c], memory_order_acquire);
     for (int b = 0; b < 2; b++)
-        bel_device_pin(card, config->space->buffers[b], bel_space_bytes(config->layout), pins);
-    worker->space_pinned = pins;
+        if ((used & ~worker->pinned) >> b & 1)
+            bel_device_pin(card, space->buffers[b], bel_space_bytes(worker->config.layout), true);
+    worker->pinned |= used;
+}
+
+static void unpin_space(const bel_worker *worker)
+{
+    for (int b = 0; b < 2; b++)
+        if (worker->pinned >> b & 1)
+            bel_device_pin(first_card(worker), worker->config.space->buffers[b],
+                           bel_space_bytes(worker->config.layout), false);
 }
 
 bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_worker)
@@ -223,7 +236,7 @@ void bel_worker_destroy(bel_worker *worker)
         bel_tower_deinit(&worker->towers[t]);
     bel_team_destroy(worker->dispatch);
     bel_audit_close(worker->audit);
-    pin_space(worker, false);
+    unpin_space(worker);
     pin_own(worker, false);
     bel_worker_destroy_rows(worker);
     for (int t = 0; t < worker->config.tower_count; t++)
@@ -512,7 +525,7 @@ bel_status *bel_worker_run(bel_worker *worker)
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, true);
         BEL_TRY(next_version(worker));
-        pin_space(worker, true);
+        pin_space(worker);
         int64_t now = bel_clock_ns();
         worker->times.exchange_ns += now - waiting;
         bel_trace_add(bel_worker_event(worker, BEL_TRACE_WAIT, 0), waiting, now);

@@ -104,7 +104,7 @@ struct bel_worker {
     bool exchanges;                      // some function does
     int part;                            // that the towers run now, 0 to function->exchange_count
     bel_tower *towers;
-    bool space_pinned;
+    unsigned pinned;           // buffers of the space, as bits
     bel_audit *audit;          // NULL: nothing is noted
     bel_team *dispatch;        // runs towers side by side
     atomic_int computing;      // towers that do

@@ -32,7 +32,7 @@ static void test_places(void **state)
     choose((bel_card_choice){.list = "0,4,1"}, BEL_OUT_OF_RANGE, NULL);
     choose((bel_card_choice){.list = "0,1,1"}, BEL_INVALID_ARGUMENT, NULL);
     choose((bel_card_choice){.before = 2, .own = true}, BEL_OUT_OF_RANGE, NULL);
-    assert_true(bel_cards_were_too_few());
+    assert_true(bel_cards_were_refused());
     setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7", 1);
     choose((bel_card_choice){.before = 2}, BEL_OUT_OF_RANGE, NULL);
     choose((bel_card_choice){.before = 2, .own = true}, BEL_OK, (const int[]){0, 1, 2});

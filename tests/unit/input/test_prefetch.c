@@ -440,17 +440,21 @@ static void test_threads(void **state)
     enum { OFFERED = 3 };
     static const struct {
         bool maps, slides;
-        int asked, made; // 0: nothing is said
-    } rows[] = {{.made = OFFERED},           {.maps = true, .made = 1},
-                {.slides = true, .made = 1}, {.asked = BEL_PREFETCH_AUTO, .made = OFFERED},
-                {.asked = 2, .made = 2},     {.maps = true, .asked = 2, .made = 2}};
+        int depth, asked, made; // 0: nothing is said
+    } rows[] = {{.made = OFFERED},
+                {.maps = true, .made = 1},
+                {.slides = true, .made = 1},
+                {.depth = 4, .asked = BEL_PREFETCH_AUTO, .made = OFFERED},
+                {.depth = 2, .asked = BEL_PREFETCH_AUTO, .made = 2},
+                {.depth = 4, .asked = 2, .made = 2},
+                {.maps = true, .depth = 4, .asked = 2, .made = 2}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int64_t ids[RECORDS];
         bel_dataset *dataset = numbered(ids, RECORDS);
         if (rows[i].slides) bel_dataset_shuffle_sliding(dataset, 1, 7);
         if (rows[i].maps) bel_dataset_map(dataset, pass, NULL, NULL);
         bel_dataset_batch(dataset, BATCH);
-        if (rows[i].asked != 0) bel_dataset_prefetch(dataset, 4, rows[i].asked);
+        if (rows[i].asked != 0) bel_dataset_prefetch(dataset, rows[i].depth, rows[i].asked);
         bel_input *input;
         BEL_ASSERT_OK(open_and_destroy(dataset, &input));
         backwards order = {.blocks = BLOCKS};
