@@ -171,8 +171,6 @@ bel_status *bel_cuda_cudnn_halves(bel_cuda_build *build, bel_half_operands *out)
 bool bel_cuda_reduces_columns(const bel_kernel_call *call); // the first dimensions of two
 void bel_cuda_elementwise_halves(const bel_kernel_call *call, bel_half_operands *out);
 
-enum { BEL_CUDA_PATIENCE_SECS = 150 }; // where a device says none
-
 // --- Running (bind.c, executor.c, profile.c) -----------------------------------------------------
 
 // Until the card has come to the event, or for as long as the device's patience lasts: a card that

@@ -306,8 +306,7 @@ static bel_status *send_exchanged(bel_cuda_executor *x, int part)
 bel_status *bel_cuda_await(const bel_cuda_device *device, void *event, const char *action)
 {
     enum { AT_ONCE_NS = 200000, MOST_NAP_NS = 250000 };
-    int64_t patience = atomic_load(&device->device.patience_ns), begun = bel_clock_ns();
-    if (patience == 0) patience = INT64_C(1000000000) * BEL_CUDA_PATIENCE_SECS;
+    int64_t patience = bel_device_patience(&device->device), begun = bel_clock_ns();
     for (;;) {
         int error = device->api->event_query(event);
         if (error != BEL_CUDA_NOT_READY) return bel_cuda_status(error, action);

@@ -8,10 +8,12 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
+#include "runtime/device.h"
 #include "runtime/runner.h"
 
 struct bel_forward {
     const bel_forward_config *config;
+    bel_device *device; // whose guest it is; NULL: it is the CPU
     bel_team *team;
     bel_runner *runner;
     bel_instance *instance; // of what is bound; NULL: nothing is
@@ -35,6 +37,7 @@ bel_status *bel_forward_create(const bel_forward_config *config, const bel_progr
     BEL_TRY(bel_team_create(options.threads, &team));
     bel_forward *f = bel_xcalloc(1, sizeof *f);
     *f = (bel_forward){.config = config,
+                       .device = options.device,
                        .team = team,
                        .runner = bel_runner_create(graph, outputs, output_count, &options, 1),
                        .shapes = bel_xcalloc(graph->input_count + 1, sizeof *f->shapes),
@@ -44,6 +47,7 @@ bel_status *bel_forward_create(const bel_forward_config *config, const bel_progr
                        .rows = bel_xcalloc(graph->lookup_count + 1, sizeof *f->rows),
                        .capacities = bel_xcalloc(graph->lookup_count + 1, sizeof *f->capacities),
                        .context = {.seed = config->seed, .step = config->step}};
+    if (f->device != NULL) atomic_fetch_add(&f->device->guests, 1);
     *out_forward = f;
     return NULL;
 }
@@ -53,6 +57,7 @@ void bel_forward_destroy(bel_forward *f)
     if (f == NULL) return;
     bel_staging_destroy(f->staging);
     bel_runner_destroy(f->runner);
+    if (f->device != NULL) atomic_fetch_sub(&f->device->guests, 1);
     bel_team_destroy(f->team);
     for (size_t l = 0; l < f->config->graph->lookup_count; l++)
         bel_free(f->rows[l]);

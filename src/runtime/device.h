@@ -80,9 +80,18 @@ struct bel_device {
     // How long a run may take before it counts as hanging, and the device as lost; 0: a few
     // minutes. Set as the limit is.
     atomic_llong patience_ns;
+    atomic_int guests; // evaluations and predictions, which give their memory there back soon
     bool in_place;
     atomic_bool lost; // bel_device_is_lost
 };
+
+// Of `patience_ns`.
+static inline int64_t bel_device_patience(const bel_device *device)
+{
+    enum { OTHERWISE_SECS = 150 };
+    int64_t ns = atomic_load(&device->patience_ns);
+    return ns > 0 ? ns : INT64_C(1000000000) * OTHERWISE_SECS;
+}
 
 extern bel_device bel_device_cpu; // the threads of whoever runs
 

@@ -6,9 +6,11 @@
 #include "runtime/runner.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "runtime/device.h"
 
 typedef struct entry {
@@ -164,6 +166,26 @@ bel_status *bel_runner_get(bel_runner *runner, int slot, const bel_shape *input_
     runner->slots[slot].entry = (int)(found - runner->entries);
     *out_instance = found->instances[slot];
     return NULL;
+}
+
+// Whether there are guests is asked before: they may be gone when there was no room.
+bel_status *bel_runner_get_beside_guests(bel_runner *runner, int slot,
+                                         const bel_shape *input_shapes, bel_instance **out_instance)
+{
+    enum { NAP_NS = 20000000 };
+    bel_device *device = runner->device;
+    int64_t begun = bel_clock_ns(), patience = bel_device_patience(device);
+    for (bool waits = false;; waits = true) {
+        bool guests = atomic_load(&device->guests) > 0;
+        bel_status *status = bel_runner_get(runner, slot, input_shapes, out_instance);
+        bool full = bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
+        if (!full || !guests || bel_clock_ns() - begun > patience) return status;
+        if (!waits)
+            bel_log_write(BEL_LOG_INFO, "%s: a batch waits for memory that an evaluation has",
+                          device->name);
+        bel_status_ignore(status); // tried again
+        (void)nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    }
 }
 
 bel_runner_counters bel_runner_count(const bel_runner *runner)

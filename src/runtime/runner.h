@@ -24,6 +24,12 @@ void bel_runner_destroy(bel_runner *runner);
 bel_status *bel_runner_get(bel_runner *runner, int slot, const bel_shape *input_shapes,
                            bel_instance **out_instance) BEL_MUST_USE;
 
+// The same for a training: where evaluations or predictions of this process have memory of a device
+// that is full, it waits for them to end, for as long as the device's patience lasts.
+bel_status *bel_runner_get_beside_guests(bel_runner *runner, int slot,
+                                         const bel_shape *input_shapes,
+                                         bel_instance **out_instance) BEL_MUST_USE;
+
 size_t bel_runner_arena_bytes(const bel_runner *runner); // of all slots, as they are now
 
 typedef struct bel_runner_counters {

@@ -326,7 +326,8 @@ static bool is_observed(bel_tower *tower)
 static bel_status *get_instance(const bel_tower *tower, bel_runner *runner, int slot,
                                 bel_instance **out_instance)
 {
-    bel_status *status = bel_runner_get(runner, slot, tower->run->input_shapes, out_instance);
+    bel_status *status =
+        bel_runner_get_beside_guests(runner, slot, tower->run->input_shapes, out_instance);
     bool full = bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
     if (!full || tower->worker->config.updater == NULL) return status;
     return bel_status_wrap(status, __FILE__, __LINE__,

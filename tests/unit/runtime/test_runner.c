@@ -2,6 +2,7 @@
 // arena serves them all.
 #include "runtime/runner.h"
 
+#include "runtime/device.h"
 #include "unit/runtime/test_mlp.h"
 
 static bel_instance *get(bel_runner *runner, int64_t batch)
@@ -98,12 +99,64 @@ static void test_errors(void **state)
     mlp_destroy(m);
 }
 
+// --- Beside guests -------------------------------------------------------------------------------
+
+// The CPU, whose memory is full at first.
+static bel_device full;
+static int attempts, fails; // how many of them
+
+static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
+                            bel_device_memory *out_memory)
+{
+    (void)device;
+    *out_memory = (bel_device_memory){0};
+    if (++attempts > fails)
+        return bel_device_cpu.ops->allocate(&bel_device_cpu, bytes, what, out_memory);
+    if (attempts == fails) atomic_store(&full.guests, 0); // gone before this one was refused
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "full");
+}
+
+static void test_waits_for_guests(void **state)
+{
+    (void)state;
+    static const struct {
+        int guests, fails;
+        long long patience_ns;
+        int attempts; // with success
+        bel_code code;
+    } rows[] = {{1, 3, 0, 4, BEL_OK},
+                {0, 1, 0, 1, BEL_RESOURCE_EXHAUSTED},
+                {1, 9, 1, 1, BEL_RESOURCE_EXHAUSTED}};
+    mlp *m = mlp_create();
+    bel_device_ops ops = *bel_device_cpu.ops;
+    ops.allocate = allocate;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        full = (bel_device){.ops = &ops, .name = "full:0", .in_place = true};
+        atomic_store(&full.guests, rows[i].guests);
+        atomic_store(&full.patience_ns, rows[i].patience_ns);
+        attempts = 0;
+        fails = rows[i].fails;
+        bel_program_options options = {.threads = 1, .device = &full};
+        bel_runner *runner = bel_runner_create(m->graph, m->outputs, MLP_OUTPUTS, &options, 1);
+        bel_shape shapes[2];
+        bel_instance *instance;
+        mlp_shapes(4, shapes);
+        bel_status *status = bel_runner_get_beside_guests(runner, 0, shapes, &instance);
+        assert_int_equal(bel_status_code(status), rows[i].code);
+        assert_int_equal(attempts, rows[i].attempts);
+        bel_status_destroy(status);
+        bel_runner_destroy(runner);
+    }
+    mlp_destroy(m);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cache),
         cmocka_unit_test(test_growing_arena),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_waits_for_guests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
