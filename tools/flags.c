@@ -582,6 +582,8 @@ bel_options *bel_flags_create(unsigned verb)
 {
     bel_options *options = bel_options_create(table, FLAG_COUNT, verb);
     bel_options_know_words(options, words);
+    if ((verb & (BEL_VERB_LOCAL_TRAIN | BEL_VERB_JOBS_SUBMIT)) != 0)
+        bel_options_say_elsewhere(options, "hint: flags of the training stand behind --");
     return options;
 }
 

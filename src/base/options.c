@@ -116,6 +116,7 @@ bel_options *bel_options_create_like(const bel_options *options)
 {
     bel_options *like = bel_options_create(options->table, options->count, options->use);
     like->words = options->words;
+    like->elsewhere = options->elsewhere;
     return like;
 }
 
@@ -213,9 +214,9 @@ static bel_status *parse_flag(bel_options *options, int count, char *const *argu
     if (row < 0) return unknown_flag(options, argument);
     const bel_option *option = &options->table[row];
     if ((option->uses & options->use) == 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "flag --%s belongs to another command; --help lists those of this one",
-                       option->name);
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT, "flag --%s belongs to another command; %s", option->name,
+            options->elsewhere != NULL ? options->elsewhere : "--help lists those of this one");
     }
     char place[BEL_OPTION_MAX_NAME + 6];
     bel_snprintf(place, sizeof place, "--%s%s", negated ? "no_" : "", option->name);

@@ -74,6 +74,10 @@ typedef struct bel_option_word {
 // Who gives such a word is told the option's name. `words` is not copied; no word behind the last.
 void bel_options_know_words(bel_options *options, const bel_option_word *words);
 
+// What is said to whoever gives a flag of another command ("hint: …"). Not copied; NULL, as at
+// first: that --help lists those of this one.
+void bel_options_say_elsewhere(bel_options *options, const char *hint);
+
 // Reads a command line without the program's and the command's names. INVALID_ARGUMENT: an unknown
 // flag (names the nearest), one of another command, a missing or bad value (names the flag, what it
 // accepts and what came). The rest is read all the same, and the first error is returned: flags

@@ -26,6 +26,7 @@ struct bel_options {
     size_t count;
     unsigned use;
     const bel_option_word *words; // NULL: none are known
+    const char *elsewhere;        // of flags of other commands; NULL: nothing
     bel_option_value *values;     // one a row
     char **arguments;
     size_t argument_count, argument_capacity;

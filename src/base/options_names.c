@@ -49,6 +49,11 @@ const bel_option *bel_options_find(const bel_options *options, const char *name)
     return ours ? &options->table[row] : NULL;
 }
 
+void bel_options_say_elsewhere(bel_options *options, const char *hint)
+{
+    options->elsewhere = hint;
+}
+
 void bel_options_know_words(bel_options *options, const bel_option_word *words)
 {
     bool negated;

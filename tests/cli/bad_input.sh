@@ -19,6 +19,8 @@ run_fails 2 'unknown verb trian|did you mean train?' belfry trian
 run_fails 2 'unknown verb evalute|did you mean evaluate?' belfry evalute
 run_fails 2 'unknown flag --trian_files|did you mean --train_files?' belfry train --trian_files x
 run_fails 2 'flag --train_steps belongs to another command' belfry evaluate --train_steps 1
+run_fails 2 'flag --num_gpus belongs to another command|flags of the training stand behind --' \
+    belfry local train --distributed --num_gpus 2 -- --train_files x
 run_fails 2 '--train_batch_size: expected a whole number in [1, inf), got "0"' \
     belfry train --train_batch_size 0
 run_fails 2 '--dropout: expected a number in [0, 1), got "1"' belfry train --dropout 1
