@@ -141,51 +141,6 @@ static bel_status *open_audit(bel_worker *worker)
     return status;
 }
 
-// NULL: there is none. What is pinned for one is for all.
-static bel_device *first_card(const bel_worker *worker)
-{
-    for (int t = 0; worker->devices != NULL && t < worker->config.tower_count; t++)
-        if (worker->devices[t] != NULL) return worker->devices[t];
-    return NULL;
-}
-
-// Cards copy gradients into ranges, where these are not theirs, and into and out of rows.
-static void pin_own(const bel_worker *worker, bool pins)
-{
-    const bel_worker_config *config = &worker->config;
-    bel_device *card = first_card(worker);
-    if (card == NULL) return;
-    for (int r = 0; r < worker->replica_count && config->updater == NULL; r++)
-        bel_device_pin(card, config->ranges[r], bel_space_bytes(config->layout), pins);
-    bel_worker_pin_rows(worker, card, pins);
-}
-
-// And parameters from the space, out of the buffers in which versions have come: their memory is
-// what it will be by then, as other processes' is mapped over it when the first one is there
-// (bel_client_config). Were it pinned before, cards would go on reading the pages that lay there.
-static void pin_space(bel_worker *worker)
-{
-    const bel_space *space = worker->config.space;
-    bel_device *card = first_card(worker);
-    const unsigned both = 3;
-    unsigned used = 0;
-    if (card == NULL || worker->config.updater != NULL || worker->pinned == both) return;
-    for (int c = 0; c < worker->config.layout->chunk_count; c++)
-        used |= 1u << atomic_load_explicit(&space->current[c], memory_order_acquire);
-    for (int b = 0; b < 2; b++)
-        if ((used & ~worker->pinned) >> b & 1)
-            bel_device_pin(card, space->buffers[b], bel_space_bytes(worker->config.layout), true);
-    worker->pinned |= used;
-}
-
-static void unpin_space(const bel_worker *worker)
-{
-    for (int b = 0; b < 2; b++)
-        if (worker->pinned >> b & 1)
-            bel_device_pin(first_card(worker), worker->config.space->buffers[b],
-                           bel_space_bytes(worker->config.layout), false);
-}
-
 bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_worker)
 {
     bel_worker *worker = bel_xcalloc(1, sizeof *worker);
@@ -215,7 +170,7 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
     worker->devices = bel_xcalloc((size_t)config->tower_count, sizeof(bel_device *));
     if (status == NULL)
         status = bel_cards_choose(&config->cards, config->tower_count, worker->devices);
-    if (status == NULL) pin_own(worker, true);
+    if (status == NULL) bel_worker_pin_own(worker, true);
     if (status == NULL && config->audit_dir != NULL) status = open_audit(worker);
     for (int t = 0; t < config->tower_count && status == NULL; t++)
         status = bel_tower_init(&worker->towers[t], worker, t);
@@ -236,8 +191,8 @@ void bel_worker_destroy(bel_worker *worker)
         bel_tower_deinit(&worker->towers[t]);
     bel_team_destroy(worker->dispatch);
     bel_audit_close(worker->audit);
-    unpin_space(worker);
-    pin_own(worker, false);
+    bel_worker_unpin_space(worker);
+    bel_worker_pin_own(worker, false);
     bel_worker_destroy_rows(worker);
     for (int t = 0; t < worker->config.tower_count; t++)
         bel_free(worker->towers[t].runs);
@@ -525,7 +480,7 @@ bel_status *bel_worker_run(bel_worker *worker)
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, true);
         BEL_TRY(next_version(worker));
-        pin_space(worker);
+        bel_worker_pin_space(worker);
         int64_t now = bel_clock_ns();
         worker->times.exchange_ns += now - waiting;
         bel_trace_add(bel_worker_event(worker, BEL_TRACE_WAIT, 0), waiting, now);

@@ -1,5 +1,5 @@
 // The inside of a worker, for worker.c (the loop), tower.c (one tower's part of a step), report.c
-// (reports of chunks) and rows.c (rows of tables).
+// (reports of chunks), rows.c (rows of tables) and pin.c (memory that cards copy).
 #ifndef BELFRY_WORKER_WORKER_INNER_H
 #define BELFRY_WORKER_WORKER_INNER_H
 
@@ -166,6 +166,12 @@ void bel_worker_destroy_rows(bel_worker *worker);
 
 // Their memory, which cards copy from and to, or not any more (bel_device_pin).
 void bel_worker_pin_rows(const bel_worker *worker, bel_device *card, bool pins);
+
+// --- Memory of cards (pin.c); without cards nothing ----------------------------------------------
+
+void bel_worker_pin_own(const bel_worker *worker, bool pins); // ranges and rows, or not any more
+void bel_worker_pin_space(bel_worker *worker);                // when a version has come
+void bel_worker_unpin_space(const bel_worker *worker);
 // A tower's batch is there: its ids are gathered.
 void bel_tower_gather_ids(bel_tower *tower);
 // All ids of the round are gathered: their rows come.
