@@ -14,6 +14,11 @@ bool bel_estimator_wants_cards(const bel_run_config *c)
     return c->device == BEL_DEVICE_CUDA || (c->device == BEL_DEVICE_AUTO && asks);
 }
 
+bool bel_estimator_needs_cards(const bel_run_config *c)
+{
+    return c->device == BEL_DEVICE_CUDA || c->gpu_math != BEL_GPU_MATH_EXACT;
+}
+
 bel_status *bel_run_config_check_cards(const bel_run_config *c)
 {
     bool wants = bel_estimator_wants_cards(c), cpu = c->device == BEL_DEVICE_CPU;
@@ -61,12 +66,11 @@ static int towers_before(const bel_estimator *estimator, int worker)
 bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
 {
     const bel_run_config *config = &estimator->config;
-    bool evaluates = worker < 0, cuda = config->device == BEL_DEVICE_CUDA;
-    bool fast = config->gpu_math != BEL_GPU_MATH_EXACT;
+    bool evaluates = worker < 0;
     bool optional = evaluates && estimator->in_job; // a master's host may have none
     if (optional) worker = estimator->rank;
     return (bel_card_choice){.wanted = bel_estimator_wants_cards(config),
-                             .needed = (cuda || fast) && !optional,
+                             .needed = bel_estimator_needs_cards(config) && !optional,
                              .optional = optional,
                              .math = config->gpu_math,
                              .shared = config->virtual_devices || evaluates,
@@ -81,9 +85,9 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
 void bel_estimator_say_cards(const bel_estimator *estimator)
 {
     const bel_run_config *config = &estimator->config;
-    bool needed = config->device == BEL_DEVICE_CUDA || config->gpu_math != BEL_GPU_MATH_EXACT;
     bool all_here = estimator->in_job && estimator->local_size == config->worker_count;
-    if (needed || !all_here) return; // workers say that they find none, or others know
+    if (!all_here || bel_estimator_needs_cards(config))
+        return; // workers say that they find none, or others know
     const bel_card_choice choice = bel_estimator_cards(estimator, -1);
     bel_cards_say_whether(&choice);
 }

@@ -72,6 +72,7 @@ int bel_estimator_evaluation_towers(const bel_estimator *estimator);
 // trains.
 bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker);
 bool bel_estimator_wants_cards(const bel_run_config *config); // by its settings
+bool bel_estimator_needs_cards(const bel_run_config *config); // none is an error
 bel_status *bel_run_config_check_cards(const bel_run_config *config) BEL_MUST_USE; // of those
 
 // For a job's master: a line in the log where its workers, which are on its host, find no cards.

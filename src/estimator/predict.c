@@ -20,12 +20,11 @@
 // not there are an error: of several processes each makes a part of the answer.
 static bel_card_choice cards_of(const bel_saved *u)
 {
-    const bel_run_config *config = &u->estimator->config;
     bel_card_choice cards = bel_estimator_cards(u->estimator, -1);
     if (u->stage_memory > 0) cards.wanted = false;
     if (u->estimator->role == BEL_ROLE_EVALUATOR) return cards;
     cards.optional = false;
-    cards.needed = config->device == BEL_DEVICE_CUDA || cards.math != BEL_GPU_MATH_EXACT;
+    cards.needed = bel_estimator_needs_cards(&u->estimator->config);
     return cards;
 }
 

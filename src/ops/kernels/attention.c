@@ -28,11 +28,6 @@ enum {
     PARTS = 8,            // of the gradient, the same
 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t whole_panels(int64_t width)
 {
     return (width + LANES - 1) / LANES * LANES;
@@ -50,7 +45,7 @@ static int64_t seen_of(const bel_attention_walk *w, int64_t length, int64_t quer
                        int64_t keys)
 {
     int64_t seen = bel_attention_seen(&w->shape, length, query) - key;
-    return seen < 0 ? 0 : smaller(seen, keys);
+    return seen < 0 ? 0 : bel_smaller(seen, keys);
 }
 
 // --- Products ------------------------------------------------------------------------------------
@@ -75,7 +70,7 @@ static void pack_transposed(const float *from, int64_t rows, int64_t width, floa
 {
     const bel_product_kernels *kernels = bel_product_kernels_get();
     for (int64_t i = 0; i < rows; i += LANES, to += width * LANES)
-        kernels->transpose(from + i * width, width, smaller(LANES, rows - i), width, to, LANES);
+        kernels->transpose(from + i * width, width, bel_smaller(LANES, rows - i), width, to, LANES);
 }
 
 // y [m, n] = a [m, k] · panels, or that added to y.
@@ -98,7 +93,7 @@ static void multiply(const panel_product *x)
         .segments = &whole, .segment_count = 1, .k = x->k, .a_step = x->a_column, .b_step = LANES};
     for (int64_t j = 0; j < x->n; j += LANES) {
         block.b = x->panels + j * x->panel_rows;
-        block.columns = smaller(LANES, x->n - j);
+        block.columns = bel_smaller(LANES, x->n - j);
         for (int64_t i = 0; i < x->m; i += block.rows) {
             block.rows = bel_product_rows(x->m - i, kernels->rows_most[1]);
             block.c = x->y + i * x->y_row + j;
@@ -188,7 +183,7 @@ static void run_keys(const forward *f, int64_t key, int64_t keys)
     pack(f->v + key * e, keys, e, f->room->values);
     if (w->shape.causal && key > f->first) begin = (key - f->first) / QUERIES * QUERIES;
     for (int64_t at = begin; at < f->count; at += QUERIES) {
-        int64_t count = smaller(QUERIES, f->count - at);
+        int64_t count = bel_smaller(QUERIES, f->count - at);
         int64_t seen = seen_of(w, f->length, f->first + at + count - 1, key, keys);
         score(f->q + at * d, f->room->keys, count, seen, d, f->room->scores);
         weigh(f, at, count, key, seen);
@@ -238,7 +233,7 @@ static void run_forward(const bel_kernel_call *call, int64_t tile)
     forward f = {.walk = w,
                  .length = length_of(call, matrix),
                  .first = first,
-                 .count = smaller(w->queries, shape->t - first),
+                 .count = bel_smaller(w->queries, shape->t - first),
                  .q = (const float *)call->inputs[0].data + row * shape->d,
                  .k = (const float *)call->inputs[1].data + matrix * shape->s * shape->d,
                  .v = (const float *)call->inputs[2].data + matrix * shape->s * shape->e,
@@ -249,7 +244,7 @@ static void run_forward(const bel_kernel_call *call, int64_t tile)
     }
     int64_t end = bel_attention_seen(shape, f.length, first + f.count - 1);
     for (int64_t key = 0; key < end; key += w->keys)
-        run_keys(&f, key, smaller(w->keys, end - key));
+        run_keys(&f, key, bel_smaller(w->keys, end - key));
     finish(&f, (float *)call->outputs[0].data + row * shape->e,
            (float *)call->outputs[1].data + row);
 }
@@ -342,7 +337,7 @@ static void run_keys_backward(const backward *b, int64_t key, int64_t keys)
     pack_transposed(b->k + key * d, keys, d, room->keys_transposed);
     pack_transposed(b->v + key * e, keys, e, room->values_transposed);
     for (int64_t at = begin; at < w->shape.t; at += QUERIES)
-        run_queries(b, at, smaller(QUERIES, w->shape.t - at), key, keys);
+        run_queries(b, at, bel_smaller(QUERIES, w->shape.t - at), key, keys);
 }
 
 // A part of the keys of a matrix. With several parts each has queries' gradients of its own.
@@ -371,13 +366,13 @@ static void run_backward(const bel_kernel_call *call, int64_t tile)
                   .room = &room};
     for (int64_t i = 0; i < t; i++)
         inner[i] = bel_cpu_kernels_get()->dot(b.dy + i * e, y + i * e, e);
-    int64_t begin = part * w->part_keys, end = smaller(begin + w->part_keys, shape->s);
+    int64_t begin = part * w->part_keys, end = bel_smaller(begin + w->part_keys, shape->s);
     memset(b.dq, 0, (size_t)(t * d) * sizeof *b.dq);
     memset(b.dk + begin * d, 0, (size_t)((end - begin) * d) * sizeof *b.dk);
     memset(b.dv + begin * e, 0, (size_t)((end - begin) * e) * sizeof *b.dv);
-    end = smaller(end, b.length);
+    end = bel_smaller(end, b.length);
     for (int64_t at = begin; at < end; at += w->keys)
-        run_keys_backward(&b, at, smaller(w->keys, end - at));
+        run_keys_backward(&b, at, bel_smaller(w->keys, end - at));
 }
 
 // Adds the parts of the queries' gradients, in order.
@@ -399,7 +394,7 @@ static bel_attention_walk make_walk(const bel_attention_shape *shape)
     int64_t widest = whole_panels(shape->d > shape->e ? shape->d : shape->e);
     bel_attention_walk w = {.shape = *shape,
                             .matrices = shape->n * shape->heads,
-                            .keys = smaller(MOST_KEYS, KEY_FLOATS / widest / LANES * LANES)};
+                            .keys = bel_smaller(MOST_KEYS, KEY_FLOATS / widest / LANES * LANES)};
     return w;
 }
 
@@ -416,7 +411,7 @@ void bel_attention_prepare(const bel_prepare *prepare, bel_kernel_call *call,
 {
     bel_attention_walk w = make_walk(shape);
     w.queries = SUM_FLOATS / (shape->e > 0 ? shape->e : 1) / QUERIES * QUERIES;
-    w.queries = smaller(w.queries, MOST_QUERIES);
+    w.queries = bel_smaller(w.queries, MOST_QUERIES);
     while (w.queries > QUERIES && w.matrices * ((shape->t + w.queries - 1) / w.queries) < TILES)
         w.queries = w.queries / 2 / QUERIES * QUERIES;
     w.tiles = (shape->t + w.queries - 1) / w.queries;

@@ -130,11 +130,6 @@ static void run_add_parts(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-static int64_t lesser(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 // Eight parts, or up to 32 of a large batch: many for cores and cards to do at once, but with
 // products enough for each sum that zeroing and adding it is little beside them, and in little
 // memory. `positions`: of an image's result.
@@ -142,9 +137,9 @@ static int64_t images_per_part(int64_t images, int64_t positions, int64_t sums_f
 {
     enum { LEAST_PARTS = 8, MOST_PARTS = 32, LEAST_IMAGES = 8, LEAST_PRODUCTS = 2048 };
     const int64_t most_floats = 8 << 20;
-    int64_t parts = lesser(images / LEAST_IMAGES, MOST_PARTS);
-    parts = lesser(parts, images * positions / LEAST_PRODUCTS);
-    if (sums_floats > 0) parts = lesser(parts, most_floats / sums_floats);
+    int64_t parts = bel_smaller(images / LEAST_IMAGES, MOST_PARTS);
+    parts = bel_smaller(parts, images * positions / LEAST_PRODUCTS);
+    if (sums_floats > 0) parts = bel_smaller(parts, most_floats / sums_floats);
     if (parts < LEAST_PARTS) parts = LEAST_PARTS;
     return (images + parts - 1) / parts;
 }

@@ -48,11 +48,6 @@ static int64_t depth_of(int64_t k, int64_t most)
     return (k + parts - 1) / parts;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 // Packs `rows` rows of a from `row` on, if they are to be packed. Says where their first number
 // lies, and the steps between rows and within them. Rows stay rows, a little apart from a power of
 // two; of columns, the numbers of one become neighbours.
@@ -94,12 +89,12 @@ static void pack_b(const part *p, int64_t first, int64_t count)
     const bel_product *x = p->product;
     int64_t strip = x->b_column == 1 ? STRIP : p->k;
     for (int64_t q = 0; q < p->k; q += strip) {
-        int64_t depth = smaller(strip, p->k - q), columns;
+        int64_t depth = bel_smaller(strip, p->k - q), columns;
         const float *b = x->b + (p->first_k + q) * x->b_row + first * x->b_column;
         for (int64_t j = 0; j < count; j += columns, b += columns * x->b_column) {
             int64_t width = bel_product_units(count - j, p->units) * LANES;
             float *to = p->b + j * p->k + q * width;
-            columns = smaller(width, count - j);
+            columns = bel_smaller(width, count - j);
             if (x->b_column == 1) {
                 p->kernels->copy(b, x->b_row, depth, columns, to, width);
             } else {
@@ -123,7 +118,7 @@ static void run_columns(const part *p, int64_t first, int64_t count)
         bel_product_set_rows(&block, a, a_row, x->y_row);
         for (int64_t j = 0; j < count; j += block.columns) {
             int64_t width = bel_product_units(count - j, p->units) * LANES;
-            block.columns = smaller(width, count - j);
+            block.columns = bel_smaller(width, count - j);
             block.b = p->packed != NULL ? p->packed + (x->packed_column + first + j) * p->k
                       : p->packs_b      ? p->b + j * p->k
                                         : x->b + p->first_k * x->b_row + first + j;
@@ -176,11 +171,11 @@ static void run_blocks(const bel_product *x, float *a, float *b)
     bool few = !packed && x->m <= FEW_ROWS;
     int64_t width = p.units * LANES, depth = depth_of(x->k, few ? FEW_DEPTH : DEPTH);
     for (p.first_k = 0; p.first_k < x->k; p.first_k += depth) {
-        p.k = smaller(depth, x->k - p.first_k);
+        p.k = bel_smaller(depth, x->k - p.first_k);
         if (packed) p.packed = x->packed + p.first_k * whole_lanes(x->packed_n);
         int64_t columns = few ? width : p.kernels->b_floats / p.k / width * width;
         for (int64_t j = 0; j < x->n; j += columns)
-            run_columns(&p, j, smaller(columns, x->n - j));
+            run_columns(&p, j, bel_smaller(columns, x->n - j));
     }
 }
 
@@ -196,9 +191,9 @@ void bel_product_pack(const bel_product *b, int64_t index, float *packed)
     int64_t first = index * BEL_PRODUCT_PACK_COLUMNS, depth = depth_of(b->k, DEPTH);
     p.units = bel_product_units(b->n, p.kernels->width);
     for (p.first_k = 0; p.first_k < b->k; p.first_k += depth) {
-        p.k = smaller(depth, b->k - p.first_k);
+        p.k = bel_smaller(depth, b->k - p.first_k);
         p.b = packed + p.first_k * whole_lanes(b->n) + first * p.k;
-        pack_b(&p, first, smaller(BEL_PRODUCT_PACK_COLUMNS, b->n - first));
+        pack_b(&p, first, bel_smaller(BEL_PRODUCT_PACK_COLUMNS, b->n - first));
     }
 }
 
@@ -228,7 +223,7 @@ static void run_transposed(const bel_product *x, float *a, float *b)
     _Alignas(64) float turned[LANES * CHUNK], rows[CHUNK * LANES];
     const bel_product_kernels *kernels = bel_product_kernels_get();
     for (int64_t i = 0; i < x->m; i += CHUNK) {
-        int64_t count = smaller(CHUNK, x->m - i);
+        int64_t count = bel_smaller(CHUNK, x->m - i);
         for (int64_t l = 0; l < count && x->start != NULL; l++)
             for (int64_t j = 0; j < x->n; j++)
                 turned[j * CHUNK + l] = x->start[(x->start_is_row ? 0 : (i + l) * x->y_row) + j];

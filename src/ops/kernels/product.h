@@ -13,6 +13,11 @@
 
 #include "base/isa_levels.h"
 
+static inline int64_t bel_smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 // --- Matrices ------------------------------------------------------------------------------------
 
 // y [m, n] = start [m, n] + a [m, k] · b [k, n]. Element (i, j) of a lies at a[i · a_row +
