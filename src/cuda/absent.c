@@ -38,6 +38,11 @@ bool bel_cuda_has_lost_card(void)
     return false;
 }
 
+const char *bel_cuda_why_lost(void)
+{
+    return NULL;
+}
+
 bel_status *bel_cuda_open_fast(char text[BEL_CUDA_TEXT])
 {
     (void)text;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "cuda/cuda.h"
@@ -228,26 +229,36 @@ static bool is_end_of_context(int error)
            (error >= BEL_CUDA_FIRST_FAULT && error <= BEL_CUDA_LAST_FAULT);
 }
 
-static atomic_bool one_is_lost;
+// Of the first card that was lost; NULL: none. It stays until the process ends.
+static _Atomic(const char *) why_lost;
 
-void bel_cuda_note_lost(void)
+void bel_cuda_note_lost(const char *why)
 {
-    atomic_store(&one_is_lost, true);
+    const char *none = NULL;
+    char *kept = bel_xstrdup(why);
+    if (!atomic_compare_exchange_strong(&why_lost, &none, kept)) bel_free(kept);
+}
+
+const char *bel_cuda_why_lost(void)
+{
+    return atomic_load(&why_lost);
 }
 
 bool bel_cuda_has_lost_card(void)
 {
-    return atomic_load(&one_is_lost);
+    return bel_cuda_why_lost() != NULL;
 }
 
 bel_status *bel_cuda_status(int error, const char *action)
 {
     if (error == 0) return NULL;
-    if (is_end_of_context(error)) bel_cuda_note_lost();
     const char *name = NULL, *text = NULL;
     api.error_name(error, &name);
     api.error_text(error, &text);
-    return BEL_ERR(error == BEL_CUDA_OUT_OF_MEMORY ? BEL_RESOURCE_EXHAUSTED : BEL_INTERNAL,
-                   "CUDA cannot %s: %s (%d, %s)", action, text != NULL ? text : "unknown error",
-                   error, name != NULL ? name : "no name");
+    bel_status *status =
+        BEL_ERR(error == BEL_CUDA_OUT_OF_MEMORY ? BEL_RESOURCE_EXHAUSTED : BEL_INTERNAL,
+                "CUDA cannot %s: %s (%d, %s)", action, text != NULL ? text : "unknown error", error,
+                name != NULL ? name : "no name");
+    if (is_end_of_context(error)) bel_cuda_note_lost(bel_status_message(status));
+    return status;
 }

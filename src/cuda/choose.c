@@ -122,8 +122,9 @@ static bel_status *choose(const bel_card_choice *choice, int towers, bel_device 
 {
     card_list list;
     if (bel_cuda_has_lost_card()) // memory may still be pinned for it that is not any more
-        return BEL_ERR(BEL_FAILED_PRECONDITION,
-                       "a GPU of this process is lost; hint: start the process anew");
+        return BEL_ERR(BEL_INTERNAL,
+                       "a GPU of this process is lost: %s; hint: start the process anew",
+                       bel_cuda_why_lost());
     BEL_TRY(list_cards(choice->list, &list));
     if (choice->math != BEL_GPU_MATH_EXACT) BEL_TRY(bel_cuda_open_fast(NULL));
     int first = choice->before;

@@ -22,7 +22,7 @@ typedef struct bel_card_choice {
 // (CUDA_VISIBLE_DEVICES) and sees enough of them for itself, `before` is not looked at.
 // INVALID_ARGUMENT: a malformed list. OUT_OF_RANGE: fewer cards than towers, or than the list
 // names. NOT_FOUND: they are needed. FAILED_PRECONDITION: one cannot multiply so. Or they cannot be
-// used: errors of bel_cuda_open_api and bel_cuda_open_fast; FAILED_PRECONDITION behind a lost one.
+// used: errors of bel_cuda_open_api and bel_cuda_open_fast; INTERNAL behind a lost one.
 bel_status *bel_cards_choose(const bel_card_choice *choice, int towers,
                              bel_device **out_devices) BEL_MUST_USE;
 

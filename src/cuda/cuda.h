@@ -33,6 +33,9 @@ bel_status *bel_cuda_device_get(int index, bel_device **out_device) BEL_MUST_USE
 // so of a card before or between runs.
 bool bel_cuda_has_lost_card(void);
 
+// What has shown it of the first such card, "CUDA cannot run a program: ..."; NULL: none is lost.
+const char *bel_cuda_why_lost(void);
+
 // cuBLASLt and cuDNN, for fast arithmetic (bel_gpu_math); opened once per process, after any of the
 // above. FAILED_PRECONDITION: one is missing, a function of it is, or it is too old; says which,
 // and what to install. `text`: "cuBLASLt 13.0, cuDNN 9.1"; NULL: not wanted.

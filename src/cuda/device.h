@@ -36,16 +36,14 @@ typedef struct bel_cuda_device {
     void *cudnn_stream; // the one that cuDNN's handle was given last; NULL: none
 } bel_cuda_device;
 
-static inline void bel_cuda_lose(bel_cuda_device *device)
-{
-    atomic_store(&device->device.lost, true);
-    bel_cuda_note_lost();
-}
+// `status` is what has shown that the card is lost.
+void bel_cuda_lose(bel_cuda_device *device, const bel_status *status);
 
-// Another wait has found that the card is lost.
+// Another wait has found that the card is lost, or one with which it is.
 static inline bel_status *bel_cuda_lost(const bel_cuda_device *device)
 {
-    return BEL_ERR(BEL_INTERNAL, "%s is lost and is not used any more", device->device.name);
+    return BEL_ERR(BEL_INTERNAL, "%s is not used any more since a GPU is lost: %s",
+                   device->device.name, bel_cuda_why_lost());
 }
 
 static inline bel_status *bel_cuda_enter(const bel_cuda_device *device)

@@ -327,7 +327,7 @@ bel_status *bel_cuda_await_stream(bel_cuda_device *device, void *stream, void *e
 {
     bel_status *status = bel_cuda_status(device->api->event_record(event, stream), action);
     if (status == NULL) status = bel_cuda_await(device, event, action);
-    if (status != NULL) bel_cuda_lose(device);
+    if (status != NULL) bel_cuda_lose(device, status);
     return status;
 }
 
@@ -340,7 +340,7 @@ bel_status *bel_cuda_finish(bel_cuda_executor *x, bel_status *status)
     static const char *const actions[] = {"run a program", "copy from the card",
                                           "copy to the card"};
     x->reports = x->ahead.queued = false;
-    if (bel_status_code(status) == BEL_DEADLINE_EXCEEDED) bel_cuda_lose(x->device);
+    if (bel_status_code(status) == BEL_DEADLINE_EXCEEDED) bel_cuda_lose(x->device, status);
     for (int i = 0; i < 3 && !bel_device_is_lost(&x->device->device); i++) {
         if (!queued[i]) continue;
         bel_status *finished = bel_cuda_await_stream(x->device, streams[i], x->done[i], actions[i]);

@@ -115,7 +115,7 @@ static bel_status *finish(cuda_updater *u, bel_status *status)
         const place *p = &u->places[i];
         if (p->done == NULL) continue;                          // it could not be made
         if (bel_status_code(status) == BEL_DEADLINE_EXCEEDED) { // all have had that time
-            bel_cuda_lose(p->device);
+            bel_cuda_lose(p->device, status);
             continue;
         }
         bel_status *finished = bel_cuda_enter(p->device);

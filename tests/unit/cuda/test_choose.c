@@ -3,7 +3,9 @@
 #include "cuda/choose.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "cuda/api.h"
 #include "runtime/device.h"
 #include "support/bel_test.h"
 #include "support/cards.h"
@@ -52,6 +54,20 @@ static void test_that_cannot_be_used(void **state)
     choose(choice, BEL_OK, (const int[]){-1, -1, -1});
 }
 
+// The last test: a process that has lost a card uses none any more.
+static void test_behind_a_lost_one(void **state)
+{
+    (void)state;
+    bel_device *devices[1];
+    const bel_card_choice choice = {.wanted = true};
+    bel_cuda_note_lost("cuda:1: it hangs");
+    bel_cuda_note_lost("cuda:2: so does this"); // the first counts
+    bel_status *status = bel_cards_choose(&choice, 1, devices);
+    assert_int_equal(bel_status_code(status), BEL_INTERNAL);
+    assert_non_null(strstr(bel_status_message(status), "cuda:1: it hangs"));
+    bel_status_destroy(status);
+}
+
 int main(void)
 {
     bel_use_cards();
@@ -60,6 +76,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_that_cannot_be_used),
+        cmocka_unit_test(test_behind_a_lost_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
