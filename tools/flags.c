@@ -270,7 +270,7 @@ static const bel_option table[] = {
     {"tune_seed", INT, BEL_VERB_TUNE, "1", "[0, inf)", NULL, STUDY,
      "What is drawn depends on it, and not on --seed.", NULL},
     {"parallel", INT, STUDYING, "0", "[0, 1024]", "trainings", STUDY,
-     "So many at a time; 0: one for each core. They share the cores.", NULL},
+     "So many at a time; 0: one for each core, or as many as have GPUs of their own. They share cores and GPUs.", NULL},
 
     {"job_dir", STRING, PLACING, "", NULL, "FOLDER", JOB,
      "--model_dir of the training flags, unless they have one; then logs go here.", NULL},

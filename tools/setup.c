@@ -251,6 +251,23 @@ bel_status *bel_setup_check_run(const bel_options *options, int worker_count)
     return bel_run_config_check(&config);
 }
 
+int bel_setup_card_count(const bel_options *options)
+{
+    bel_run_config config;
+    bel_run_config_init(&config);
+    int *towers = NULL, count = 0;
+    bel_status *status = set_run(options, &config);
+    if (status == NULL) status = set_towers(options, &config, &towers);
+    if (status == NULL && bel_estimator_wants_cards(&config)) {
+        int each = config.gpu_count > 0 ? config.gpu_count : 1;
+        for (int w = 0; w < config.worker_count; w++)
+            count += towers != NULL ? towers[w] : each;
+    }
+    bel_status_ignore(status); // whoever trains says it
+    bel_free(towers);
+    return count;
+}
+
 // A model of Belfry gets every flag, also as a default; what nobody reads was refused. Of a
 // package's parameters some are the command's own.
 static void mark_read(const bel_options *options, const bel_params *params, bel_setup *setup)

@@ -40,6 +40,9 @@ bel_status *bel_setup_for_looking(const bel_options *options, bel_setup **out_se
 // Flags of a run that clash, of a job with so many workers; nothing is opened. INVALID_ARGUMENT.
 bel_status *bel_setup_check_run(const bel_options *options, int worker_count) BEL_MUST_USE;
 
+// GPUs that a training by these flags in this process asks for; 0: none, or flags that clash.
+int bel_setup_card_count(const bel_options *options);
+
 // For reading a checkpoint (--checkpoint, or the newest in --model_dir): model and parameters are
 // those that it was trained with, unless a flag says otherwise. NOT_FOUND: there is no checkpoint;
 // DATA_LOSS: it is damaged; FAILED_PRECONDITION: it needs a --package.

@@ -16,7 +16,10 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "cuda/choose.h"
+#include "launch/plan.h"
 #include "launch/trials.h"
+#include "setup.h"
 
 typedef struct run {
     bel_study_run told;
@@ -79,7 +82,8 @@ static bel_status *lock_folder(const char *folder, int *out_lock)
 static bool is_neutral(const char *line)
 {
     static const char names[] = "trials|parallel|num_threads|json|log_format|log_level|log_time|"
-                                "quiet|enable_faults|model_dir|report|input_threads|prefetch";
+                                "quiet|enable_faults|model_dir|report|input_threads|prefetch|"
+                                "device|gpus|virtual_devices|memory_limit|update_device";
     char *name = bel_xstrndup(line, strcspn(line, ":"));
     bool neutral = bel_list_find(names, "|", name) >= 0;
     bel_free(name);
@@ -251,19 +255,49 @@ void bel_study_add(bel_study *study, const char *name, const char *const *flags,
         add_word(study, r, flags[i], "");
 }
 
+// GPUs that each of them asks for, by the flags that all have; 0: none.
+static int cards_of_each(const bel_options *options)
+{
+    const char *config = bel_options_string(options, "config");
+    int count = bel_setup_card_count(options);
+    if (config == NULL || count == 0) return count;
+    bel_cluster *cluster = NULL;
+    bel_plan *plan = NULL;
+    bel_status *status = bel_cluster_read(config, &cluster);
+    if (status == NULL)
+        status = bel_plan_create(cluster, (int)bel_options_int(options, "num_gpus"), 0, &plan);
+    count = 0;
+    for (int i = 0; status == NULL && i < plan->process_count; i++)
+        count += plan->processes[i].towers;
+    bel_status_ignore(status); // the first training says it
+    bel_plan_destroy(plan);
+    bel_cluster_destroy(cluster);
+    return count;
+}
+
+// Where nobody says how many: so that each has a core, and GPUs, for itself.
+static int fitting(const bel_study *study)
+{
+    int cores = bel_available_cores(), each = cards_of_each(study->options);
+    int cards = each > 0 ? bel_cards_count(bel_options_string(study->options, "gpus")) : 0;
+    if (cards == 0) return cores;
+    int trainings = cards > each ? cards / each : 1;
+    return trainings < cores ? trainings : cores;
+}
+
 static int side_by_side(const bel_study *study)
 {
     int64_t wanted = bel_options_int(study->options, "parallel");
-    int64_t most = wanted > 0 ? wanted : bel_available_cores();
+    int64_t most = wanted > 0 ? wanted : fitting(study);
     return (int)(most < study->count ? most : study->count);
 }
 
 // Trainings side by side share the cores; their bits do not depend on it. Processes of a cluster
 // are told their threads by its plan.
-static void share_cores(const bel_study *study)
+static void share_cores(const bel_study *study, int trainings)
 {
     char text[32];
-    int threads = bel_available_cores() / side_by_side(study);
+    int threads = bel_available_cores() / trainings;
     bool told = bel_options_is_given(study->options, "num_threads") ||
                 bel_options_string(study->options, "config") != NULL;
     bel_snprintf(text, sizeof text, "%d", threads > 1 ? threads : 1);
@@ -340,7 +374,8 @@ bel_status *bel_study_execute(bel_study *study, bool (*ended)(void *context, int
 {
     int signal = 0;
     bel_status *status = NULL;
-    share_cores(study);
+    const int trainings = side_by_side(study);
+    share_cores(study, trainings);
     study->ended = ended;
     study->context = context;
     study->trials = bel_xcalloc((size_t)study->count, sizeof *study->trials);
@@ -354,7 +389,7 @@ bel_status *bel_study_execute(bel_study *study, bool (*ended)(void *context, int
     bel_trials_config config = {.program = study->program,
                                 .trials = study->trials,
                                 .count = study->count,
-                                .side_by_side = side_by_side(study),
+                                .side_by_side = trainings,
                                 .ended = take_end,
                                 .context = study};
     if (status == NULL) status = bel_trials_run(&config, &signal);

@@ -62,6 +62,15 @@ static bel_status *list_cards(const char *list, card_list *out)
     return NULL;
 }
 
+int bel_cards_count(const char *list)
+{
+    card_list cards;
+    bel_status *status = list_cards(list, &cards);
+    int count = status == NULL ? cards.count : 0;
+    bel_status_ignore(status); // whoever chooses says it
+    return count;
+}
+
 static bool is_restricted(void)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -117,6 +126,15 @@ static void say_none(bel_status *status)
     bel_status_ignore(status); // said
 }
 
+static void say_place(const bel_card_choice *choice, int card)
+{
+    static atomic_bool said; // of its first towers
+    if (!atomic_exchange(&said, true))
+        bel_log_write(BEL_LOG_INFO,
+                      "place %d of %d trainings side by side: its GPUs are those from cuda:%d on",
+                      choice->place, choice->places, card);
+}
+
 // NOT_FOUND: there are none.
 static bel_status *choose(const bel_card_choice *choice, int towers, bel_device **out_devices)
 {
@@ -139,6 +157,10 @@ static bel_status *choose(const bel_card_choice *choice, int towers, bel_device 
                       list.count);
     }
     if (first + towers > list.count && !choice->shared) return too_few(towers, first, list.count);
+    if (choice->places > 1) {
+        first += (int)((int64_t)list.count * choice->place / choice->places);
+        say_place(choice, list.cards[first % list.count]);
+    }
     for (int t = 0; t < towers; t++) {
         int card = list.cards[(first + t) % list.count];
         BEL_TRY(check_math(card, choice->math));

@@ -15,6 +15,9 @@ typedef struct bel_card_choice {
     size_t memory_limit;  // of each card, for programs of this process; 0: what there is
     int before; // towers of the job's other processes or workers of this host that come first
     bool own;   // CUDA_VISIBLE_DEVICES may leave this process cards that no other one sees
+    // Of trainings that run side by side, each with cards of its own as far as there are enough:
+    // that in place `place` begins with card count * place / places. places 0: there is this one.
+    int place, places;
 } bel_card_choice;
 
 // Fills out_devices [towers]; NULL is a share of the CPU, which all are where no cards are wanted
@@ -31,6 +34,9 @@ void bel_cards_say_whether(const bel_card_choice *choice);
 
 // INVALID_ARGUMENT: a malformed list; whether the cards are there is not looked at.
 bel_status *bel_cards_check_list(const char *list) BEL_MUST_USE;
+
+// How many cards of the list there are; 0: none, or they cannot be used.
+int bel_cards_count(const char *list);
 
 // A choice could not be met before, by an error: cards are fewer than they are to be, say.
 bool bel_cards_were_refused(void);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cuda/cuda.h"
 #include "estimator/estimator_inner.h"
+#include "launch/trials.h"
 
 bool bel_estimator_wants_cards(const bel_run_config *c)
 {
@@ -69,6 +70,8 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
     bool evaluates = worker < 0;
     bool optional = evaluates && estimator->in_job; // a master's host may have none
     if (optional) worker = estimator->rank;
+    int place, places;
+    bel_trials_place(&place, &places);
     return (bel_card_choice){.wanted = bel_estimator_wants_cards(config),
                              .needed = bel_estimator_needs_cards(config) && !optional,
                              .optional = optional,
@@ -79,7 +82,9 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
                              // A job can start another process before it counts as stalled itself.
                              .patience_secs = config->stall_timeout_secs / 4,
                              .own = estimator->has_launcher, // which may give each process cards
-                             .before = worker < 0 ? 0 : towers_before(estimator, worker)};
+                             .before = worker < 0 ? 0 : towers_before(estimator, worker),
+                             .place = place,
+                             .places = places};
 }
 
 void bel_estimator_say_cards(const bel_estimator *estimator)

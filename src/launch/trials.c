@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@ typedef struct trials {
     const bel_trials_config *config;
     bel_linux_process *processes; // of each trial
     bool *runs, *told;
+    int *place; // of each that was started
     int64_t *still_since;
     int started, running;
     int signals;      // descriptor
@@ -37,6 +39,25 @@ typedef struct trials {
 } trials;
 
 // --- Starting ------------------------------------------------------------------------------------
+
+static int first_free_place(const trials *t)
+{
+    for (int place = 0;; place++) { // fewer run than there are places
+        bool taken = false;
+        for (int i = 0; i < t->started && !taken; i++)
+            taken = t->runs[i] && t->place[i] == place;
+        if (!taken) return place;
+    }
+}
+
+// In the environment that the next trial gets.
+static void set_place(trials *t, int number)
+{
+    char text[32];
+    t->place[number] = first_free_place(t);
+    bel_snprintf(text, sizeof text, "%d/%d", t->place[number], t->config->side_by_side);
+    setenv(BEL_TRIALS_PLACE, text, 1);
+}
 
 static bel_status *open_file(const char *path, int flags, int *out_descriptor)
 {
@@ -51,6 +72,7 @@ static bel_status *start(trials *t, int number)
     BEL_TRY(open_file(trial->output, O_TRUNC, &output));
     bel_status *status = open_file(trial->log, O_APPEND, &log);
     if (status == NULL) {
+        set_place(t, number);
         bel_linux_spawn spawn = {.program = t->config->program,
                                  .arguments = trial->arguments,
                                  .standard = {-1, output, log}};
@@ -162,17 +184,32 @@ bel_status *bel_trials_run(const bel_trials_config *config, int *out_signal)
     t.processes = bel_xcalloc((size_t)config->count, sizeof *t.processes);
     t.runs = bel_xcalloc((size_t)config->count, sizeof *t.runs);
     t.told = bel_xcalloc((size_t)config->count, sizeof *t.told);
+    t.place = bel_xcalloc((size_t)config->count, sizeof *t.place);
     t.still_since = bel_xcalloc((size_t)config->count, sizeof *t.still_since);
     bel_linux_raise_file_limit(); // one for each that runs
     bel_status *status = run(&t);
     unsetenv(BEL_TRIALS_STARTER);
+    unsetenv(BEL_TRIALS_PLACE);
     bel_stop_signals_close(t.signals);
     bel_free(t.processes);
     bel_free(t.runs);
     bel_free(t.told);
+    bel_free(t.place);
     bel_free(t.still_since);
     *out_signal = t.signal;
     return status;
+}
+
+void bel_trials_place(int *out_place, int *out_places)
+{
+    int64_t place = 0, places = 0;
+    const char *text = getenv(BEL_TRIALS_PLACE);
+    const char *slash = text != NULL ? strchr(text, '/') : NULL;
+    bool told = slash != NULL && bel_parse_i64(text, (size_t)(slash - text), &place) &&
+                bel_parse_i64(slash + 1, strlen(slash + 1), &places) && place >= 0 &&
+                place < places && places <= INT_MAX;
+    *out_place = told ? (int)place : 0;
+    *out_places = told ? (int)places : 0;
 }
 
 void bel_trials_follow_starter(void)

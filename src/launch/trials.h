@@ -33,6 +33,13 @@ bel_status *bel_trials_run(const bel_trials_config *config, int *out_signal) BEL
 // The variable that tells a trial whose end is its own, too.
 #define BEL_TRIALS_STARTER "BELFRY_TRIALS_STARTER"
 
+// The variable that tells a trial, and whom it starts, "1/4": of four that may run at once it is in
+// place 1, in which no other one is as long as it runs. Such trials share a machine's GPUs.
+#define BEL_TRIALS_PLACE "BELFRY_TRIALS_PLACE"
+
+// Reads it; 0 and 0 where it is not set.
+void bel_trials_place(int *out_place, int *out_places);
+
 // In a trial, at its start: SIGINT comes when its starter ends. Elsewhere it does nothing.
 void bel_trials_follow_starter(void);
 

@@ -174,6 +174,26 @@ check "nor in a job" grep -q "^no GPU is used, as the CUDA driver finds no card:
 equal "without GPUs in a job" "$(digest without-job)" "$bits"
 unset CUDA_DOUBLE_DEVICES
 
+# Trainings side by side take GPUs behind one another, as processes of jobs, too; with more of them they share.
+study=(belfry cross_validate "${digits[@]:0:2}" --feature_scale 0.0625 --hidden_units 32 "${settings[@]}" --folds 3 --json)
+run_ok "${study[@]}" --model_dir folds-cpu
+cp out.txt folds.txt
+export CUDA_DOUBLE_DEVICES=4 CUDA_DOUBLE_CHECKS=0
+run_ok "${study[@]}" --model_dir folds --device cuda --parallel 2
+check "GPUs change no fold" cmp out.txt folds.txt
+check "the first begins with the first" grep -q "place 0 of 2 .*cuda:0 on" folds/fold-0/log.txt
+check "the second behind it" grep -q "place 1 of 2 .*cuda:2 on" folds/fold-1/log.txt
+check "the third where one has ended" grep -q "place [01] of 2 .*cuda:[02] on" folds/fold-2/log.txt
+echo 'workers: {count: 2}' >two.yaml
+CUDA_DOUBLE_DEVICES=3 run_ok "${study[@]}" --model_dir folds-jobs --config two.yaml --num_gpus 1 --parallel 2
+check "jobs do so, too" grep -rq "place 1 of 2 .*cuda:1 on" folds-jobs/fold-1
+CUDA_DOUBLE_DEVICES=1 run_ok "${study[@]}" --model_dir folds-shared --device cuda --parallel 3
+check "they share one" grep -q "place 2 of 3 .*cuda:0 on" folds-shared/fold-2/log.txt
+check "GPUs that are shared change no fold" cmp out.txt folds.txt
+CUDA_DOUBLE_DEVICES=1 run_ok "${study[@]}" --model_dir folds-single --device cuda
+check "unasked each has one for itself" test -z "$(cat folds-single/*/log.txt | grep "side by side")"
+unset CUDA_DOUBLE_DEVICES CUDA_DOUBLE_CHECKS
+
 # Memory that is too small is an error with what takes it; so is a GPU that is lost. Nothing is lost with it.
 export CUDA_DOUBLE_MEMORY=60000
 run_fails 1 "largest values|activations need|free" train small "${settings[@]}" --num_gpus 1 --hidden_units 512

@@ -31,6 +31,15 @@ static void test_places(void **state)
     choose((bel_card_choice){.list = "3,1,0"}, BEL_OK, (const int[]){3, 1, 0});
     choose((bel_card_choice){.list = "2", .shared = true}, BEL_OK, (const int[]){2, 2, 2});
     choose((bel_card_choice){.before = 2}, BEL_OUT_OF_RANGE, NULL);
+    // Trainings side by side: behind one another, and around.
+    choose((bel_card_choice){.place = 1, .places = 2}, BEL_OK, (const int[]){2, 3, 0});
+    choose((bel_card_choice){.before = 1, .place = 2, .places = 3}, BEL_OK, (const int[]){3, 0, 1});
+    choose((bel_card_choice){.list = "3,1,0", .place = 1, .places = 3}, BEL_OK,
+           (const int[]){1, 0, 3});
+    choose((bel_card_choice){.place = 7, .places = 8}, BEL_OK, (const int[]){3, 0, 1});
+    choose((bel_card_choice){.before = 2, .place = 1, .places = 2}, BEL_OUT_OF_RANGE, NULL);
+    assert_int_equal(bel_cards_count("3,1,0"), 3);
+    assert_int_equal(bel_cards_count("3,1,4"), 0);
     choose((bel_card_choice){.list = "0,4,1"}, BEL_OUT_OF_RANGE, NULL);
     choose((bel_card_choice){.list = "0,1,1"}, BEL_INVALID_ARGUMENT, NULL);
     choose((bel_card_choice){.before = 2, .own = true}, BEL_OUT_OF_RANGE, NULL);
