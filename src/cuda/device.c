@@ -122,14 +122,6 @@ static void unpin(bel_device *device, const void *memory)
         as_mutable(memory)); // what was not registered is an error that changes nothing
 }
 
-void bel_cuda_lose(bel_cuda_device *device, const bel_status *status)
-{
-    char why[256];
-    bel_snprintf(why, sizeof why, "%s: %s", device->device.name, bel_status_message(status));
-    bel_cuda_note_lost(why); // first: who sees that it is lost may ask why
-    atomic_store(&device->device.lost, true);
-}
-
 static const bel_device_ops ops = {.allocate = allocate,
                                    .release = release,
                                    .look = look,

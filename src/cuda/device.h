@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/hash.h"
+#include "base/number.h"
 #include "cuda/api.h"
 #include "cuda/cuda.h"
 #include "cuda/kernels/params.h"
@@ -37,7 +38,13 @@ typedef struct bel_cuda_device {
 } bel_cuda_device;
 
 // `status` is what has shown that the card is lost.
-void bel_cuda_lose(bel_cuda_device *device, const bel_status *status);
+static inline void bel_cuda_lose(bel_cuda_device *device, const bel_status *status)
+{
+    char why[256];
+    bel_snprintf(why, sizeof why, "%s: %s", device->device.name, bel_status_message(status));
+    bel_cuda_note_lost(why); // first: who sees that it is lost may ask why
+    atomic_store(&device->device.lost, true);
+}
 
 // Another wait has found that the card is lost, or one with which it is.
 static inline bel_status *bel_cuda_lost(const bel_cuda_device *device)
