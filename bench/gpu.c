@@ -1,5 +1,6 @@
 // Training on a GPU, the whole way (batches in memory, programs, aggregation, update), beside the
-// same on the processor's cores; and large matrix products, and updates of many parameters, alone.
+// same on the processor's cores; and large matrix products, attention, and updates of many
+// parameters, alone.
 // A line for each, in JSON; rows have the names of gpu_torch.py's. usage: bench_gpu [ROUNDS [ROW]];
 // exit code 3: there is no GPU. tools/gpu-check runs both and prints the ratios.
 #include <math.h>
@@ -150,6 +151,82 @@ static bel_status *products(bel_device *device, int64_t n, bel_gpu_math math)
     return NULL;
 }
 
+static bel_status *copy_in(bel_cuda_device *device, const bel_device_memory *to, const void *from,
+                           size_t bytes)
+{
+    const bel_cuda_api *api = device->api;
+    void *stream;
+    BEL_TRY(bel_cuda_enter(device));
+    BEL_TRY(bel_cuda_status(api->stream_create(&stream, BEL_CUDA_STREAM_NON_BLOCKING), "stream"));
+    BEL_TRY(bel_cuda_status(api->copy_in((uint64_t)(uintptr_t)to->address, from, bytes, stream),
+                            "copy"));
+    BEL_TRY(bel_cuda_status(api->stream_finish(stream), "copy"));
+    api->stream_destroy(stream);
+    return NULL;
+}
+
+// Causal attention of 64 matrices of [t × 64] that stay on the card, forward and backward; sums of
+// the gradients are copied out.
+static bel_status *attend(bel_device *device, int64_t t, bel_gpu_math math, double *out_seconds)
+{
+    enum { RUNS = 10, N = 8, HEADS = 8, WIDTH = 64, OPERANDS = 3 };
+    static const char *const names[OPERANDS] = {"query", "key", "value"};
+    bel_graph *graph = bel_graph_create();
+    bel_shape shape = BEL_SHAPE(N, HEADS, t, WIDTH);
+    int64_t count = bel_shape_elements(&shape);
+    bel_value *x[OPERANDS], *gradients[OPERANDS];
+    for (int i = 0; i < OPERANDS; i++)
+        x[i] = bel_variable(graph, names[i], &shape, (bel_initializer){.kind = BEL_INIT_ZEROS},
+                            BEL_VARIABLE_TRAINABLE);
+    bel_value *y = bel_attention(graph, x[0], x[1], x[2], NULL, NULL, true, 0);
+    bel_program_output outputs[1 + OPERANDS] = {
+        {.value = bel_reduce_sum_square(graph, y, NULL, 0, false)}};
+    bel_gradients(graph, outputs[0].value, x, OPERANDS, gradients);
+    for (int i = 0; i < OPERANDS; i++)
+        outputs[1 + i].value = bel_reduce_sum(graph, gradients[i], NULL, 0, false);
+    BEL_TRY(bel_graph_check(graph));
+    bel_program_options options = {
+        .device = device, .gpu_math = math, .on_device = true, .threads = 1};
+    bel_program *program;
+    bel_instance *instance;
+    bel_device_memory memory, there;
+    BEL_TRY(bel_program_compile(graph, NULL, outputs, 1 + OPERANDS, &options, &program));
+    BEL_TRY(device->ops->allocate(device, bel_program_arena_bytes(program), "operands", &memory));
+    BEL_TRY(bel_instance_create_on(program, &memory, &instance));
+    size_t bytes = (size_t)count * sizeof(float);
+    float *operand = bel_xmalloc(bytes);
+    for (int64_t i = 0; i < count; i++)
+        operand[i] = (float)(i * 7919 % 2003) / 1000.0f - 1.0f;
+    BEL_TRY(device->ops->allocate(device, bytes, "operands", &there));
+    BEL_TRY(copy_in((bel_cuda_device *)device, &there, operand, bytes));
+    for (int i = 0; i < OPERANDS; i++)
+        bel_instance_bind_variable(instance, i, there.address);
+    bel_run_context context = {.seed = 1};
+    int64_t begun = 0;
+    for (int run = -3; run < RUNS; run++) {
+        if (run == 0) begun = bel_clock_ns();
+        BEL_TRY(bel_instance_run(instance, NULL, &context, NULL, NULL));
+    }
+    *out_seconds = (double)(bel_clock_ns() - begun) * 1e-9 / RUNS;
+    bel_free(operand);
+    bel_instance_destroy(instance);
+    device->ops->release(device, &memory);
+    device->ops->release(device, &there);
+    bel_program_destroy(program);
+    bel_graph_destroy(graph);
+    return NULL;
+}
+
+// Two products forward and five backward, of which causality leaves half.
+static bel_status *attention(bel_device *device, int64_t t, bel_gpu_math math)
+{
+    double seconds, flops = 7.0 * 64 * (double)t * (double)t * 64;
+    if (!begin_row("TFLOP/s", "attention %lld%s", (long long)t, maths[math])) return NULL;
+    BEL_TRY(attend(device, t, math, &seconds));
+    printf("\"value\":%.3f}\n", flops / seconds * 1e-12);
+    return NULL;
+}
+
 // What the memory of a card moves in a copy within it, in bytes a second; read and written bytes
 // both count.
 static bel_status *copy_rate(bel_cuda_device *device, size_t bytes, double *out_rate)
@@ -258,6 +335,9 @@ static bel_status *run(int rounds)
     BEL_TRY(update(device, 100));
     for (bel_gpu_math math = BEL_GPU_MATH_EXACT; math <= BEL_GPU_MATH_BF16; math++)
         BEL_TRY(products(device, 4096, math));
+    for (bel_gpu_math math = BEL_GPU_MATH_EXACT; math <= BEL_GPU_MATH_BF16; math++)
+        for (int64_t t = 128; t <= 2048; t *= 4)
+            BEL_TRY(attention(device, t, math));
     return NULL;
 }
 

@@ -188,6 +188,28 @@ def update(millions):
     return 7 * 4 * values.numel() * 10 / (time.perf_counter() - begun) * 1e-9
 
 
+def attention(t, math):
+    within = set_math(math)
+    x = [(torch.rand(8, 8, t, 64, device="cuda") * 2 - 1).requires_grad_() for _ in range(3)]
+
+    def once():
+        for operand in x:
+            operand.grad = None
+        with within:
+            y = nn.functional.scaled_dot_product_attention(*x, is_causal=True)
+            loss = y.float().square().sum()
+        loss.backward()
+
+    for _ in range(3):
+        once()
+    torch.cuda.synchronize()
+    begun = time.perf_counter()
+    for _ in range(10):
+        once()
+    torch.cuda.synchronize()
+    return 7 * 64 * t * t * 64 * 10 / (time.perf_counter() - begun) * 1e-12
+
+
 def say(row, unit, kind, measure, *arguments):
     if wanted in row and (kind in kinds or kind == "peak"):
         print(json.dumps({"row": row, "unit": unit, "value": measure(*arguments), "kind": kind}), flush=True)
@@ -207,3 +229,5 @@ for name in ("", "tf32", "bf16"):
     row = f"16 products 4096 {name}".rstrip()
     say(row, "TFLOP/s", "eager", products, 4096, name)
     say(row, "TFLOP/s", "peak", peak, 4096, name)
+    for length in (128, 512, 2048):
+        say(f"attention {length} {name}".rstrip(), "TFLOP/s", "eager", attention, length, name)

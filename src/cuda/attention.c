@@ -65,6 +65,9 @@ static int64_t blocks_of(int64_t rows)
 bel_status *bel_cuda_prepare_attention(bel_cuda_build *build)
 {
     bel_cuda_attention p = read(build->call, 0);
+    bool taken;
+    BEL_TRY(bel_cuda_try_attention(build, &p, &taken));
+    if (taken) return NULL;
     if (is_plain(build)) return add_plain(build, "attention_plain_forward", p.matrices * p.t, &p);
     BEL_TRY(read_walk(build->call, &p));
     return add(build, "attention_forward", p.matrices * blocks_of(p.t), &p);
@@ -73,6 +76,9 @@ bel_status *bel_cuda_prepare_attention(bel_cuda_build *build)
 bel_status *bel_cuda_prepare_attention_grad(bel_cuda_build *build)
 {
     bel_cuda_attention p = read(build->call, 1);
+    bool taken;
+    BEL_TRY(bel_cuda_try_attention(build, &p, &taken));
+    if (taken) return NULL;
     if (is_plain(build)) {
         BEL_TRY(add_plain(build, "attention_plain_grad_queries", p.matrices * p.t, &p));
         return add_plain(build, "attention_plain_grad_keys", p.matrices * p.s, &p);

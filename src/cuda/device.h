@@ -110,6 +110,10 @@ bel_status *bel_cuda_add(bel_cuda_build *build, const char *source, const char *
                          int64_t blocks, int threads, const void *params,
                          size_t params_bytes) BEL_MUST_USE;
 
+// The kernel alone, for a library_fn that launches it.
+bel_status *bel_cuda_kernel_of(const bel_cuda_build *build, const char *source, const char *kernel,
+                               void **out_function) BEL_MUST_USE;
+
 // The same of a source that was generated, for `elements` of which each thread takes some.
 bel_status *bel_cuda_add_text(bel_cuda_build *build, const char *name, const char *text,
                               const char *kernel, int64_t blocks, const void *params,
@@ -130,7 +134,7 @@ bel_status *bel_cuda_prepare(bel_device *device, const bel_prepare *prepare, bel
 #include "cuda/families.def"
 #undef FAMILY
 
-// --- Fast arithmetic (fast.c, cublas.c, cudnn.c) -------------------------------------------------
+// --- Fast arithmetic (fast.c, cublas.c, cudnn.c, attention_library.c) ----------------------------
 
 // Where a library's workspace begins behind `offset` bytes of the call's, which begins at a
 // multiple of BEL_PLAN_ALIGNMENT. NULL: the call has none.
@@ -160,6 +164,9 @@ void bel_cuda_forget_stream(bel_cuda_device *device, const void *stream);
 // chance.
 bel_status *bel_cuda_try_cublas(bel_cuda_build *build, bool *out_taken) BEL_MUST_USE;
 bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken) BEL_MUST_USE;
+struct bel_cuda_attention; // kernels/attention.h: as attention.c has read the call
+bel_status *bel_cuda_try_attention(bel_cuda_build *build, const struct bel_cuda_attention *shape,
+                                   bool *out_taken) BEL_MUST_USE;
 
 // --- Operands as bfloat16 (halves.c) -------------------------------------------------------------
 

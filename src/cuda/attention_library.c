@@ -1,0 +1,348 @@
+// Attention with fast arithmetic: its products by cuBLASLt (library_product.h), and a kernel that
+// makes weights of scores between them (kernels/attention_scores.cu). In the gradient scores are
+// made again, and what keys and values get of all queries is summed by the products.
+//
+// Scores of all queries and keys would need memory for each pair, so the call goes part by part:
+// as many matrices as there is room for, or some queries of one matrix. A part's scores take 16 MiB
+// and its weights half of that, little enough to stay in the second cache of most cards that have
+// tensor cores. How a call is cut follows from its shape alone.
+//
+// With bf16, and where lengths hide keys, which may be anything, the products read copies of the
+// operands in the workspace.
+#include "cuda/kernels/attention_scores.h"
+#include "cuda/kernels/rows.h"
+#include "cuda/library_product.h"
+#include "ops/kernels/attention.h"
+#include "runtime/plan.h"
+
+// Scores of a part. A library counts matrices in 16 bits.
+#define MOST_SCORES ((int64_t)1 << 22)
+#define MOST_MATRICES 32768
+
+// What products read and write: tensors of the call, of which y, dy and their like are one, and
+// what is made of a part in the workspace.
+typedef enum role {
+    Q,
+    K,
+    V,
+    Y,
+    TENSORS,
+    SCORES = TENSORS,
+    WEIGHT_GRADS,
+    WEIGHTS,
+    SLOPES,
+} role;
+
+// The products of a part, in their order; the kernel comes behind those whose y is scores and
+// weight_grads.
+typedef struct step {
+    role b, a, y;
+    bool transpose_b, transpose_a;
+} step;
+
+static const step forward[] = {{K, Q, SCORES, true, false}, {V, WEIGHTS, Y, false, false}};
+static const step gradient[] = {{K, Q, SCORES, true, false},
+                                {V, Y, WEIGHT_GRADS, true, false},
+                                {K, SLOPES, Q, false, false},
+                                {Q, SLOPES, K, false, true},
+                                {Y, WEIGHTS, V, false, true}};
+enum { MOST_STEPS = sizeof gradient / sizeof gradient[0] };
+
+typedef struct tensor { // [matrices of the call, rows, width]
+    int input;          // of the call
+    bool by_queries;    // else rows are keys
+    int64_t rows, width;
+    int64_t copy; // offset in the workspace; -1: it is read where it lies
+} tensor;
+
+typedef struct library_attention {
+    const step *steps;
+    int step_count;
+    int64_t matrices, queries; // of a part; the last one may have less
+    tensor tensors[TENSORS];
+    void *kernel;                                     // between the products
+    bel_cuda_attention_scores scores;                 // its params
+    bel_cuda_library_product products[MOST_STEPS][2]; // of a part, of the last one
+    size_t workspace_offset;                          // of the library's own
+} library_attention;
+
+// --- Cutting -------------------------------------------------------------------------------------
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+// Parts of about the same size, of as many matrices, or queries, as there may be scores.
+static void cut(library_attention *a)
+{
+    enum { TOGETHER = 16 };
+    const bel_cuda_attention *shape = &a->scores.shape;
+    int64_t scores = shape->t * shape->s, most = MOST_SCORES / scores;
+    a->matrices = 1;
+    a->queries = shape->t;
+    if (most > 0) {
+        if (most > MOST_MATRICES) most = MOST_MATRICES;
+        a->matrices = divide_up(shape->matrices, divide_up(shape->matrices, most));
+    } else {
+        int64_t rows = divide_up(shape->t, divide_up(scores, MOST_SCORES));
+        rows = divide_up(rows, TOGETHER) * TOGETHER;
+        if (rows < shape->t) a->queries = rows;
+    }
+}
+
+// Of `all`, the last part's, where others have `each`.
+static int64_t last_of(int64_t all, int64_t each)
+{
+    return all - (divide_up(all, each) - 1) * each;
+}
+
+// --- Choosing products ---------------------------------------------------------------------------
+
+// The largest power of two that divides the places at which parts of a tensor begin, as far as
+// anybody asks.
+static uint32_t alignment_of(const library_attention *a, role of, bool is_read)
+{
+    if (of >= TENSORS) return BEL_PLAN_ALIGNMENT; // each part's begins at the same place
+    const tensor *t = &a->tensors[of];
+    int64_t size = is_read && a->scores.half ? sizeof(uint16_t) : sizeof(float);
+    int64_t begins = a->matrices * t->rows * t->width * size; // the first one but 0
+    if (t->by_queries) begins |= a->queries * t->width * size;
+    int64_t power = begins & -begins;
+    return power < BEL_PLAN_ALIGNMENT ? (uint32_t)power : BEL_PLAN_ALIGNMENT;
+}
+
+// Rows and width of an operand of a part with so many queries.
+static void size_of(const library_attention *a, role of, int64_t queries, int64_t out[2])
+{
+    bool is_tensor = of < TENSORS;
+    out[0] = is_tensor && !a->tensors[of].by_queries ? a->tensors[of].rows : queries;
+    out[1] = is_tensor ? a->tensors[of].width : a->scores.shape.s;
+}
+
+static bel_cuda_library_product product_of(const library_attention *a, bel_gpu_math math,
+                                           const step *its, int64_t matrices, int64_t queries)
+{
+    int64_t y[2], factor[2];
+    size_of(a, its->y, queries, y);
+    size_of(a, its->a, queries, factor);
+    bel_cuda_library_product product = bel_cuda_library_product_of(
+        math, a->scores.half ? BEL_CUBLAS_BF16 : BEL_CUBLAS_F32, y[0], y[1],
+        factor[its->transpose_a ? 0 : 1], its->transpose_a, its->transpose_b, matrices,
+        its->y == SCORES ? (float)a->scores.shape.scale : 1);
+    product.matrices[0].bytes = alignment_of(a, its->b, true);
+    product.matrices[1].bytes = alignment_of(a, its->a, true);
+    product.matrices[2].bytes = alignment_of(a, its->y, false);
+    return product;
+}
+
+static bel_status *choose_products(const bel_cuda_build *build, library_attention *a,
+                                   size_t *out_workspace, bool *out_found)
+{
+    const bel_cuda_attention *shape = &a->scores.shape;
+    const int64_t matrices[2] = {a->matrices, last_of(shape->matrices, a->matrices)};
+    const int64_t queries[2] = {a->queries, last_of(shape->t, a->queries)};
+    *out_workspace = 0;
+    *out_found = true;
+    for (int i = 0; i < a->step_count; i++)
+        for (int last = 0; last < 2 && *out_found; last++) {
+            bel_cuda_library_product *product = &a->products[i][last];
+            *product = product_of(a, build->prepare->gpu_math, &a->steps[i], matrices[last],
+                                  queries[last]);
+            BEL_TRY(bel_cuda_library_product_choose(build->device, product, out_found));
+            if (product->workspace_bytes > *out_workspace)
+                *out_workspace = product->workspace_bytes;
+        }
+    return NULL;
+}
+
+// --- The workspace -------------------------------------------------------------------------------
+
+static int64_t add_room(size_t *offset, int64_t elements, size_t size)
+{
+    size_t at = *offset, bytes = (size_t)elements * size;
+    *offset +=
+        (bytes + BEL_CUDA_WORK_ALIGNMENT - 1) / BEL_CUDA_WORK_ALIGNMENT * BEL_CUDA_WORK_ALIGNMENT;
+    return (int64_t)at;
+}
+
+// dy · y comes first, where kernels of attention.cu have it.
+static void divide_workspace(library_attention *a)
+{
+    bel_cuda_attention_scores *scores = &a->scores;
+    const bel_cuda_attention *shape = &scores->shape;
+    bool is_gradient = a->steps == gradient, half = scores->half != 0;
+    int64_t part = a->matrices * a->queries * shape->s;
+    size_t *offset = &a->workspace_offset, size = half ? sizeof(uint16_t) : sizeof(float);
+    if (is_gradient) scores->inner = add_room(offset, shape->matrices * shape->t, sizeof(float));
+    for (int i = 0; i < TENSORS; i++) {
+        tensor *t = &a->tensors[i];
+        bool hides = shape->lengths >= 0 && !t->by_queries, is_read = i != Y || is_gradient;
+        t->copy = is_read && (half || hides)
+                      ? add_room(offset, shape->matrices * t->rows * t->width, size)
+                      : -1;
+    }
+    scores->scores = scores->weights = add_room(offset, part, sizeof(float));
+    if (half) scores->weights = add_room(offset, part, size);
+    if (!is_gradient) return;
+    scores->weight_grads = scores->slopes = add_room(offset, part, sizeof(float));
+    if (half) scores->slopes = add_room(offset, part, size);
+}
+
+// --- Running -------------------------------------------------------------------------------------
+
+// Where a part begins.
+typedef struct place {
+    int64_t matrix, query;
+} place;
+
+static int64_t first_element(const tensor *t, const place *at)
+{
+    return (at->matrix * t->rows + (t->by_queries ? at->query : 0)) * t->width;
+}
+
+static const char *read_at(const library_attention *a, const bel_cuda_operands *operands, role of,
+                           const place *at)
+{
+    const char *work = operands->work;
+    if (of == WEIGHTS) return work + a->scores.weights;
+    if (of == SLOPES) return work + a->scores.slopes;
+    const tensor *t = &a->tensors[of];
+    const char *begin = t->copy >= 0 ? work + t->copy : (const char *)operands->in[t->input];
+    int64_t size = a->scores.half ? sizeof(uint16_t) : sizeof(float);
+    return begin + first_element(t, at) * size;
+}
+
+static void *write_at(const library_attention *a, const bel_cuda_operands *operands, role of,
+                      const place *at)
+{
+    char *work = operands->work;
+    if (of == SCORES) return work + a->scores.scores;
+    if (of == WEIGHT_GRADS) return work + a->scores.weight_grads;
+    float *begin = operands->out[of == Y ? 0 : of]; // y, or dq, dk and dv
+    return begin + first_element(&a->tensors[of], at);
+}
+
+// What keys and values get of a matrix's queries is added up part by part.
+static bel_status *multiply(const bel_cuda_device *device, void *stream, const library_attention *a,
+                            const bel_cuda_operands *operands, int number, bool last,
+                            const place *at)
+{
+    const step *its = &a->steps[number];
+    bool adds = (its->y == K || its->y == V) && at->query > 0;
+    const bel_cuda_library_operands product = {.b = read_at(a, operands, its->b, at),
+                                               .a = read_at(a, operands, its->a, at),
+                                               .y = write_at(a, operands, its->y, at),
+                                               .beta = adds ? 1 : 0,
+                                               .work =
+                                                   bel_cuda_work_at(operands, a->workspace_offset)};
+    return bel_cuda_library_product_run(device, stream, &a->products[number][last], &product);
+}
+
+static bel_status *weigh(const bel_cuda_device *device, void *stream, const library_attention *a,
+                         bel_cuda_operands *operands, bel_cuda_attention_scores *params)
+{
+    int64_t rows = params->matrices * params->queries;
+    void *arguments[2] = {operands, params};
+    return bel_cuda_status(device->api->launch(a->kernel, (unsigned)divide_up(rows, BEL_CUDA_ROWS),
+                                               1, 1, BEL_CUDA_ROWS * BEL_CUDA_LANES, 1, 1, 0,
+                                               stream, arguments, NULL),
+                           "launch a kernel");
+}
+
+static bel_status *run_part(const bel_cuda_device *device, void *stream, const library_attention *a,
+                            const bel_cuda_operands *operands, const place *at)
+{
+    bel_cuda_operands its = *operands;
+    bel_cuda_attention_scores params = a->scores;
+    const bel_cuda_attention *shape = &params.shape;
+    bool last = at->matrix + a->matrices >= shape->matrices && at->query + a->queries >= shape->t;
+    params.first_matrix = at->matrix;
+    params.first_query = at->query;
+    params.matrices = last ? shape->matrices - at->matrix : a->matrices;
+    params.queries = last ? shape->t - at->query : a->queries;
+    for (int i = 0; i < a->step_count; i++) {
+        BEL_TRY(multiply(device, stream, a, operands, i, last, at));
+        bool ready = a->steps[i].y >= TENSORS && a->steps[i + 1].y < TENSORS;
+        if (ready) BEL_TRY(weigh(device, stream, a, &its, &params));
+    }
+    return NULL;
+}
+
+static bel_status *run(bel_cuda_device *device, void *stream, const bel_cuda_operands *operands,
+                       const void *params)
+{
+    const library_attention *a = params;
+    const bel_cuda_attention *shape = &a->scores.shape;
+    place at;
+    for (at.matrix = 0; at.matrix < shape->matrices; at.matrix += a->matrices)
+        for (at.query = 0; at.query < shape->t; at.query += a->queries)
+            BEL_TRY(run_part(device, stream, a, operands, &at));
+    return NULL;
+}
+
+// --- Taking a call -------------------------------------------------------------------------------
+
+// Inputs are q, k, v, or dy, q, k, v, y, logarithms.
+static library_attention read(const bel_cuda_build *build, const bel_cuda_attention *shape)
+{
+    bool is_gradient = shape->q == 1;
+    int first = (int)shape->q;
+    library_attention a = {
+        .steps = is_gradient ? gradient : forward,
+        .step_count =
+            is_gradient ? sizeof gradient / sizeof *gradient : sizeof forward / sizeof *forward,
+        .tensors = {[Q] = {first, true, shape->t, shape->d, -1},
+                    [K] = {first + 1, false, shape->s, shape->d, -1},
+                    [V] = {first + 2, false, shape->s, shape->e, -1},
+                    [Y] = {0, true, shape->t, shape->e, -1}},
+        .scores = {.shape = *shape, .half = build->prepare->gpu_math == BEL_GPU_MATH_BF16}};
+    cut(&a);
+    divide_workspace(&a);
+    return a;
+}
+
+static bel_status *add_copies(bel_cuda_build *build, const library_attention *a)
+{
+    const bel_cuda_attention *shape = &a->scores.shape;
+    for (int i = 0; i < TENSORS; i++) {
+        const tensor *t = &a->tensors[i];
+        if (t->copy < 0) continue;
+        const bel_cuda_attention_copy copy = {.shape = *shape,
+                                              .rows = t->rows,
+                                              .width = t->width,
+                                              .operand = t->input,
+                                              .offset = t->copy,
+                                              .half = a->scores.half,
+                                              .hides = shape->lengths >= 0 && !t->by_queries};
+        int64_t count = shape->matrices * t->rows * t->width;
+        BEL_TRY(bel_cuda_add(build, "attention_scores.cu", "attention_copy",
+                             bel_cuda_blocks(divide_up(count, 4)), BEL_CUDA_BLOCK, &copy,
+                             sizeof copy));
+    }
+    return NULL;
+}
+
+bel_status *bel_cuda_try_attention(bel_cuda_build *build, const bel_cuda_attention *shape,
+                                   bool *out_taken)
+{
+    *out_taken = false;
+    bool empty = shape->matrices * shape->t * shape->s * shape->e == 0;
+    if (empty || !bel_cuda_is_fast(build)) return NULL;
+    size_t library_bytes;
+    library_attention a = read(build, shape);
+    BEL_TRY(bel_cuda_libraries(build->device));
+    BEL_TRY(choose_products(build, &a, &library_bytes, out_taken));
+    if (!*out_taken) return NULL;
+    BEL_TRY(add_copies(build, &a));
+    if (a.steps == gradient)
+        BEL_TRY(bel_cuda_add(build, "attention.cu", "attention_inner",
+                             divide_up(shape->matrices * shape->t, BEL_CUDA_ATTENTION_ROWS),
+                             BEL_CUDA_ATTENTION_THREADS, shape, sizeof *shape));
+    BEL_TRY(bel_cuda_kernel_of(build, "attention_scores.cu",
+                               a.steps == gradient ? "attention_slopes" : "attention_weights",
+                               &a.kernel));
+    build->call->workspace_bytes = a.workspace_offset + library_bytes + BEL_CUDA_WORK_ALIGNMENT;
+    bel_cuda_add_library(build, run, &a, sizeof a);
+    return NULL;
+}

@@ -1,0 +1,26 @@
+// What lies between the products of attention by a library: see attention_scores.cu.
+#ifndef BELFRY_CUDA_KERNELS_ATTENTION_SCORES_H
+#define BELFRY_CUDA_KERNELS_ATTENTION_SCORES_H
+
+#include "cuda/kernels/attention.h"
+
+// Scores of some queries of some matrices, [matrix, query, key], in the call's workspace.
+typedef struct bel_cuda_attention_scores {
+    bel_cuda_attention shape; // of the call; blocks and parts are not looked at
+    int64_t first_matrix, first_query, matrices, queries;
+    // Offsets in the workspace, bytes. f32: what the products made, and dy · y of all queries.
+    int64_t scores, weight_grads, inner;
+    int64_t weights, slopes; // what products are made of: bfloat16 where `half`, else over scores
+                             // and weight_grads
+    int32_t half, zero;
+} bel_cuda_attention_scores;
+
+// A copy of an operand, [matrices, rows, width], for the products.
+typedef struct bel_cuda_attention_copy {
+    bel_cuda_attention shape;
+    int64_t rows, width, operand;
+    int64_t offset;      // in the workspace, bytes
+    int32_t half, hides; // as bfloat16; with zeros where lengths hide a row
+} bel_cuda_attention_copy;
+
+#endif
