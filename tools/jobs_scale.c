@@ -4,11 +4,13 @@
 // command line workers do not include a master that trains, in the wish they do. Of a program of
 // the user's own its settings are not known here: its master says where the wish cannot be met.
 #include "base/alloc.h"
+#include "cuda/choose.h"
 #include "distribute.h"
 #include "job_text.h"
 #include "launch/engine.h"
 #include "launch/scale.h"
 #include "results.h"
+#include "setup.h"
 #include "verbs.h"
 
 // R, which does not change: a worker plays at least one of the replicas.
@@ -17,6 +19,30 @@ static int most_workers(const bel_distribution *distribution)
     const bel_plan *plan = distribution->plan;
     if (bel_options_bool(distribution->training, "elastic_rescale")) return BEL_CLUSTER_MOST;
     return plan->replica_count < BEL_CLUSTER_MOST ? plan->replica_count : BEL_CLUSTER_MOST;
+}
+
+// Of a job whose workers are all on this host: one that finds no GPU would end the job.
+static bel_status *check_cards(const bel_job_record *record, const bel_distribution *distribution,
+                               int workers)
+{
+    const bel_options *training = distribution->training;
+    const bel_plan *plan = distribution->plan;
+    bool shared = bel_options_bool(training, "virtual_devices");
+    if (shared || bel_setup_card_count(training) == 0) return NULL;
+    int towers = 0, each = 0; // workers that are added have as many as the last one
+    for (int i = 0, w = 0; i < plan->process_count; i++) {
+        if (plan->processes[i].towers == 0 || w++ >= workers) continue;
+        if (plan->processes[i].host != NULL) return NULL;
+        each = plan->processes[i].towers;
+        towers += each;
+    }
+    if (workers > plan->worker_count) towers += (workers - plan->worker_count) * each;
+    int cards = bel_cards_count(bel_options_string(training, "gpus"));
+    if (cards == 0 || towers <= cards) return NULL; // without any they share the processor
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "job %s: %d workers have %d towers, and there are %d GPUs for them; hint: a job "
+                   "that is submitted with --virtual_devices lets towers share GPUs",
+                   record->name, workers, towers, cards);
 }
 
 static bel_status *check(const bel_job_record *record, const bel_distribution *distribution,
@@ -34,7 +60,8 @@ static bel_status *check(const bel_job_record *record, const bel_distribution *d
                        "submitted, got %d",
                        record->name, engine->name, submitted, workers);
     }
-    if (status != NULL || workers <= most) return status;
+    if (status != NULL) return status;
+    if (workers <= most) return check_cards(record, distribution, workers);
     return BEL_ERR(
         BEL_INVALID_ARGUMENT,
         "job %s has %d replicas in a step and each worker plays at least one, so %d "

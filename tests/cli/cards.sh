@@ -194,6 +194,24 @@ CUDA_DOUBLE_DEVICES=1 run_ok "${study[@]}" --model_dir folds-single --device cud
 check "unasked each has one for itself" test -z "$(cat folds-single/*/log.txt | grep "side by side")"
 unset CUDA_DOUBLE_DEVICES CUDA_DOUBLE_CHECKS
 
+# A job is not scaled to more workers than there are GPUs.
+export XDG_RUNTIME_DIR=$work XDG_STATE_HOME=$work/state
+is_state() { belfry jobs describe "$1" | grep -qE "^state ($2)$"; }
+await_state() { # JOB STATES
+    for ((i = 0; i < 600; i++)); do
+        is_state "$1" "$2" && return 0
+        sleep 0.05
+    done
+    check "job $1 is $2" is_state "$1" "$2"
+}
+run_ok env BELFRY_FAULT=slow:tower_step#10 "$BUILD/tools/belfry" jobs submit training grows --config two.yaml \
+    --job_dir grows -- "${digits[@]}" "${settings[@]}" --train_steps 3000 --num_gpus 1 --elastic_rescale
+await_state grows RUNNING
+run_fails 2 "job grows: 3 workers have 3 towers, and there are 2 GPUs for them" belfry jobs scale grows --worker_count 3
+run_ok belfry jobs scale grows --worker_count 1
+run_ok belfry jobs cancel grows
+await_state grows "CANCELLED|SUCCEEDED"
+
 # Memory that is too small is an error with what takes it; so is a GPU that is lost. Nothing is lost with it.
 export CUDA_DOUBLE_MEMORY=60000
 run_fails 1 "largest values|activations need|free" train small "${settings[@]}" --num_gpus 1 --hidden_units 512
