@@ -29,15 +29,10 @@ static bel_status *check_cards(const bel_job_record *record, const bel_distribut
     const bel_plan *plan = distribution->plan;
     bool shared = bel_options_bool(training, "virtual_devices");
     if (shared || bel_setup_card_count(training) == 0) return NULL;
-    int towers = 0, each = 0; // workers that are added have as many as the last one
-    for (int i = 0, w = 0; i < plan->process_count; i++) {
-        if (plan->processes[i].towers == 0 || w++ >= workers) continue;
-        if (plan->processes[i].host != NULL) return NULL;
-        each = plan->processes[i].towers;
-        towers += each;
-    }
-    if (workers > plan->worker_count) towers += (workers - plan->worker_count) * each;
-    int cards = bel_cards_count(bel_options_string(training, "gpus"));
+    for (int i = 0; i < plan->process_count; i++)
+        if (plan->processes[i].towers > 0 && plan->processes[i].host != NULL) return NULL;
+    int towers = bel_plan_towers(plan, workers),
+        cards = bel_cards_count(bel_options_string(training, "gpus"));
     if (cards == 0 || towers <= cards) return NULL; // without any they share the processor
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "job %s: %d workers have %d towers, and there are %d GPUs for them; hint: a job "

@@ -255,8 +255,8 @@ void bel_study_add(bel_study *study, const char *name, const char *const *flags,
         add_word(study, r, flags[i], "");
 }
 
-// GPUs that each of them asks for, by the flags that all have; 0: none.
-static int cards_of_each(const bel_options *options)
+// GPUs that a training by these flags asks for; 0: none.
+static int cards_of(const bel_options *options)
 {
     const char *config = bel_options_string(options, "config");
     int count = bel_setup_card_count(options);
@@ -266,22 +266,36 @@ static int cards_of_each(const bel_options *options)
     bel_status *status = bel_cluster_read(config, &cluster);
     if (status == NULL)
         status = bel_plan_create(cluster, (int)bel_options_int(options, "num_gpus"), 0, &plan);
-    count = 0;
-    for (int i = 0; status == NULL && i < plan->process_count; i++)
-        count += plan->processes[i].towers;
+    count = status == NULL ? bel_plan_towers(plan, plan->worker_count) : 0;
     bel_status_ignore(status); // the first training says it
     bel_plan_destroy(plan);
     bel_cluster_destroy(cluster);
     return count;
 }
 
+// Before share_cores adds words to it.
+static int cards_of_run(const bel_study *study, const run *r)
+{
+    bel_options *own = bel_options_create_like(study->options);
+    bel_status *status = bel_options_parse(own, r->word_count - r->own_at, r->words + r->own_at);
+    if (status == NULL) status = bel_options_read_yaml(own, study->settings);
+    int count = cards_of(status == NULL ? own : study->options);
+    bel_status_ignore(status); // the training says it
+    bel_options_destroy(own);
+    return count;
+}
+
 // Where nobody says how many: so that each has a core, and GPUs, for itself.
 static int fitting(const bel_study *study)
 {
-    int cores = bel_available_cores(), each = cards_of_each(study->options);
-    int cards = each > 0 ? bel_cards_count(bel_options_string(study->options, "gpus")) : 0;
+    int cores = bel_available_cores(), most = 0;
+    for (int i = 0; i < study->count; i++) {
+        int count = cards_of_run(study, &study->runs[i]);
+        if (count > most) most = count;
+    }
+    int cards = most > 0 ? bel_cards_count(bel_options_string(study->options, "gpus")) : 0;
     if (cards == 0) return cores;
-    int trainings = cards > each ? cards / each : 1;
+    int trainings = cards > most ? cards / most : 1;
     return trainings < cores ? trainings : cores;
 }
 

@@ -229,19 +229,22 @@ static bool is_end_of_context(int error)
            (error >= BEL_CUDA_FIRST_FAULT && error <= BEL_CUDA_LAST_FAULT);
 }
 
-// Of the first card that was lost; NULL: none. It stays until the process ends.
-static _Atomic(const char *) why_lost;
+// Of the first card that was lost, as whoever waited for it has said with its name, and as the
+// driver has said before that; NULL: nobody has. They stay until the process ends.
+static _Atomic(const char *) why_lost_named, why_lost;
 
-void bel_cuda_note_lost(const char *why)
+void bel_cuda_note_lost(const char *card, const char *why)
 {
     const char *none = NULL;
-    char *kept = bel_xstrdup(why);
-    if (!atomic_compare_exchange_strong(&why_lost, &none, kept)) bel_free(kept);
+    char *kept = card != NULL ? bel_strf("%s: %s", card, why) : bel_xstrdup(why);
+    if (!atomic_compare_exchange_strong(card != NULL ? &why_lost_named : &why_lost, &none, kept))
+        bel_free(kept);
 }
 
 const char *bel_cuda_why_lost(void)
 {
-    return atomic_load(&why_lost);
+    const char *named = atomic_load(&why_lost_named);
+    return named != NULL ? named : atomic_load(&why_lost);
 }
 
 bool bel_cuda_has_lost_card(void)
@@ -259,6 +262,6 @@ bel_status *bel_cuda_status(int error, const char *action)
         BEL_ERR(error == BEL_CUDA_OUT_OF_MEMORY ? BEL_RESOURCE_EXHAUSTED : BEL_INTERNAL,
                 "CUDA cannot %s: %s (%d, %s)", action, text != NULL ? text : "unknown error", error,
                 name != NULL ? name : "no name");
-    if (is_end_of_context(error)) bel_cuda_note_lost(bel_status_message(status));
+    if (is_end_of_context(error)) bel_cuda_note_lost(NULL, bel_status_message(status));
     return status;
 }

@@ -3,9 +3,10 @@
 // made again, and what keys and values get of all queries is summed by the products.
 //
 // Scores of all queries and keys would need memory for each pair, so the call goes part by part:
-// as many matrices as there is room for, or some queries of one matrix. A part's scores take 16 MiB
+// as many matrices as there is room for, or some queries of one matrix. Scores of a part take 16 MiB
 // and its weights half of that, little enough to stay in the second cache of most cards that have
-// tensor cores. How a call is cut follows from its shape alone.
+// tensor cores, and more only where there would be too many parts to queue. How a call is cut
+// follows from its shape alone.
 //
 // With bf16, and where lengths hide keys, which may be anything, the products read copies of the
 // operands in the workspace.
@@ -15,8 +16,11 @@
 #include "ops/kernels/attention.h"
 #include "runtime/plan.h"
 
-// Scores of a part. A library counts matrices in 16 bits.
-#define MOST_SCORES ((int64_t)1 << 22)
+// Scores of a part: a few million, and more of a call that would have more parts than that. A
+// library counts matrices in 16 bits.
+#define SCORES_OF_PART ((int64_t)1 << 22)
+#define MOST_SCORES ((int64_t)1 << 25)
+#define MOST_PARTS 512
 #define MOST_MATRICES 32768
 
 // What products read and write: tensors of the call, of which y, dy and their like are one, and
@@ -73,22 +77,29 @@ static int64_t divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-// Parts of about the same size, of as many matrices, or queries, as there may be scores.
-static void cut(library_attention *a)
+// Parts of about the same size, of as many matrices, or queries, as there may be scores. False: there
+// would be too many.
+static bool cut(library_attention *a)
 {
     enum { TOGETHER = 16 };
     const bel_cuda_attention *shape = &a->scores.shape;
-    int64_t scores = shape->t * shape->s, most = MOST_SCORES / scores;
+    int64_t scores = shape->t * shape->s, room = shape->matrices * scores / MOST_PARTS;
+    if (room < SCORES_OF_PART) room = SCORES_OF_PART;
+    if (room > MOST_SCORES) room = MOST_SCORES;
     a->matrices = 1;
     a->queries = shape->t;
-    if (most > 0) {
-        if (most > MOST_MATRICES) most = MOST_MATRICES;
+    if (scores <= room) {
+        int64_t most = room / scores < MOST_MATRICES ? room / scores : MOST_MATRICES;
         a->matrices = divide_up(shape->matrices, divide_up(shape->matrices, most));
     } else {
-        int64_t rows = divide_up(shape->t, divide_up(scores, MOST_SCORES));
-        rows = divide_up(rows, TOGETHER) * TOGETHER;
-        if (rows < shape->t) a->queries = rows;
+        int64_t most = room / shape->s;
+        if (most < TOGETHER) return false;
+        most -= most % TOGETHER;
+        int64_t even = divide_up(shape->t, divide_up(shape->t, most));
+        a->queries = divide_up(even, TOGETHER) * TOGETHER; // at most `most`, and less than t
     }
+    return divide_up(shape->matrices, a->matrices) * divide_up(shape->t, a->queries) <=
+           2 * MOST_PARTS;
 }
 
 // Of `all`, the last part's, where others have `each`.
@@ -256,11 +267,12 @@ static bel_status *run_part(const bel_cuda_device *device, void *stream, const l
     bel_cuda_operands its = *operands;
     bel_cuda_attention_scores params = a->scores;
     const bel_cuda_attention *shape = &params.shape;
-    bool last = at->matrix + a->matrices >= shape->matrices && at->query + a->queries >= shape->t;
+    int64_t matrices = shape->matrices - at->matrix, queries = shape->t - at->query; // left
+    bool last = a->queries < shape->t ? queries <= a->queries : matrices <= a->matrices;
     params.first_matrix = at->matrix;
     params.first_query = at->query;
-    params.matrices = last ? shape->matrices - at->matrix : a->matrices;
-    params.queries = last ? shape->t - at->query : a->queries;
+    params.matrices = matrices < a->matrices ? matrices : a->matrices;
+    params.queries = queries < a->queries ? queries : a->queries;
     for (int i = 0; i < a->step_count; i++) {
         BEL_TRY(multiply(device, stream, a, operands, i, last, at));
         bool ready = a->steps[i].y >= TENSORS && a->steps[i + 1].y < TENSORS;
@@ -283,12 +295,13 @@ static bel_status *run(bel_cuda_device *device, void *stream, const bel_cuda_ope
 
 // --- Taking a call -------------------------------------------------------------------------------
 
-// Inputs are q, k, v, or dy, q, k, v, y, logarithms.
-static library_attention read(const bel_cuda_build *build, const bel_cuda_attention *shape)
+// Inputs are q, k, v, or dy, q, k, v, y, logarithms. False: there would be too many parts.
+static bool read(const bel_cuda_build *build, const bel_cuda_attention *shape,
+                 library_attention *out)
 {
     bool is_gradient = shape->q == 1;
     int first = (int)shape->q;
-    library_attention a = {
+    *out = (library_attention){
         .steps = is_gradient ? gradient : forward,
         .step_count =
             is_gradient ? sizeof gradient / sizeof *gradient : sizeof forward / sizeof *forward,
@@ -297,9 +310,9 @@ static library_attention read(const bel_cuda_build *build, const bel_cuda_attent
                     [V] = {first + 2, false, shape->s, shape->e, -1},
                     [Y] = {0, true, shape->t, shape->e, -1}},
         .scores = {.shape = *shape, .half = build->prepare->gpu_math == BEL_GPU_MATH_BF16}};
-    cut(&a);
-    divide_workspace(&a);
-    return a;
+    if (!cut(out)) return false;
+    divide_workspace(out);
+    return true;
 }
 
 static bel_status *add_copies(bel_cuda_build *build, const library_attention *a)
@@ -330,7 +343,8 @@ bel_status *bel_cuda_try_attention(bel_cuda_build *build, const bel_cuda_attenti
     bool empty = shape->matrices * shape->t * shape->s * shape->e == 0;
     if (empty || !bel_cuda_is_fast(build)) return NULL;
     size_t library_bytes;
-    library_attention a = read(build, shape);
+    library_attention a;
+    if (!read(build, shape, &a)) return NULL;
     BEL_TRY(bel_cuda_libraries(build->device));
     BEL_TRY(choose_products(build, &a, &library_bytes, out_taken));
     if (!*out_taken) return NULL;

@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 
 #include "base/hash.h"
-#include "base/number.h"
 #include "cuda/api.h"
 #include "cuda/cuda.h"
 #include "cuda/kernels/params.h"
@@ -40,9 +39,8 @@ typedef struct bel_cuda_device {
 // `status` is what has shown that the card is lost.
 static inline void bel_cuda_lose(bel_cuda_device *device, const bel_status *status)
 {
-    char why[256];
-    bel_snprintf(why, sizeof why, "%s: %s", device->device.name, bel_status_message(status));
-    bel_cuda_note_lost(why); // first: who sees that it is lost may ask why
+    // First: who sees that it is lost may ask why.
+    bel_cuda_note_lost(device->device.name, bel_status_message(status));
     atomic_store(&device->device.lost, true);
 }
 

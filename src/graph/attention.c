@@ -78,7 +78,8 @@ static bool have_one_stack(const bel_value *query, const bel_value *key, const b
 
 // One operation leaves out what lengths or causality hide and keeps no scores, but computes them
 // twice. So it pays with lengths, from 64 keys on where it is causal, and from 256 keys on else
-// (bench/README.md); of an open number of keys many are expected.
+// (bench/README.md); of an open number of keys many are expected. That is so on processors, and
+// with exact arithmetic on GPUs: with fast arithmetic these multiply what is hidden as well.
 static bool is_fused(const bel_value *query, const bel_value *key, const bel_value *value,
                      const bel_value *mask, const bel_value *lengths, bool causal)
 {

@@ -217,6 +217,18 @@ bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process)
     return task;
 }
 
+int bel_plan_towers(const bel_plan *plan, int workers)
+{
+    int towers = 0, last = 0, found = 0;
+    for (int i = 0; i < plan->process_count && found < workers; i++) {
+        if (plan->processes[i].towers == 0) continue;
+        last = plan->processes[i].towers;
+        towers += last;
+        found++;
+    }
+    return towers + (workers - found) * last;
+}
+
 bel_task *bel_plan_added_task(const bel_plan *plan, const char *job, int index)
 {
     int last = 0;

@@ -65,6 +65,9 @@ void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *
 // is the only one of its host as far as anybody knows.
 void bel_plan_move(bel_plan *plan, bool apart);
 
+// Towers of so many workers; those beyond the plan have as many as the last one of it.
+int bel_plan_towers(const bel_plan *plan, int workers);
+
 // The host of a process of a role, also of one beyond those of the plan; NULL: this one.
 const char *bel_plan_host(const bel_plan *plan, bel_role role, int index);
 

@@ -21,9 +21,11 @@ static const shape small[] = {
     {2, 2, 70, 90, 16, 20, true, true}, {2, 1, 33, 17, 260, 8, true, false},
     {1, 3, 1, 40, 5, 1, false, true},
 };
-// More scores than a part has: 7 matrices of which 4 go by together, and one by parts of queries.
+// More scores than a part has: 7 matrices of which 4 go by together, and two that are cut into
+// 1,408 queries and 1,393.
 static const shape large[] = {
     {7, 1, 800, 800, 3, 2, false, true},
+    {2, 1, 2801, 1500, 2, 3, false, false},
     {2, 1, 2801, 1500, 2, 3, true, true},
 };
 
@@ -183,7 +185,8 @@ static void test_parts(void **state)
 {
     (void)state;
     check(&large[0], BEL_GPU_MATH_BF16, 1);
-    check(&large[1], BEL_GPU_MATH_TF32, 1);
+    check(&large[1], BEL_GPU_MATH_F32, 2); // one by one, captured
+    check(&large[2], BEL_GPU_MATH_TF32, 1);
 }
 
 // --- What is hidden ------------------------------------------------------------------------------
@@ -229,12 +232,40 @@ static void test_hidden(void **state)
     }
 }
 
+// As on the processor.
+static void test_bad_lengths(void **state)
+{
+    (void)state;
+    for (int64_t wrong = -1; wrong <= 91; wrong += 92) {
+        op_run run;
+        card_run its;
+        bel_program_output outputs[OUTPUTS];
+        create(&run, &small[2], outputs);
+        begin(&its, &run, outputs, BEL_GPU_MATH_BF16);
+        run_on(&its, &run);
+        bel_element_set(&run.data[INPUTS], 1, (double)wrong);
+        op_run_compile(&run, outputs, OUTPUTS, false);
+        bel_team *team;
+        BEL_ASSERT_OK(bel_team_create(1, &team));
+        bel_status *expected = bel_instance_run(run.instance, team, &run.context, NULL, NULL);
+        bel_team_destroy(team);
+        assert_non_null(expected);
+        for (int turn = 0; turn < 3; turn++)
+            BEL_ASSERT_FAILS(bel_instance_run(its.instance, NULL, &run.context, NULL, NULL),
+                             bel_status_code(expected), bel_status_message(expected));
+        bel_status_destroy(expected);
+        end(&its);
+        op_run_destroy(&run);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_hidden),
+        cmocka_unit_test(test_bad_lengths),
     };
     bel_use_cards();
     if (!bel_cards_open(&card)) return 77;

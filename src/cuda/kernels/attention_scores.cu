@@ -1,6 +1,7 @@
 // Attention by a library (cuda/attention_library.c): the weights of scores, and the gradients of
-// scores, between its products. 16 rows in a block (lanes.h). What is not seen has weight 0, and
-// what a thread writes it alone has read, so results may lie over what they are made of.
+// scores, between its products. 16 rows in a block (lanes.h). What is not seen has weight 0. Results
+// may lie over what they are made of: what a thread writes it alone reads from the first barrier on
+// (before it all of a row's look at the first score).
 #include "cuda/kernels/attention_scores.h"
 #include "cuda/kernels/attention_length.h"
 #include "cuda/kernels/bfloat.h"

@@ -41,7 +41,7 @@ static inline float largest_lane(lanes_of_rows shared, float mine)
     return most;
 }
 
-// Of n >= 1 elements.
+// Of n elements; 0 of none.
 static inline float largest_of(lanes_of_rows shared, const float *x, int64_t n)
 {
     float most = n > 0 ? x[0] : 0.0f;

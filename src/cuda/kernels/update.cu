@@ -259,3 +259,30 @@ KERNEL(direct, bel_cuda_update)
               for (int j = 0; j < width; j++) numbers[i + j] = x.values[x.piece->offset + i + j])
     square(numbers, x.piece->count, lanes, squares + p.grain_count);
 }
+
+// The finisher of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number
+// generators"): an element counts with its bits and its place, and sums of whole numbers have no
+// order.
+static inline uint64_t mixed(uint32_t bits, int64_t place)
+{
+    uint64_t x = ((uint64_t)bits << 32) ^ ((uint64_t)place * 0x9e3779b97f4a7c15ull);
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
+}
+
+KERNEL(hash_values, bel_cuda_hash_values)
+{
+    __shared__ uint64_t sums[BEL_CUDA_HASH_THREADS];
+    const uint32_t *values = (const uint32_t *)at.in[0];
+    uint64_t sum = 0;
+    for (int64_t i = THREAD; i < p.elements; i += THREADS)
+        sum += mixed(values[i], i);
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    for (int half = BEL_CUDA_HASH_THREADS / 2; half > 0; half /= 2) {
+        if ((int)threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) ((uint64_t *)at.out[0])[blockIdx.x] = sums[0];
+}

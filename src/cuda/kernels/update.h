@@ -36,4 +36,12 @@ typedef struct bel_cuda_update {
     int32_t trusts, zero;
 } bel_cuda_update;
 
+// All values of a card: input 0; output 0 [BEL_CUDA_HASH_BLOCKS] gets a hash of what each block has
+// read, whose sum is that of all.
+#define BEL_CUDA_HASH_BLOCKS 256
+#define BEL_CUDA_HASH_THREADS 256
+typedef struct bel_cuda_hash_values {
+    int64_t elements;
+} bel_cuda_hash_values;
+
 #endif

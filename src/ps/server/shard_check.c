@@ -4,6 +4,8 @@
 // parameters as it sees them, and they are compared when the last ones are in, before the version
 // that the step makes is published. So a step of workers that differ is neither published nor
 // saved. Only where everybody counts: with a ledger workers compute on different versions.
+// Parameters that lie on several devices (shard_device.c) are compared in the same steps, before
+// these are updated.
 #include "ps/server/shard_inner.h"
 
 static bool plays(const bel_shard *shard, int worker)
@@ -20,6 +22,8 @@ uint32_t bel_shard_ask_for_hashes_locked(bel_shard *shard, uint32_t decision)
     bool first = shard->counters.versions == 1;
     if (!first && !shard->has_newcomer && shard->step % every != 0) return decision;
     shard->has_newcomer = false;
+    const bel_updater *updater = shard->config.updater;
+    shard->compares_devices = updater != NULL && updater->device_count > 1;
     int workers = 0;
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
         workers += plays(shard, w);

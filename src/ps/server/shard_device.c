@@ -108,6 +108,8 @@ bel_status *bel_shard_pass_devices(bel_shard *shard, bel_job_kind kind)
     float joins[2 * BEL_UPDATER_REPLICAS];
     bel_updater *updater = shard->config.updater;
     bel_update_step step = step_of(shard, joins);
+    if (shard->compares_devices) BEL_TRY(updater->ops->compare(updater));
+    shard->compares_devices = false; // there may be a second pass
     if (kind == BEL_JOB_SUM) return updater->ops->direct(updater, &step, shard->grain_squares);
     if (kind == BEL_JOB_UPDATE) {
         step.factors = shard->factors;

@@ -194,6 +194,7 @@ struct bel_shard {
     int64_t loaded;         // the version that a checkpoint brought
     int64_t step;           // the version that workers compute on
     uint32_t decision;      // of this step; other shards learn it from reports
+    bool compares_devices;  // before this step's pass over them (shard_check.c)
     uint32_t last_decision; // shard 0: of the step before
     bool decision_known;
     bool snapshot_told;

@@ -67,6 +67,8 @@ typedef struct settings {
     int64_t lose_after;
     int hang_device; // -1: none
     int64_t hang_after;
+    int flip_device; // -1: none
+    int64_t flip_after;
 } settings;
 
 extern settings config;
@@ -87,6 +89,7 @@ typedef struct device {
     int index, retained;
     bool lost;
     int64_t executed; // operations
+    int64_t received; // copies from other devices
     char *base;       // NULL: no context was ever made
     size_t size;      // of the range: a multiple of what can be used, so that addresses are new
     cell *cells;      // one for 4 bytes

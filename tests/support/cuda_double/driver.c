@@ -170,6 +170,7 @@ static void read_settings(void)
     };
     read_place("CUDA_DOUBLE_LOSE", &config.lose_device, &config.lose_after);
     read_place("CUDA_DOUBLE_HANG", &config.hang_device, &config.hang_after);
+    read_place("CUDA_DOUBLE_FLIP", &config.flip_device, &config.flip_after);
 }
 
 API(cuInit, (unsigned flags))

@@ -201,6 +201,9 @@ static void copy_between(const work *w)
     running.on = to;
     shadow_touch(w->to, w->bytes, true);
     memmove((void *)(uintptr_t)w->to, (const void *)(uintptr_t)w->from, w->bytes);
+    bool flips = to->index == config.flip_device && to->received == config.flip_after;
+    if (flips) *(unsigned char *)(uintptr_t)w->to ^= 1;
+    to->received++;
 }
 
 static void perform(const work *w)

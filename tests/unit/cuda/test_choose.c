@@ -69,8 +69,9 @@ static void test_behind_a_lost_one(void **state)
     (void)state;
     bel_device *devices[1];
     const bel_card_choice choice = {.wanted = true};
-    bel_cuda_note_lost("cuda:1: it hangs");
-    bel_cuda_note_lost("cuda:2: so does this"); // the first counts
+    bel_cuda_note_lost(NULL, "a context is of no use");
+    bel_cuda_note_lost("cuda:1", "it hangs"); // says more
+    bel_cuda_note_lost("cuda:2", "so does this");
     bel_status *status = bel_cards_choose(&choice, 1, devices);
     assert_int_equal(bel_status_code(status), BEL_INTERNAL);
     assert_non_null(strstr(bel_status_message(status), "cuda:1: it hangs"));

@@ -648,6 +648,40 @@ static void test_few_variables(void **state)
     RUN_ROWS(rows);
 }
 
+// One element after another, of every card: whichever differs is told, and nothing but that.
+static void test_compare(void **state)
+{
+    (void)state;
+    static const row three = {SGD, ADAM, 3, 3, 3, .alone = true};
+    trial *t = make_trial(&three);
+    BEL_ASSERT_OK(create_updater(t));
+    make_streams(t, true);
+    BEL_ASSERT_OK(plan_updates(t));
+    load_anew(t, 1);
+    BEL_ASSERT_OK(t->updater->ops->compare(t->updater));
+    for (int i = 0; i < three.towers; i++) {
+        const bel_cuda_device *card = card_of(t, i);
+        char named[64];
+        (void)snprintf(named, sizeof named, "cuda:%d has other parameters than cuda:%d", i,
+                       i == 0 ? 1 : 0);
+        for (int64_t at = 0; at < t->size; at += t->size / 5 - 1) {
+            uint64_t there = address(t->updater->ops->values(t->updater, i)) + 4 * (uint64_t)at;
+            float kept = t->host.values[at], other = nextafterf(kept, 9);
+            BEL_ASSERT_OK(bel_cuda_enter(card));
+            assert_int_equal(card->api->copy_in(there, &other, sizeof other, t->streams[i]), 0);
+            assert_int_equal(card->api->stream_finish(t->streams[i]), 0);
+            BEL_ASSERT_FAILS(t->updater->ops->compare(t->updater), BEL_DATA_LOSS, named);
+            BEL_ASSERT_OK(bel_cuda_enter(card));
+            assert_int_equal(card->api->copy_in(there, &kept, sizeof kept, t->streams[i]), 0);
+            assert_int_equal(card->api->stream_finish(t->streams[i]), 0);
+            BEL_ASSERT_OK(t->updater->ops->compare(t->updater));
+        }
+    }
+    make_streams(t, false);
+    t->updater->ops->destroy(t->updater);
+    destroy_trial(t);
+}
+
 static void test_too_many_replicas(void **state)
 {
     (void)state;
@@ -755,6 +789,7 @@ int main(void)
         cmocka_unit_test(test_memory),        cmocka_unit_test(test_rules),
         cmocka_unit_test(test_two_passes),    cmocka_unit_test(test_replicas),
         cmocka_unit_test(test_few_variables), cmocka_unit_test(test_too_many_replicas),
+        cmocka_unit_test(test_compare),
     };
     if (!bel_cuda_is_built()) {
         fprintf(stderr, "this Belfry was built without CUDA\n");
