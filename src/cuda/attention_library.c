@@ -3,9 +3,9 @@
 // made again, and what keys and values get of all queries is summed by the products.
 //
 // Scores of all queries and keys would need memory for each pair, so the call goes part by part:
-// as many matrices as there is room for, or some queries of one matrix. Scores of a part take 16 MiB
-// and its weights half of that, little enough to stay in the second cache of most cards that have
-// tensor cores, and more only where there would be too many parts to queue. How a call is cut
+// as many matrices as there is room for, or some queries of one matrix. Scores of a part take 16
+// MiB and its weights half of that, little enough to stay in the second cache of most cards that
+// have tensor cores, and more only where there would be too many parts to queue. How a call is cut
 // follows from its shape alone.
 //
 // With bf16, and where lengths hide keys, which may be anything, the products read copies of the
@@ -77,8 +77,8 @@ static int64_t divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-// Parts of about the same size, of as many matrices, or queries, as there may be scores. False: there
-// would be too many.
+// Parts of about the same size, of as many matrices, or queries, as there may be scores. False:
+// there would be too many.
 static bool cut(library_attention *a)
 {
     enum { TOGETHER = 16 };
