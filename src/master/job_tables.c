@@ -151,6 +151,27 @@ static void put_processes(const bel_job *job, bel_job_tables *t)
     }
 }
 
+// What workers' towers run on; without any, nothing.
+static void put_devices(const bel_board *board, bel_job_tables *t)
+{
+    static const char *const columns[] = {"GPU", "worker", "towers", "taken", "free", "of"};
+    bool begun = false;
+    for (int i = 0; i < board->row_count; i++) {
+        const bel_board_row *row = &board->rows[i];
+        for (int d = 0; d < row->device_count; d++) {
+            const bel_device_numbers *its = &row->devices[d];
+            if (!begun) begin_table(t, NULL, NULL, COLUMNS(columns));
+            begun = true;
+            put(t, bel_strf("cuda:%d", its->number));
+            put(t, bel_strf("worker %d", row->index));
+            put_count(t, its->towers);
+            put_bytes(t, its->taken);
+            put_bytes(t, its->free);
+            put_bytes(t, its->all);
+        }
+    }
+}
+
 static void put_members(const bel_job *job, bel_job_tables *t)
 {
     static const char *const of_workers[] = {"Worker",   "steps",   "input", "compute", "push",
@@ -162,6 +183,7 @@ static void put_members(const bel_job *job, bel_job_tables *t)
     begin_table(t, title, members_sentence(job, board), COLUMNS(of_workers));
     for (int i = 0; i < board->row_count; i++)
         if (board->rows[i].role == BEL_BOARD_WORKER) put_worker(t, &board->rows[i]);
+    put_devices(board, t);
     begin_table(t, NULL, NULL, COLUMNS(of_shards));
     for (int i = 0; i < board->row_count; i++)
         if (board->rows[i].role == BEL_BOARD_SHARD) put_shard(t, &board->rows[i]);

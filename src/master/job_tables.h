@@ -5,7 +5,7 @@
 #include "estimator/report.h"
 #include "master/job.h"
 
-enum { BEL_JOB_TABLES = 4 };
+enum { BEL_JOB_TABLES = 5 };
 
 typedef struct bel_job_tables {
     bel_report_table tables[BEL_JOB_TABLES]; // their cells and sentences are owned

@@ -56,6 +56,8 @@ check "predictions" cmp predicted-cpu predicted-cuda
 # there to the process and back.
 run_ok train said "${settings[@]}" --num_gpus 2
 check "that is the default" grep -q "parameters lie on 2 GPUs and are updated there" err.txt
+run_ok train reported "${settings[@]}" --num_gpus 2 --report
+check "the report has them" grep -q '<td>cuda:1</td><td class="n">worker 0</td><td class="n">1</td>' reported/report.html
 export CUDA_DOUBLE_CHECKS=0
 passes=("--optimizer momentum --clip_value 0.01" "--optimizer adam --clip_global_norm 0.1 --moving_average_decay 0.9"
     "--optimizer lamb --weight_decay 0.01" "--optimizer ftrl --learning_rate 0.1 --ftrl_l1 0.01 --accumulate_steps 3")
