@@ -5,40 +5,92 @@
 //
 // A block of threads has 16 queries (forward, gradient of queries) or 16 keys (their gradients),
 // and 16 threads for each, which share the columns of its sums. Scores are made of 16 queries and
-// 16 keys at a time, one by each thread, and again in each kernel that wants them.
+// 64 keys at a time, or of 64 queries and 16 keys, four by each thread, and again in each kernel
+// that wants them. What a card waits for here is shared memory: so rows lie in it that four numbers
+// are read by one access, and what a thread reads of one side goes with four of the other.
 #include "cuda/kernels/attention_length.h"
+#include "cuda/kernels/bfloat.h"
+#include "cuda/kernels/tile.h"
 #include "ops/kernels/scalar.h"
 
 #define ROWS BEL_CUDA_ATTENTION_ROWS
 #define LANES (BEL_CUDA_ATTENTION_THREADS / ROWS)
 #define KEYS BEL_CUDA_ATTENTION_MOST_KEYS
 #define MINE (BEL_CUDA_ATTENTION_MOST_WIDTH / LANES) // columns of a thread
+#define SOME 4                                       // scores of a thread
 #define WIDTH 64                                     // columns that are staged at a time
+#define STRIDE (WIDTH + 4) // rows begin in other banks, at multiples of 16 bytes
 
-// The product of row `thread / LANES` of a [a_rows, width] and row `thread % LANES` of b [b_rows,
-// width]. All threads of a block come here together.
-typedef float staged[ROWS][WIDTH + 1];
+typedef float staged[STRIDE];
 
-static inline float product_of(const float *a, int64_t a_rows, const float *b, int64_t b_rows,
-                               int64_t width, float (*stage_a)[WIDTH + 1],
-                               float (*stage_b)[WIDTH + 1])
+// Columns [first, first + WIDTH) of `count` rows, of which `rows` are there; the rest is 0.
+static inline void stage(staged *to, int32_t count, const float *from, int64_t rows, int64_t width,
+                         int64_t first)
 {
-    int32_t thread = (int32_t)threadIdx.x, row = thread / LANES, column = thread % LANES;
-    float sum = 0.0f;
+    for (int32_t i = (int32_t)threadIdx.x; i < count * WIDTH; i += BEL_CUDA_ATTENTION_THREADS) {
+        int32_t r = i / WIDTH, c = i % WIDTH;
+        to[r][c] = r < rows && first + c < width ? from[r * width + first + c] : 0.0f;
+    }
+}
+
+// Products of rows of a [a_rows, width] and of b [b_rows, width]: `across`: of row `thread / LANES`
+// of a and rows `thread % LANES`, + LANES … of b; else the other way round, of rows
+// `thread / LANES`, + ROWS … of a. All threads of a block come here together.
+static inline void some_products(const float *a, int64_t a_rows, const float *b, int64_t b_rows,
+                                 int64_t width, bool across, staged *stage_a, staged *stage_b,
+                                 float *sums)
+{
+    int32_t row = (int32_t)threadIdx.x / LANES, lane = (int32_t)threadIdx.x % LANES;
+    int32_t next_a = across ? 0 : ROWS, next_b = across ? LANES : 0;
+    for (int32_t j = 0; j < SOME; j++)
+        sums[j] = 0.0f;
     for (int64_t first = 0; first < width; first += WIDTH) {
-        int32_t count = width - first < WIDTH ? (int32_t)(width - first) : WIDTH;
-        for (int32_t i = thread; i < ROWS * WIDTH; i += BEL_CUDA_ATTENTION_THREADS) {
-            int32_t r = i / WIDTH, c = i % WIDTH;
-            bool there = c < count;
-            stage_a[r][c] = there && r < a_rows ? a[r * width + first + c] : 0.0f;
-            stage_b[r][c] = there && r < b_rows ? b[r * width + first + c] : 0.0f;
-        }
+        int32_t count = width - first < WIDTH ? (int32_t)(width - first) : WIDTH, i = 0;
+        stage(stage_a, across ? ROWS : SOME * ROWS, a, a_rows, width, first);
+        stage(stage_b, across ? SOME * LANES : LANES, b, b_rows, width, first);
         __syncthreads();
-        for (int32_t i = 0; i < count; i++)
-            sum = fmaf(stage_a[row][i], stage_b[column][i], sum);
+        UNROLL(2)
+        for (; i + 4 <= count; i += 4)
+            for (int32_t j = 0; j < SOME; j++) {
+                float x[4], y[4];
+                tile_take(stage_a[row + j * next_a] + i, 4, 0, x);
+                tile_take(stage_b[lane + j * next_b] + i, 4, 0, y);
+                for (int32_t k = 0; k < 4; k++)
+                    sums[j] = fmaf(x[k], y[k], sums[j]);
+            }
+        for (; i < count; i++)
+            for (int32_t j = 0; j < SOME; j++)
+                sums[j] = fmaf(stage_a[row + j * next_a][i], stage_b[lane + j * next_b][i], sums[j]);
         __syncthreads();
     }
-    return sum;
+}
+
+// Whether threads have columns by fours, of rows of `width` that begin so.
+static inline bool by_fours(const float *x, int64_t width)
+{
+    return width % 4 == 0 && four_fit(x, false);
+}
+
+// Which column sum j of a thread is.
+static inline int32_t column_of(bool fours, int32_t j)
+{
+    int32_t lane = (int32_t)threadIdx.x % LANES;
+    return fours ? (j / 4 * LANES + lane) * 4 + j % 4 : j * LANES + lane;
+}
+
+// To the sums of a thread's columns their elements of a row, times `factor`.
+static inline void add_row(float *sums, float factor, const float *x, int64_t width, bool fours)
+{
+    for (int32_t j = 0; fours && j < MINE && j * LANES < width; j += 4) {
+        int32_t column = column_of(true, j);
+        if (column >= width) continue;
+        const four_floats some = four_get(x, false, column);
+        for (int32_t k = 0; k < 4; k++)
+            sums[j + k] = fmaf(factor, some.v[k], sums[j + k]);
+    }
+    for (int32_t j = 0; !fours && j < MINE && j * LANES < width; j++)
+        if (column_of(false, j) < width)
+            sums[j] = fmaf(factor, x[column_of(false, j)], sums[j]);
 }
 
 // Adds what the lanes of a row have, pairwise. All threads of a block come here together.
@@ -58,11 +110,11 @@ static inline float add_lanes(float (*lanes)[LANES], float mine)
 
 // The largest of `count` > 0 scores of a row, in the order of the CPU's kernel, which says what
 // comes of zeros and of what is no number. All threads of a block come here together.
-static inline float most_of(float (*lanes)[LANES], const float *scores, int64_t count)
+static inline float most_of(float (*lanes)[LANES], const float *scores, int32_t count)
 {
     int32_t row = (int32_t)threadIdx.x / LANES, lane = (int32_t)threadIdx.x % LANES;
     float most = count > 0 ? scores[0] : 0.0f;
-    for (int64_t k = lane; k < count; k += LANES)
+    for (int32_t k = lane; k < count; k += LANES)
         most = scores[k] > most ? scores[k] : most;
     lanes[row][lane] = most;
     __syncthreads();
@@ -90,18 +142,18 @@ static inline int64_t taken_of(const bel_cuda_attention *p, int64_t length, int6
 // What a query's threads know of it.
 typedef struct state {
     float most, total, factor; // factor: of what was summed before
-    float sums[MINE];          // columns lane, lane + LANES …
+    float sums[MINE];          // column_of
 } state;
 
 // Scores of a block of keys, of which the query sees `seen`, become powers.
-static inline void weigh(const bel_cuda_attention *p, float *scores, int64_t seen, int64_t taken,
+static inline void weigh(const bel_cuda_attention *p, float *scores, int32_t seen, int32_t taken,
                          float (*lanes)[LANES], state *s)
 {
     int32_t lane = (int32_t)threadIdx.x % LANES;
     float scale = (float)p->scale, now = most_of(lanes, scores, seen) * scale;
     if (!(now > s->most)) now = s->most;
     float shift = now == -INFINITY ? 0.0f : now, mine = 0.0f;
-    for (int64_t k = lane; k < taken; k += LANES) {
+    for (int32_t k = lane; k < taken; k += LANES) {
         scores[k] = k < seen ? exp_one(scores[k] * scale - shift) : 0.0f;
         if (k < seen) mine += scores[k];
     }
@@ -114,8 +166,9 @@ static inline void weigh(const bel_cuda_attention *p, float *scores, int64_t see
 // Inputs q, k, v, lengths; outputs y and the logarithms of the sums of powers.
 KERNEL(attention_forward, bel_cuda_attention)
 {
-    __shared__ staged stage_a, stage_b;
-    __shared__ float scores[ROWS][KEYS + 1], lanes[ROWS][LANES];
+    TILE_SHARED staged stage_a[ROWS], stage_b[SOME * LANES];
+    TILE_SHARED float scores[ROWS][KEYS + 4];
+    __shared__ float lanes[ROWS][LANES];
     int32_t thread = (int32_t)threadIdx.x, row = thread / LANES, lane = thread % LANES;
     int64_t tiles = (p.t + ROWS - 1) / ROWS, matrix = blockIdx.x / tiles;
     int64_t first = blockIdx.x % tiles * ROWS, rows = smaller(ROWS, p.t - first);
@@ -124,34 +177,37 @@ KERNEL(attention_forward, bel_cuda_attention)
     const float *q = (const float *)at.in[0] + (matrix * p.t + first) * p.d;
     const float *k = (const float *)at.in[1] + matrix * p.s * p.d;
     const float *v = (const float *)at.in[2] + matrix * p.s * p.e;
+    bool fours = by_fours(v, p.e);
     state s;
     s.most = -INFINITY;
     s.total = s.factor = 0.0f;
     for (int32_t j = 0; j < MINE; j++)
         s.sums[j] = 0.0f;
     for (int64_t key = 0; key < taken; key += p.keys) {
-        int64_t count = smaller(p.keys, taken - key), seen = smaller(count, mine - key);
-        for (int64_t i = 0; i < count; i += LANES)
-            scores[row][i + lane] =
-                product_of(q, rows, k + (key + i) * p.d, count - i, p.d, stage_a, stage_b);
+        int32_t count = (int32_t)smaller(p.keys, taken - key),
+                seen = (int32_t)smaller(count, mine - key), i = 0;
+        for (; i < count; i += SOME * LANES) {
+            float made[SOME];
+            some_products(q, rows, k + (key + i) * p.d, count - i, p.d, true, stage_a, stage_b,
+                          made);
+            for (int32_t j = 0; j < SOME; j++)
+                scores[row][i + lane + j * LANES] = made[j];
+        }
         __syncthreads();
         weigh(&p, scores[row], seen, count, lanes, &s);
         for (int32_t j = 0; j < MINE && key > 0 && s.factor != 1; j++)
             s.sums[j] *= s.factor;
-        for (int64_t i = 0; i < count; i++) {
-            float weight = scores[row][i];
-            const float *value = v + (key + i) * p.e;
-            for (int32_t j = 0; j < MINE && j * LANES < p.e; j++)
-                if (lane + j * LANES < p.e)
-                    s.sums[j] = fmaf(weight, value[lane + j * LANES], s.sums[j]);
-        }
+        UNROLL(2)
+        for (i = 0; i < count; i++)
+            add_row(s.sums, scores[row][i], v + (key + i) * p.e, p.e, fours);
         __syncthreads();
     }
     if (row >= rows) return;
     int64_t query = matrix * p.t + first + row;
     float *y = (float *)at.out[0] + query * p.e, factor = length > 0 ? 1 / s.total : 0.0f;
     for (int32_t j = 0; j < MINE; j++)
-        if (lane + j * LANES < p.e) y[lane + j * LANES] = length > 0 ? s.sums[j] * factor : 0.0f;
+        if (column_of(fours, j) < p.e)
+            y[column_of(fours, j)] = length > 0 ? s.sums[j] * factor : 0.0f;
     if (lane == 0) ((float *)at.out[1])[query] = length > 0 ? log_one(s.total) + s.most : 0.0f;
 }
 
@@ -178,69 +234,75 @@ typedef struct weights {
     float weight, slope;
 } weights;
 
-// That of query `first_query + thread / LANES` and key `first_key + thread % LANES`, with 0 for
-// what is not seen. All threads of a block come here together.
-static inline weights weights_of(const bel_cuda_operands *at, const bel_cuda_attention *p,
-                                 int64_t matrix, int64_t length, int64_t first_query,
-                                 int64_t first_key, float (*stage_a)[WIDTH + 1],
-                                 float (*stage_b)[WIDTH + 1])
+// Those of the queries and keys that some_products has, with 0 for what is not seen. All threads of
+// a block come here together.
+static inline void some_weights(const bel_cuda_operands *at, const bel_cuda_attention *p,
+                                int64_t matrix, int64_t length, int64_t first_query,
+                                int64_t first_key, bool across, staged *stage_a, staged *stage_b,
+                                weights *made)
 {
     int32_t row = (int32_t)threadIdx.x / LANES, lane = (int32_t)threadIdx.x % LANES;
     int64_t query = matrix * p->t + first_query, key = matrix * p->s + first_key;
     int64_t rows = p->t - first_query, keys = p->s - first_key;
-    weights made;
-    made.weight = product_of((const float *)at->in[1] + query * p->d, rows,
-                             (const float *)at->in[2] + key * p->d, keys, p->d, stage_a, stage_b);
-    made.slope = product_of((const float *)at->in[0] + query * p->e, rows,
-                            (const float *)at->in[3] + key * p->e, keys, p->e, stage_a, stage_b);
-    bool sees = row < rows && first_key + lane < seen_of(p, length, first_query + row);
-    if (sees) {
-        float scale = (float)p->scale, inner = ((const float *)at->work)[query + row];
-        made.weight = exp_one(made.weight * scale - ((const float *)at->in[5])[query + row]);
-        made.slope = made.weight * (made.slope - inner) * scale;
-    } else {
-        made.weight = made.slope = 0.0f;
+    float scores[SOME], grads[SOME], scale = (float)p->scale;
+    some_products((const float *)at->in[1] + query * p->d, rows,
+                  (const float *)at->in[2] + key * p->d, keys, p->d, across, stage_a, stage_b,
+                  scores);
+    some_products((const float *)at->in[0] + query * p->e, rows,
+                  (const float *)at->in[3] + key * p->e, keys, p->e, across, stage_a, stage_b,
+                  grads);
+    for (int32_t j = 0; j < SOME; j++) {
+        int64_t its_query = row + (across ? 0 : j * ROWS), its_key = lane + (across ? j * LANES : 0);
+        made[j].weight = made[j].slope = 0.0f;
+        if (its_query >= rows || first_key + its_key >= seen_of(p, length, first_query + its_query))
+            continue;
+        float inner = ((const float *)at->work)[query + its_query];
+        float total = ((const float *)at->in[5])[query + its_query];
+        made[j].weight = exp_one(scores[j] * scale - total);
+        made[j].slope = made[j].weight * (grads[j] - inner) * scale;
     }
-    return made;
 }
 
 // A block has 16 keys of a matrix and goes through the queries.
 KERNEL(attention_grad_keys, bel_cuda_attention)
 {
-    __shared__ staged stage_a, stage_b;
-    __shared__ weights of[ROWS][LANES]; // [query, key]
+    TILE_SHARED staged stage_a[SOME * ROWS], stage_b[LANES];
+    __shared__ weights of[SOME * ROWS][LANES]; // [query, key]
     int32_t thread = (int32_t)threadIdx.x, row = thread / LANES, lane = thread % LANES;
     int64_t tiles = (p.s + ROWS - 1) / ROWS, matrix = blockIdx.x / tiles;
     int64_t first = blockIdx.x % tiles * ROWS;
     int64_t length = length_of(&at, &p, matrix, thread == 0);
+    const float *q = (const float *)at.in[1] + matrix * p.t * p.d;
+    const float *dy = (const float *)at.in[0] + matrix * p.t * p.e;
+    bool q_fours = by_fours(q, p.d), dy_fours = by_fours(dy, p.e);
     float dk[MINE], dv[MINE];
     for (int32_t j = 0; j < MINE; j++)
         dk[j] = dv[j] = 0.0f;
     // Of a causal matrix, queries that go by together before the first key take none of these.
     int64_t query = p.causal ? first / p.queries * p.queries : 0;
-    for (; first < length && query < p.t; query += ROWS) {
-        int64_t taken = taken_of(&p, length, query), rows = smaller(ROWS, p.t - query);
-        of[row][lane] = weights_of(&at, &p, matrix, length, query, first, stage_a, stage_b);
+    for (; first < length && query < p.t; query += SOME * ROWS) {
+        weights made[SOME];
+        int64_t rows = smaller(SOME * ROWS, p.t - query), taken = 0;
+        some_weights(&at, &p, matrix, length, query, first, false, stage_a, stage_b, made);
+        for (int32_t j = 0; j < SOME; j++)
+            of[row + j * ROWS][lane] = made[j];
         __syncthreads();
-        const float *q = (const float *)at.in[1] + (matrix * p.t + query) * p.d;
-        const float *dy = (const float *)at.in[0] + (matrix * p.t + query) * p.e;
-        for (int64_t i = 0; i < rows && first + row < taken; i++) {
+        for (int64_t i = 0; i < rows; i++) {
+            // Those that go by together are a multiple of ROWS.
+            if (i % ROWS == 0) taken = taken_of(&p, length, query + i);
+            if (first + row >= taken) continue;
             const weights w = of[i][row];
-            for (int32_t j = 0; j < MINE && j * LANES < p.e; j++)
-                if (lane + j * LANES < p.e)
-                    dv[j] = fmaf(w.weight, dy[i * p.e + lane + j * LANES], dv[j]);
-            for (int32_t j = 0; j < MINE && j * LANES < p.d; j++)
-                if (lane + j * LANES < p.d)
-                    dk[j] = fmaf(w.slope, q[i * p.d + lane + j * LANES], dk[j]);
+            add_row(dv, w.weight, dy + (query + i) * p.e, p.e, dy_fours);
+            add_row(dk, w.slope, q + (query + i) * p.d, p.d, q_fours);
         }
         __syncthreads();
     }
     if (first + row >= p.s) return;
     int64_t key = matrix * p.s + first + row;
     for (int32_t j = 0; j < MINE; j++) {
-        int32_t c = lane + j * LANES;
-        if (c < p.d) ((float *)at.out[1])[key * p.d + c] = dk[j];
-        if (c < p.e) ((float *)at.out[2])[key * p.e + c] = dv[j];
+        int32_t ck = column_of(q_fours, j), cv = column_of(dy_fours, j);
+        if (ck < p.d) ((float *)at.out[1])[key * p.d + ck] = dk[j];
+        if (cv < p.e) ((float *)at.out[2])[key * p.e + cv] = dv[j];
     }
 }
 
@@ -253,24 +315,26 @@ static inline float *parts_of(const bel_cuda_operands *at, const bel_cuda_attent
 // A block has 16 queries of a matrix and goes through a part of the keys.
 KERNEL(attention_grad_queries, bel_cuda_attention)
 {
-    __shared__ staged stage_a, stage_b;
-    __shared__ float slopes[ROWS][LANES];
+    TILE_SHARED staged stage_a[ROWS], stage_b[SOME * LANES];
+    __shared__ float slopes[ROWS][SOME * LANES + 1];
     int32_t thread = (int32_t)threadIdx.x, row = thread / LANES, lane = thread % LANES;
     int64_t tiles = (p.t + ROWS - 1) / ROWS, first = blockIdx.x % tiles * ROWS;
     int64_t matrix = blockIdx.x / tiles % p.matrices, part = blockIdx.x / tiles / p.matrices;
     int64_t length = length_of(&at, &p, matrix, thread == 0);
     int64_t end = smaller((part + 1) * p.part_keys, taken_of(&p, length, first));
+    const float *k = (const float *)at.in[2] + matrix * p.s * p.d;
+    bool fours = by_fours(k, p.d);
     float dq[MINE];
     for (int32_t j = 0; j < MINE; j++)
         dq[j] = 0.0f;
-    for (int64_t key = part * p.part_keys; key < end; key += LANES) {
-        slopes[row][lane] = weights_of(&at, &p, matrix, length, first, key, stage_a, stage_b).slope;
+    for (int64_t key = part * p.part_keys; key < end; key += SOME * LANES) {
+        weights made[SOME];
+        some_weights(&at, &p, matrix, length, first, key, true, stage_a, stage_b, made);
+        for (int32_t j = 0; j < SOME; j++)
+            slopes[row][lane + j * LANES] = made[j].slope;
         __syncthreads();
-        const float *k = (const float *)at.in[2] + (matrix * p.s + key) * p.d;
-        for (int64_t i = 0; i < LANES && key + i < end; i++)
-            for (int32_t j = 0; j < MINE && j * LANES < p.d; j++)
-                if (lane + j * LANES < p.d)
-                    dq[j] = fmaf(slopes[row][i], k[i * p.d + lane + j * LANES], dq[j]);
+        for (int64_t i = 0; i < SOME * LANES && key + i < end; i++)
+            add_row(dq, slopes[row][i], k + (key + i) * p.d, p.d, fours);
         __syncthreads();
     }
     if (first + row >= p.t) return;
@@ -278,7 +342,7 @@ KERNEL(attention_grad_queries, bel_cuda_attention)
         p.parts > 1 ? parts_of(&at, &p) + part * p.matrices * p.t * p.d : (float *)at.out[0];
     to += (matrix * p.t + first + row) * p.d;
     for (int32_t j = 0; j < MINE; j++)
-        if (lane + j * LANES < p.d) to[lane + j * LANES] = dq[j];
+        if (column_of(fours, j) < p.d) to[column_of(fours, j)] = dq[j];
 }
 
 KERNEL(attention_add_parts, bel_cuda_attention)
