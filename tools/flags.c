@@ -465,7 +465,7 @@ static const bel_option table[] = {
     {"audit_input", BOOL, TRAINING, "false", NULL, NULL, OUTPUT,
      "Note which records each step reads, 16 bytes a record, for inspect --audit.", NULL},
     {"check_replicas", INT, TRAINING, "0", "[0, inf)", "steps", OUTPUT,
-     "Compare the parameters that all workers compute on every so many steps; 0: at the start alone.", NULL},
+     "Compare the parameters that all workers, and GPUs, compute on every so many steps; 0: at the start alone.", NULL},
     {"audit", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,
      "Check that every record was read exactly once in each epoch.", "!compare"},
     {"digest", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,

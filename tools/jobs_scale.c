@@ -4,6 +4,7 @@
 // command line workers do not include a master that trains, in the wish they do. Of a program of
 // the user's own its settings are not known here: its master says where the wish cannot be met.
 #include "base/alloc.h"
+#include "base/linux_host.h"
 #include "cuda/choose.h"
 #include "distribute.h"
 #include "job_text.h"
@@ -28,14 +29,16 @@ static bel_status *check_cards(const bel_job_record *record, const bel_distribut
     const bel_options *training = distribution->training;
     const bel_plan *plan = distribution->plan;
     bool shared = bel_options_bool(training, "virtual_devices");
-    if (shared || bel_setup_card_count(training) == 0) return NULL;
-    for (int i = 0; i < plan->process_count; i++)
-        if (plan->processes[i].towers > 0 && plan->processes[i].host != NULL) return NULL;
+    if (shared || workers <= plan->worker_count || bel_setup_card_count(training) == 0) return NULL;
+    for (int i = 0; i < plan->process_count; i++) {
+        const bel_plan_process *its = &plan->processes[i];
+        if (its->towers > 0 && its->host != NULL && !bel_linux_host_is_here(its->host)) return NULL;
+    }
     int towers = bel_plan_towers(plan, workers),
         cards = bel_cards_count(bel_options_string(training, "gpus"));
     if (cards == 0 || towers <= cards) return NULL; // without any they share the processor
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "job %s: %d workers have %d towers, and there are %d GPUs for them; hint: a job "
+                   "job %s: %d workers have %d towers, and here are %d GPUs for them; hint: a job "
                    "that is submitted with --virtual_devices lets towers share GPUs",
                    record->name, workers, towers, cards);
 }

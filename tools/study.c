@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "cuda/choose.h"
+#include "flags.h"
 #include "launch/plan.h"
 #include "launch/trials.h"
 #include "setup.h"
@@ -276,7 +277,7 @@ static int cards_of(const bel_options *options)
 // Before share_cores adds words to it.
 static int cards_of_run(const bel_study *study, const run *r)
 {
-    bel_options *own = bel_options_create_like(study->options);
+    bel_options *own = bel_flags_create(BEL_VERB_TRAIN_AND_EVALUATE);
     bel_status *status = bel_options_parse(own, r->word_count - r->own_at, r->words + r->own_at);
     if (status == NULL) status = bel_options_read_yaml(own, study->settings);
     int count = cards_of(status == NULL ? own : study->options);

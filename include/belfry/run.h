@@ -165,9 +165,10 @@ typedef struct bel_run_config {
     /// Workers note in model_dir/audit which records each step has read, 16 bytes a record, for
     /// `belfry inspect --audit`. Only where all workers count in every update. [false]
     bool audit_input;
-    /// Every so many steps the dense parameters that each worker computes on are hashed and
-    /// compared, and a difference ends the job and names the worker; 0: at the start alone, and
-    /// behind a worker's replacement. Only where all workers count in every update. [0]
+    /// Every so many steps the dense parameters that each worker computes on, and each GPU where
+    /// they lie on several, are hashed and compared, and a difference ends the job and names the
+    /// worker or GPU; 0: at the start alone, and behind a worker's replacement. Only where all
+    /// workers count in every update. [0]
     int64_t check_replicas;
     void *user; ///< for the program's functions: bel_estimator_config(estimator)->user [NULL]
     int accumulate_steps; ///< SYNC: batches that each tower computes for an update [1]

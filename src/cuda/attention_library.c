@@ -77,29 +77,33 @@ static int64_t divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-// Parts of about the same size, of as many matrices, or queries, as there may be scores. False:
-// there would be too many.
-static bool cut(library_attention *a)
+// Parts of about the same size, of as many matrices, or queries, as there may be scores. False: too
+// many parts, or too few queries of one for a product.
+static bool cut_to(library_attention *a, int64_t room)
 {
     enum { TOGETHER = 16 };
     const bel_cuda_attention *shape = &a->scores.shape;
-    int64_t scores = shape->t * shape->s, room = shape->matrices * scores / MOST_PARTS;
-    if (room < SCORES_OF_PART) room = SCORES_OF_PART;
-    if (room > MOST_SCORES) room = MOST_SCORES;
+    int64_t scores = shape->t * shape->s;
     a->matrices = 1;
     a->queries = shape->t;
     if (scores <= room) {
         int64_t most = room / scores < MOST_MATRICES ? room / scores : MOST_MATRICES;
         a->matrices = divide_up(shape->matrices, divide_up(shape->matrices, most));
     } else {
-        int64_t most = room / shape->s;
-        if (most < TOGETHER) return false;
-        most -= most % TOGETHER;
+        int64_t most = room / shape->s / TOGETHER * TOGETHER;
+        if (most == 0) return false;
         int64_t even = divide_up(shape->t, divide_up(shape->t, most));
         a->queries = divide_up(even, TOGETHER) * TOGETHER; // at most `most`, and less than t
     }
-    return divide_up(shape->matrices, a->matrices) * divide_up(shape->t, a->queries) <=
-           2 * MOST_PARTS;
+    return divide_up(shape->matrices, a->matrices) * divide_up(shape->t, a->queries) <= MOST_PARTS;
+}
+
+// False: it cannot be cut so.
+static bool cut(library_attention *a)
+{
+    for (int64_t room = SCORES_OF_PART; room <= MOST_SCORES; room *= 2)
+        if (cut_to(a, room)) return true;
+    return false;
 }
 
 // Of `all`, the last part's, where others have `each`.
@@ -295,7 +299,7 @@ static bel_status *run(bel_cuda_device *device, void *stream, const bel_cuda_ope
 
 // --- Taking a call -------------------------------------------------------------------------------
 
-// Inputs are q, k, v, or dy, q, k, v, y, logarithms. False: there would be too many parts.
+// Inputs are q, k, v, or dy, q, k, v, y, logarithms. False: the call cannot be cut.
 static bool read(const bel_cuda_build *build, const bel_cuda_attention *shape,
                  library_attention *out)
 {

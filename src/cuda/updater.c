@@ -1,9 +1,6 @@
-// Parameters on cards. Each card has a stream for updates. A step goes card by card, and nothing is
-// waited for before all is queued: the numbers of the step are copied in, the gradients that other
-// cards have of the range that this one updates are copied here, one launch makes the pass, and the
-// new values are copied to the other cards. With a replica on each card these copies carry what a
-// reduce-scatter and an all-gather do, without NCCL: how that adds up depends on the cards and how
-// they are linked, and here it is the tree of replicas, on any cards.
+// Parameters on cards: their memory, the plan that says which card updates which range, and copies
+// from and to the process for checkpoints. updater_step.c makes the steps. Each card has a stream for
+// all of it.
 //
 // Events of the driver order streams of different cards, but none is needed: programs and updates
 // take turns, and who queues either has waited for the other (bel_cuda_await_stream).

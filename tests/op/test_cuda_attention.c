@@ -82,8 +82,8 @@ typedef struct card_run {
     bel_device_memory memory;
 } card_run;
 
-static void begin(card_run *its, const op_run *run, const bel_program_output *outputs,
-                  bel_gpu_math math)
+static void compile(card_run *its, const op_run *run, const bel_program_output *outputs,
+                    bel_gpu_math math)
 {
     bel_shape shapes[BEL_OP_MAX_INPUTS];
     for (int i = 0; i < run->input_count; i++)
@@ -91,6 +91,12 @@ static void begin(card_run *its, const op_run *run, const bel_program_output *ou
     const bel_program_options options = {.threads = 1, .device = card, .gpu_math = math};
     BEL_ASSERT_OK(
         bel_program_compile(run->graph, shapes, outputs, OUTPUTS, &options, &its->program));
+}
+
+static void begin(card_run *its, const op_run *run, const bel_program_output *outputs,
+                  bel_gpu_math math)
+{
+    compile(its, run, outputs, math);
     BEL_ASSERT_OK(
         card->ops->allocate(card, bel_program_arena_bytes(its->program), "test", &its->memory));
     BEL_ASSERT_OK(bel_instance_create_on(its->program, &its->memory, &its->instance));
@@ -189,6 +195,34 @@ static void test_parts(void **state)
     check(&large[2], BEL_GPU_MATH_TF32, 1);
 }
 
+// How calls are cut that are larger: of few queries, into parts of more scores, and not at all.
+static void test_cuts(void **state)
+{
+    (void)state;
+    static const struct {
+        shape shape;
+        bool taken;
+        size_t least, most; // MiB of the program's memory
+    } rows[] = {{{1, 1, 3001, 1500, 1, 1, false, false}, true, 16, 40},
+                {{1, 1, 8, 524929, 1, 1, false, false}, true, 32, 60},
+                {{2048, 1, 2100, 2100, 1, 1, false, false}, true, 200, 500},
+                {{300, 1, 16384, 16384, 1, 1, false, false}, false, 0, 200}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        op_run run;
+        card_run its;
+        bel_program_output outputs[OUTPUTS];
+        create(&run, &rows[i].shape, outputs);
+        compile(&its, &run, outputs, BEL_GPU_MATH_F32);
+        size_t bytes = bel_program_arena_bytes(its.program);
+        if (is_taken(its.program) != rows[i].taken || bytes < rows[i].least << 20 ||
+            bytes > rows[i].most << 20)
+            fail_msg("row %d: %s, with %zu bytes", (int)i, rows[i].taken ? "not taken" : "taken",
+                     bytes);
+        bel_program_destroy(its.program);
+        op_run_destroy(&run);
+    }
+}
+
 // --- What is hidden ------------------------------------------------------------------------------
 
 static void hide(op_run *run, const shape *x, double value)
@@ -262,9 +296,8 @@ static void test_bad_lengths(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_hidden),
+        cmocka_unit_test(test_small),       cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_cuts),        cmocka_unit_test(test_hidden),
         cmocka_unit_test(test_bad_lengths),
     };
     bel_use_cards();

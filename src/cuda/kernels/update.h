@@ -1,4 +1,4 @@
-// What host and kernels of updates say to each other (cuda/updater.c, update.cu).
+// What host and kernels of updates say to each other (cuda/updater_step.c, update.cu).
 #ifndef BELFRY_CUDA_KERNELS_UPDATE_H
 #define BELFRY_CUDA_KERNELS_UPDATE_H
 
