@@ -188,8 +188,8 @@ for number in 4 5; do
 done
 check "it is found" grep -q "step 3: cuda:1 has other parameters than cuda:0: their hash is .*, expected " err-[45]
 equal "once, with an exit code" "$(sort code-4 code-5 | tr '\n' ' ')" "0 3 "
-found=$(grep -l "has other parameters" err-4 err-5)
-saved=(flipped-"${found#err-}"/ckpt-*)
+found=flipped-$(grep -l "has other parameters" err-4 err-5 | sed 's/err-//')
+saved=("$found"/ckpt-*)
 check "nothing is saved behind it" test "$((10#${saved[-1]##*-}))" -le 3
 # In steps of two passes, of which statistics are part, it is done once.
 words=(--model resnet --blocks 1 --width 8 --clip_global_norm 0.1 --train_steps 4 --num_gpus 2)
