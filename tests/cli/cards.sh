@@ -180,7 +180,7 @@ unset CUDA_DOUBLE_DEVICES
 # of values. (Of gradients it goes into an update that both have.)
 compared=(train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 2 --save_checkpoints_steps 1)
 for number in 4 5; do
-    flip=(env CUDA_DOUBLE_FLIP=1:$number CUDA_DOUBLE_CHECKS=0 "$BUILD/tools/belfry" "${compared[@]}")
+    flip=(env "CUDA_DOUBLE_FLIP=1:$number" CUDA_DOUBLE_CHECKS=0 "$BUILD/tools/belfry" "${compared[@]}")
     capture "${flip[@]}" --check_replicas 1 --model_dir "flipped-$number"
     echo "$code" >"code-$number"
     cp err.txt "err-$number"
