@@ -33,8 +33,8 @@ bel_status *bel_cuda_device_get(int index, bel_device **out_device) BEL_MUST_USE
 // so of a card before or between runs.
 bool bel_cuda_has_lost_card(void);
 
-// What has shown it, "cuda:0: CUDA cannot run a program: ...", of the first card of which a wait has,
-// and until then as the driver has said it, without a name; NULL: none is lost.
+// What has shown it, "cuda:0: CUDA cannot run a program: ...", of the first card of which a wait
+// has, and until then as the driver has said it, without a name; NULL: none is lost.
 const char *bel_cuda_why_lost(void);
 
 // cuBLASLt and cuDNN, for fast arithmetic (bel_gpu_math); opened once per process, after any of the

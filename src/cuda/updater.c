@@ -1,6 +1,6 @@
 // Parameters on cards: their memory, the plan that says which card updates which range, and copies
-// from and to the process for checkpoints. updater_step.c makes the steps. Each card has a stream for
-// all of it.
+// from and to the process for checkpoints. updater_step.c makes the steps. Each card has a stream
+// for all of it.
 //
 // Events of the driver order streams of different cards, but none is needed: programs and updates
 // take turns, and who queues either has waited for the other (bel_cuda_await_stream).

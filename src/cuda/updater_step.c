@@ -1,7 +1,7 @@
 // Steps of parameters on cards. A step goes card by card, and nothing is waited for before all is
 // queued: the numbers of the step are copied in, the gradients that other cards have of the range
-// that this one updates are copied here, one launch makes the pass, and the new values are copied to
-// the other cards. With a replica on each card these copies carry what a reduce-scatter and an
+// that this one updates are copied here, one launch makes the pass, and the new values are copied
+// to the other cards. With a replica on each card these copies carry what a reduce-scatter and an
 // all-gather do, without NCCL: how that adds up depends on the cards and how they are linked, and
 // here it is the tree of replicas, on any cards.
 //

@@ -86,8 +86,8 @@ typedef struct bel_updater_ops {
     // The second one, with factors.
     bel_status *(*follow)(bel_updater *updater, const bel_update_step *step);
 
-    // Whether all devices have the same values, in bits; with a plan, and while no program or update
-    // runs. DATA_LOSS: one has others, and which.
+    // Whether all devices have the same values, in bits; with a plan, and while no program or
+    // update runs. DATA_LOSS: one has others, and which.
     bel_status *(*compare)(bel_updater *updater);
 
     void (*destroy)(bel_updater *updater);
