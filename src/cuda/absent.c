@@ -43,6 +43,11 @@ const char *bel_cuda_why_lost(void)
     return NULL;
 }
 
+void bel_cuda_note_lost(const char *card, const char *why)
+{
+    (void)card, (void)why;
+}
+
 bel_status *bel_cuda_open_fast(char text[BEL_CUDA_TEXT])
 {
     (void)text;

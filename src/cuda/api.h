@@ -119,12 +119,9 @@ bel_status *bel_cuda_open_api(const bel_cuda_api **out_api) BEL_MUST_USE;
 // of memory. INTERNAL: others, by their number.
 bel_status *bel_cuda_library_status(int error, const char *whose, const char *action) BEL_MUST_USE;
 
-// For bel_cuda_why_lost, which keeps a copy of the first. `card` is its device's name; NULL: the
-// driver has returned an error after which a context is of no use, and nobody knows of which.
-void bel_cuda_note_lost(const char *card, const char *why);
-
 // The status of an error that the driver returned to `action` ("copy 12 bytes"); NULL for 0.
-// RESOURCE_EXHAUSTED: out of memory. INTERNAL: others, with the driver's name and text.
+// RESOURCE_EXHAUSTED: out of memory. INTERNAL: others, with the driver's name and text; what ends a
+// context is noted (bel_cuda_note_lost).
 bel_status *bel_cuda_status(int error, const char *action) BEL_MUST_USE;
 
 #endif

@@ -37,6 +37,9 @@ bool bel_cuda_has_lost_card(void);
 // has, and until then as the driver has said it, without a name; NULL: none is lost.
 const char *bel_cuda_why_lost(void);
 
+// Keeps a copy of the first for it. `card` is a device's name; NULL: nobody knows of which.
+void bel_cuda_note_lost(const char *card, const char *why);
+
 // cuBLASLt and cuDNN, for fast arithmetic (bel_gpu_math); opened once per process, after any of the
 // above. FAILED_PRECONDITION: one is missing, a function of it is, or it is too old; says which,
 // and what to install. `text`: "cuBLASLt 13.0, cuDNN 9.1"; NULL: not wanted.

@@ -2,10 +2,11 @@
 // label: native
 #include "cuda/choose.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/api.h"
+#include "cuda/cuda.h"
 #include "runtime/device.h"
 #include "support/bel_test.h"
 #include "support/cards.h"
@@ -80,6 +81,10 @@ static void test_behind_a_lost_one(void **state)
 
 int main(void)
 {
+    if (!bel_cuda_is_built()) {
+        fprintf(stderr, "this Belfry was built without CUDA\n");
+        return 77;
+    }
     bel_use_cards();
     setenv("CUDA_DOUBLE_DEVICES", "4", 1);
     setenv("CUDA_DOUBLE_OLD_LIBRARIES", "1", 1);
