@@ -256,10 +256,9 @@ void bel_study_add(bel_study *study, const char *name, const char *const *flags,
         add_word(study, r, flags[i], "");
 }
 
-// GPUs that a training by these flags asks for; 0: none.
-static int cards_of(const bel_options *options)
+// GPUs that a training by these flags asks for, with a config as a job; 0: none.
+static int cards_of(const bel_options *options, const char *config)
 {
-    const char *config = bel_options_string(options, "config");
     int count = bel_setup_card_count(options);
     if (config == NULL || count == 0) return count;
     bel_cluster *cluster = NULL;
@@ -280,7 +279,8 @@ static int cards_of_run(const bel_study *study, const run *r)
     bel_options *own = bel_flags_create(BEL_VERB_TRAIN_AND_EVALUATE);
     bel_status *status = bel_options_parse(own, r->word_count - r->own_at, r->words + r->own_at);
     if (status == NULL) status = bel_options_read_yaml(own, study->settings);
-    int count = cards_of(status == NULL ? own : study->options);
+    int count = cards_of(status == NULL ? own : study->options,
+                         bel_options_string(study->options, "config"));
     bel_status_ignore(status); // the training says it
     bel_options_destroy(own);
     return count;

@@ -210,6 +210,8 @@ check "the third where one has ended" grep -qE "place (0 of 2 .*cuda:0|1 of 2 .*
 echo 'workers: {count: 2}' >two.yaml
 CUDA_DOUBLE_DEVICES=3 run_ok "${study[@]}" --model_dir folds-jobs --config two.yaml --num_gpus 1 --parallel 2
 check "jobs do so, too" grep -rq "place 1 of 2 .*cuda:1 on" folds-jobs/fold-1
+CUDA_DOUBLE_DEVICES=2 run_ok "${study[@]}" --model_dir folds-turns --config two.yaml --num_gpus 1
+check "unasked they take turns" test -z "$(cat folds-turns/*/log.txt | grep "side by side")"
 CUDA_DOUBLE_DEVICES=1 run_ok "${study[@]}" --model_dir folds-shared --device cuda --parallel 3
 check "they share one" grep -q "place 2 of 3 .*cuda:0 on" folds-shared/fold-2/log.txt
 check "GPUs that are shared change no fold" cmp out.txt folds.txt
