@@ -1,5 +1,8 @@
-// Attention (ops/attention.c). Forward is one launch; the gradient goes through queries by keys,
-// and through keys by queries, so that each sum has one thread.
+// Attention (ops/attention.c). With fast arithmetic a library makes its products where it can
+// (attention_library.c). Else forward is one launch, and the gradient goes through queries by keys,
+// and through keys by queries: so each sum has one thread, in the order of the processor's, whose
+// prepare function has said how keys are cut into blocks and parts. Heads that its blocks do not
+// take are plain loops, as there.
 #include "ops/kernels/attention.h"
 #include "cuda/device.h"
 #include "cuda/kernels/attention.h"

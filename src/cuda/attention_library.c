@@ -4,9 +4,9 @@
 //
 // Scores of all queries and keys would need memory for each pair, so the call goes part by part:
 // as many matrices as there is room for, or some queries of one matrix. Scores of a part take 16
-// MiB and its weights half of that, little enough to stay in the second cache of most cards that
-// have tensor cores, and more only where there would be too many parts to queue. How a call is cut
-// follows from its shape alone.
+// MiB, and as bfloat16 its weights half of that beside them, little enough to stay in the second
+// cache of most cards that have tensor cores, and more only where there would be too many parts to
+// queue. How a call is cut follows from its shape alone.
 //
 // With bf16, and where lengths hide keys, which may be anything, the products read copies of the
 // operands in the workspace.
@@ -16,8 +16,8 @@
 #include "ops/kernels/attention.h"
 #include "runtime/plan.h"
 
-// Scores of a part: a few million, and more of a call that would have more parts than that. A
-// library counts matrices in 16 bits.
+// Scores of a part: a few million, and more of a call that would have more parts than that. Its
+// matrices are fewer than a grid has blocks in its third dimension, where a library may count them.
 #define SCORES_OF_PART ((int64_t)1 << 22)
 #define MOST_SCORES ((int64_t)1 << 25)
 #define MOST_PARTS 512
@@ -173,12 +173,9 @@ static bel_status *choose_products(const bel_cuda_build *build, library_attentio
 
 // --- The workspace -------------------------------------------------------------------------------
 
-static int64_t add_room(size_t *offset, int64_t elements, size_t size)
+static int64_t add_room(size_t *end, int64_t elements, size_t size)
 {
-    size_t at = *offset, bytes = (size_t)elements * size;
-    *offset +=
-        (bytes + BEL_CUDA_WORK_ALIGNMENT - 1) / BEL_CUDA_WORK_ALIGNMENT * BEL_CUDA_WORK_ALIGNMENT;
-    return (int64_t)at;
+    return (int64_t)bel_cuda_add_work(end, elements, size);
 }
 
 // dy · y comes first, where kernels of attention.cu have it.

@@ -78,10 +78,7 @@ static bool read(const bel_cuda_build *build, const bel_gemm *gemm, call_product
 // Room in the workspace for a copy as bfloat16 of so many elements.
 static size_t add_copy(call_product *p, int64_t elements)
 {
-    size_t at = p->workspace_offset, bytes = (size_t)elements * sizeof(uint16_t);
-    p->workspace_offset +=
-        (bytes + BEL_CUDA_WORK_ALIGNMENT - 1) / BEL_CUDA_WORK_ALIGNMENT * BEL_CUDA_WORK_ALIGNMENT;
-    return at;
+    return bel_cuda_add_work(&p->workspace_offset, elements, sizeof(uint16_t));
 }
 
 // The product with factors as bfloat16, and a result that lies as it does.

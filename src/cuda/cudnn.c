@@ -251,11 +251,8 @@ static void place_operands(const bel_kernel_call *call, library_conv *p,
                                    .row = form.channels * form.form_columns,
                                    .image = form.channels * form.form_columns * form.form_rows};
         if (o->in_place) continue;
-        o->offset = bytes;
-        size_t size = form.bf16 ? sizeof(uint16_t) : sizeof(float);
-        bytes += (size_t)(form.images * o->steps.image) * size;
-        bytes = (bytes + BEL_CUDA_WORK_ALIGNMENT - 1) / BEL_CUDA_WORK_ALIGNMENT *
-                BEL_CUDA_WORK_ALIGNMENT;
+        o->offset = bel_cuda_add_work(&bytes, form.images * o->steps.image,
+                                      form.bf16 ? sizeof(uint16_t) : sizeof(float));
     }
     p->workspace_offset = bytes;
 }

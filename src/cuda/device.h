@@ -145,6 +145,15 @@ static inline char *bel_cuda_work_at(const bel_cuda_operands *operands, size_t o
     return (char *)operands->work + offset + (rest == 0 ? 0 : BEL_CUDA_WORK_ALIGNMENT - rest);
 }
 
+// Room in a call's workspace behind *end, of so many elements; returns where it begins, and *end
+// moves to the next multiple of the alignment.
+static inline size_t bel_cuda_add_work(size_t *end, int64_t elements, size_t size)
+{
+    size_t at = *end, all = at + (size_t)elements * size;
+    *end = (all + BEL_CUDA_WORK_ALIGNMENT - 1) / BEL_CUDA_WORK_ALIGNMENT * BEL_CUDA_WORK_ALIGNMENT;
+    return at;
+}
+
 // Whether the call may be computed otherwise than the CPU does it: in f32, where fast arithmetic
 // was asked for.
 bool bel_cuda_is_fast(const bel_cuda_build *build);

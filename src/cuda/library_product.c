@@ -1,4 +1,7 @@
-// See library_product.h.
+// See library_product.h. An algorithm is the first one that the library's rules name, for a
+// workspace and alignments that the program gives it in each run: nothing is timed, so a process
+// that is started again chooses the same. Descriptors live as long as one call; handles are the
+// device's, for any thread.
 #include "cuda/library_product.h"
 
 #include <string.h>

@@ -226,14 +226,6 @@ unset CUDA_DOUBLE_DEVICES CUDA_DOUBLE_CHECKS
 
 # A job is not scaled to more workers than there are GPUs.
 export XDG_RUNTIME_DIR=$work XDG_STATE_HOME=$work/state
-is_state() { belfry jobs describe "$1" | grep -qE "^state ($2)$"; }
-await_state() { # JOB STATES
-    for ((i = 0; i < 600; i++)); do
-        is_state "$1" "$2" && return 0
-        sleep 0.05
-    done
-    check "job $1 is $2" is_state "$1" "$2"
-}
 run_ok env BELFRY_FAULT=slow:tower_step#10 "$BUILD/tools/belfry" jobs submit training grows --config two.yaml \
     --job_dir grows -- "${digits[@]}" "${settings[@]}" --train_steps 3000 --num_gpus 1 --elastic_rescale
 await_state grows RUNNING

@@ -13,19 +13,6 @@ member() { # NAME: of the JSON object in out.txt
     python3 -c 'import json, sys; print(json.load(open("out.txt"))[sys.argv[1]])' "$1"
 }
 
-# Waits until the job is in one of the states (a pattern), for a minute at the most.
-await_state() { # NAME PATTERN
-    local i
-    for ((i = 0; i < 1200; i++)); do
-        run_ok belfry jobs describe "$1" --json
-        state=$(member state)
-        if [[ "$state" =~ ^($2)$ ]]; then return 0; fi
-        read -r -t 0.05 <>fifo || true # a pause
-    done
-    complain "job $1 is $state, expected $2"
-}
-mkfifo fifo
-
 # --- Refused
 run_fails 2 'jobs: expected one of: submit training, list' belfry jobs
 run_fails 2 'did you mean jobs list?' belfry jobs lists
@@ -99,7 +86,7 @@ capture belfry jobs cancel waiting
 await_state waiting CANCELLED
 for ((i = 0; i < 1200; i++)); do # the supervisor ends right behind its last word
     if [ ! -e "/proc/$supervisor" ] || grep -q '^State:.Z' "/proc/$supervisor/status"; then break; fi
-    read -r -t 0.05 <>fifo || true
+    sleep 0.05
 done
 check "no supervisor is left" test "$i" -lt 1200
 

@@ -140,6 +140,17 @@ job_reaches() { # NAME STEP: within a minute
     return 1
 }
 
+await_state() { # NAME STATES (a pattern): within a minute; the job's description is in out.txt then
+    local state
+    for _ in $(seq 1200); do
+        run_ok belfry jobs describe "$1" --json
+        state=$(sed -n 's/.*"state": *"\([A-Z]*\)".*/\1/p' out.txt)
+        if [[ "$state" =~ ^($2)$ ]]; then return 0; fi
+        sleep 0.05
+    done
+    complain "job $1 is $state, expected $2"
+}
+
 finish() {
     echo "$checks checks, $failures failed"
     [ "$failures" -eq 0 ]
