@@ -24,7 +24,6 @@
 #include "estimator/settings.h"
 #include "flags.h"
 #include "input/column_names.h"
-#include "launch/task.h"
 #include "package.h"
 #include "params.h"
 #include "setup_onnx.h"
@@ -77,96 +76,6 @@ static bel_status *check_flags(const bel_options *options, bool is_package, cons
                                      {"moving_average_decay", NULL},
                                      {NULL, NULL}};
     return bel_options_check_read(options, meanings);
-}
-
-// Batches of a step, in one process or as the task in the environment has it.
-static bel_status *count_replicas(const bel_options *options, int64_t *out_replicas)
-{
-    size_t listed;
-    bel_options_list(options, "towers_of_workers", &listed);
-    bel_task *task;
-    BEL_TRY(bel_task_from_environment(bel_options_bool(options, "chief_trains"), &task));
-    bool alone = task == NULL;
-    int64_t gpus = bel_options_int(options, "num_gpus"), towers = 0;
-    int64_t workers = !alone       ? task->worker_count
-                      : listed > 0 ? (int64_t)listed
-                                   : bel_options_int(options, "num_workers");
-    for (int64_t w = 0; w < workers; w++) {
-        if (alone && listed > 0) {
-            towers += bel_options_list_int(options, "towers_of_workers", (size_t)w);
-        } else if (!alone && task->towers != NULL) {
-            towers += task->towers[w];
-        } else {
-            towers += gpus > 0 ? gpus : 1;
-        }
-    }
-    bel_task_destroy(task);
-    *out_replicas = towers * bel_options_int(options, "accumulate_steps");
-    return NULL;
-}
-
-// A checkpoint that is read has its parameters.
-static bel_status *set_table(const bel_options *options, bel_params *params, bel_setup *setup)
-{
-    int64_t replicas;
-    BEL_TRY(bel_table_check_label(options, setup->columns));
-    if (setup->checkpoint != NULL) return bel_table_check_reading(options);
-    BEL_TRY(count_replicas(options, &replicas));
-    setup->eval_every_steps = bel_table_eval_steps(options, setup->columns, replicas);
-    return bel_table_set_params(params, options, setup->columns,
-                                setup->remembers ? setup->model_dir : NULL, replicas);
-}
-
-static bel_status *gather_params(const bel_options *options, bel_params *params, bel_setup *setup)
-{
-    BEL_TRY(choose_model(options, params, setup));
-    bool is_package = bel_options_string(options, "package") != NULL;
-    bel_params_set(params, "model", setup->model->name);
-    if (strcmp(setup->model->name, "onnx") == 0)
-        BEL_TRY(bel_setup_onnx_file(options, params, setup));
-    BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));
-    BEL_TRY(check_flags(options, is_package, setup));
-    if (setup->columns != NULL) BEL_TRY(set_table(options, params, setup));
-
-    setup->input = (bel_flag_input){.options = options,
-                                    .feature_scale = 1,
-                                    .label_column = setup->label_column,
-                                    .columns = setup->columns};
-    if (setup->columns != NULL) {
-        setup->input.train_batch_size = bel_table_batch_size(setup->columns);
-        setup->input.num_epochs = bel_table_epochs(setup->columns);
-    }
-    const char *ids = bel_params_get(params, "id_columns");
-    setup->input.id_columns = setup->id_columns = ids != NULL ? bel_xstrdup(ids) : NULL;
-    const char *lists = bel_params_get(params, "id_list_columns");
-    bool has_lists = lists != NULL && lists[0] != '\0';
-    setup->id_list_columns = has_lists ? bel_xstrdup(lists) : NULL;
-    setup->input.id_list_columns = setup->id_list_columns;
-    const char *weights = bel_params_get(params, "id_list_weights");
-    setup->input.id_list_weights = weights != NULL && strcmp(weights, "true") == 0;
-    const char *length = bel_params_get(params, "length_column");
-    bool has_length = length != NULL && length[0] != '\0';
-    setup->input.length_column = setup->length_column = has_length ? bel_xstrdup(length) : NULL;
-    setup->input.feature_fn = setup->model->feature_fn;
-    setup->input.feature_user = setup->model->user;
-    bool own_input = setup->model->input_fn != NULL;
-    setup->input_fn = own_input ? setup->model->input_fn : bel_flag_input_open;
-    setup->input_user = own_input ? setup->model->user : &setup->input;
-    const char *scale = bel_params_get(params, "feature_scale");
-    const char *classes = bel_params_get(params, "class_count");
-    const char *most = bel_params_get(params, "id_list_most");
-    const char *threshold = bel_params_get(params, "threshold");
-    setup->threshold = 0.5;
-    bool ok = scale == NULL || bel_parse_f64(scale, strlen(scale), &setup->input.feature_scale);
-    ok = ok &&
-         (classes == NULL || bel_parse_i64(classes, strlen(classes), &setup->input.class_count));
-    ok =
-        ok && (threshold == NULL || bel_parse_f64(threshold, strlen(threshold), &setup->threshold));
-    ok = ok && (most == NULL || bel_parse_i64(most, strlen(most), &setup->input.id_list_most));
-    if (ok) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS,
-                   "%s: its feature_scale, class_count, threshold or id_list_most is no number",
-                   setup->checkpoint);
 }
 
 // --- How to run ---------------------------------------------------------------------------------
@@ -236,6 +145,93 @@ static bel_status *set_run(const bel_options *options, bel_run_config *config)
     return NULL;
 }
 
+// The run that the flags describe, but for its folder. *out_towers is to be freed after the last use
+// of *out_config, which points to it.
+static bel_status *read_run(const bel_options *options, bel_run_config *out_config,
+                            int **out_towers)
+{
+    bel_run_config_init(out_config);
+    BEL_TRY(set_run(options, out_config));
+    return set_towers(options, out_config, out_towers);
+}
+
+static bel_status *count_blocks(const bel_options *options, const char *model_dir, int *out_blocks)
+{
+    bel_run_config config;
+    int *towers;
+    BEL_TRY(read_run(options, &config, &towers));
+    config.model_dir = model_dir;
+    bel_status *status = bel_run_config_blocks_per_step(&config, out_blocks);
+    bel_free(towers);
+    return status;
+}
+
+// --- The parameters ----------------------------------------------------------------------------
+
+// A checkpoint that is read has its parameters.
+static bel_status *set_table(const bel_options *options, bel_params *params, bel_setup *setup)
+{
+    int blocks;
+    BEL_TRY(bel_table_check_label(options, setup->columns));
+    if (setup->checkpoint != NULL) return bel_table_check_reading(options);
+    BEL_TRY(count_blocks(options, setup->model_dir, &blocks));
+    setup->eval_every_steps = bel_table_eval_steps(options, setup->columns, blocks);
+    return bel_table_set_params(params, options, setup->columns,
+                                setup->remembers ? setup->model_dir : NULL, blocks);
+}
+
+static bel_status *gather_params(const bel_options *options, bel_params *params, bel_setup *setup)
+{
+    BEL_TRY(choose_model(options, params, setup));
+    bool is_package = bel_options_string(options, "package") != NULL;
+    bel_params_set(params, "model", setup->model->name);
+    if (strcmp(setup->model->name, "onnx") == 0)
+        BEL_TRY(bel_setup_onnx_file(options, params, setup));
+    BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));
+    BEL_TRY(check_flags(options, is_package, setup));
+    if (setup->columns != NULL) BEL_TRY(set_table(options, params, setup));
+
+    setup->input = (bel_flag_input){.options = options,
+                                    .feature_scale = 1,
+                                    .label_column = setup->label_column,
+                                    .columns = setup->columns};
+    if (setup->columns != NULL) {
+        setup->input.train_batch_size = bel_table_batch_size(setup->columns);
+        setup->input.num_epochs = bel_table_epochs(setup->columns);
+    }
+    const char *ids = bel_params_get(params, "id_columns");
+    setup->input.id_columns = setup->id_columns = ids != NULL ? bel_xstrdup(ids) : NULL;
+    const char *lists = bel_params_get(params, "id_list_columns");
+    bool has_lists = lists != NULL && lists[0] != '\0';
+    setup->id_list_columns = has_lists ? bel_xstrdup(lists) : NULL;
+    setup->input.id_list_columns = setup->id_list_columns;
+    const char *weights = bel_params_get(params, "id_list_weights");
+    setup->input.id_list_weights = weights != NULL && strcmp(weights, "true") == 0;
+    const char *length = bel_params_get(params, "length_column");
+    bool has_length = length != NULL && length[0] != '\0';
+    setup->input.length_column = setup->length_column = has_length ? bel_xstrdup(length) : NULL;
+    setup->input.feature_fn = setup->model->feature_fn;
+    setup->input.feature_user = setup->model->user;
+    bool own_input = setup->model->input_fn != NULL;
+    setup->input_fn = own_input ? setup->model->input_fn : bel_flag_input_open;
+    setup->input_user = own_input ? setup->model->user : &setup->input;
+    const char *scale = bel_params_get(params, "feature_scale");
+    const char *classes = bel_params_get(params, "class_count");
+    const char *most = bel_params_get(params, "id_list_most");
+    const char *threshold = bel_params_get(params, "threshold");
+    setup->threshold = 0.5;
+    bool ok = scale == NULL || bel_parse_f64(scale, strlen(scale), &setup->input.feature_scale);
+    ok = ok &&
+         (classes == NULL || bel_parse_i64(classes, strlen(classes), &setup->input.class_count));
+    ok =
+        ok && (threshold == NULL || bel_parse_f64(threshold, strlen(threshold), &setup->threshold));
+    ok = ok && (most == NULL || bel_parse_i64(most, strlen(most), &setup->input.id_list_most));
+    if (ok) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS,
+                   "%s: its feature_scale, class_count, threshold or id_list_most is no number",
+                   setup->checkpoint);
+}
+
 bel_status *bel_setup_check_run(const bel_options *options, int worker_count)
 {
     bel_run_config config;
@@ -254,10 +250,8 @@ bel_status *bel_setup_check_run(const bel_options *options, int worker_count)
 int bel_setup_card_count(const bel_options *options)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
     int *towers = NULL, count = 0;
-    bel_status *status = set_run(options, &config);
-    if (status == NULL) status = set_towers(options, &config, &towers);
+    bel_status *status = read_run(options, &config, &towers);
     if (status == NULL && bel_estimator_wants_cards(&config)) {
         int each = config.gpu_count > 0 ? config.gpu_count : 1;
         for (int w = 0; w < config.worker_count; w++)
@@ -305,17 +299,17 @@ static bel_status *create_estimator(const bel_options *options, bel_params *para
 {
     BEL_TRY(gather_params(options, params, setup));
     bel_run_config config;
-    bel_run_config_init(&config);
+    int *towers;
+    BEL_TRY(read_run(options, &config, &towers));
     config.model_dir = setup->model_dir;
     config.job_file = setup->job_file;
     config.model_file = setup->onnx_file;
     config.user = setup->model->user;
-    int *towers;
-    BEL_TRY(set_part(options, &config));
-    BEL_TRY(set_run(options, &config));
-    BEL_TRY(set_towers(options, &config, &towers));
-    bel_status *status = bel_estimator_create(setup->model->model_fn, &config, params->items,
-                                              (int)params->count, &setup->estimator);
+    bel_status *status = set_part(options, &config);
+    if (status == NULL) {
+        status = bel_estimator_create(setup->model->model_fn, &config, params->items,
+                                      (int)params->count, &setup->estimator);
+    }
     bel_free(towers);
     if (status == NULL) mark_read(options, params, setup);
     if (status == NULL && setup->onnx_file != NULL)

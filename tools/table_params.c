@@ -26,19 +26,17 @@ static int64_t batch_of(const bel_options *options, const bel_columns *columns)
 }
 
 // Steps of a training by the flags or, where these do not say it, as a table has them.
-static int64_t likely_steps(const bel_options *options, const bel_columns *columns,
-                            int64_t replicas)
+static int64_t likely_steps(const bel_options *options, const bel_columns *columns, int blocks)
 {
     int64_t steps = bel_options_int(options, "train_steps"), epochs = bel_table_epochs(columns);
-    int64_t batch = batch_of(options, columns) * replicas;
+    int64_t batch = batch_of(options, columns) * blocks;
     if (steps > 0) return steps;
     if (bel_options_int(options, "num_epochs") > 0) epochs = bel_options_int(options, "num_epochs");
     steps = (epochs * bel_columns_rows(columns) + batch - 1) / batch;
     return steps > 0 ? steps : 1; // a description by hand may say nothing of rows
 }
 
-int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *columns,
-                             int64_t replicas)
+int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *columns, int blocks)
 {
     enum { MOST = 100 };
     static const char *const flags[] = {"eval_every_steps", "save_checkpoints_steps",
@@ -49,8 +47,8 @@ int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *colu
     bool compares = bel_options_is_given(options, "keep_best") ||
                     bel_options_is_given(options, "early_stopping");
     if (!compares) return 0;
-    int64_t steps = likely_steps(options, columns, replicas);
-    int64_t batch = batch_of(options, columns) * replicas;
+    int64_t steps = likely_steps(options, columns, blocks);
+    int64_t batch = batch_of(options, columns) * blocks;
     int64_t pass = (bel_columns_rows(columns) + batch - 1) / batch, least = steps / MOST;
     return pass > least ? pass : least > 0 ? least : 1;
 }
@@ -104,15 +102,14 @@ static bool decays(const bel_options *options)
 // Flags of the model that tables have other defaults for. How fast the rate falls follows from
 // --train_steps and --num_epochs, also where a training goes on: with others it would be another.
 static bel_status *set_defaults(bel_params *params, const bel_options *options,
-                                const bel_columns *columns, const char *remembering,
-                                int64_t replicas)
+                                const bel_columns *columns, const char *remembering, int blocks)
 {
     bool small = bel_columns_rows(columns) < SMALL_TABLE;
     bool tiny = bel_columns_rows(columns) < TINY_TABLE;
     bool said =
         bel_options_int(options, "train_steps") > 0 || bel_options_int(options, "num_epochs") > 0;
     char steps[32], penalty[32];
-    bel_snprintf(steps, sizeof steps, "%lld", (long long)likely_steps(options, columns, replicas));
+    bel_snprintf(steps, sizeof steps, "%lld", (long long)likely_steps(options, columns, blocks));
     bel_snprintf(penalty, sizeof penalty, "%.3g", penalty_of(columns));
     const struct {
         const char *flag, *value, *remembering;
@@ -218,10 +215,9 @@ static bel_status *check_rate(const bel_params *params, const bel_columns *colum
 }
 
 bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
-                                 const bel_columns *columns, const char *remembering,
-                                 int64_t replicas)
+                                 const bel_columns *columns, const char *remembering, int blocks)
 {
-    BEL_TRY(set_defaults(params, options, columns, remembering, replicas));
+    BEL_TRY(set_defaults(params, options, columns, remembering, blocks));
     if (bel_columns_weight_mean(columns) != 1)
         set_number(params, "weight_mean", bel_columns_weight_mean(columns));
     if (bel_columns_label_kind(columns) == BEL_LABEL_CLASSES) {

@@ -32,10 +32,10 @@ bel_status *bel_table_check_reading(const bel_options *options) BEL_MUST_USE;
 
 // For training: sets parameters that follow from the columns, and those that stand for flags which
 // are not given; where the checkpoint in `remembering` (NULL: none) has the latter, they are its.
-// `replicas`: so many batches are a step.
+// `blocks`: batches of a step.
 bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
                                  const bel_columns *columns, const char *remembering,
-                                 int64_t replicas) BEL_MUST_USE;
+                                 int blocks) BEL_MUST_USE;
 
 // Examples of a batch and passes over the data, where no flag says it.
 int64_t bel_table_batch_size(const bel_columns *columns);
@@ -43,8 +43,7 @@ int64_t bel_table_epochs(const bel_columns *columns);
 
 // Steps from one evaluation to the next where --keep_best or --early_stopping compares them, and no
 // flag says when there are some: a pass over the data, and not over a hundred in all. 0 otherwise.
-int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *columns,
-                             int64_t replicas);
+int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *columns, int blocks);
 
 // What each column is, as a table for people.
 void bel_table_print(const bel_columns *columns, bel_str *out);

@@ -289,14 +289,6 @@ static bel_status *place_in_job(bel_estimator *estimator, const bel_task *task)
         estimator->config.stall_timeout_secs = task->stall_timeout_secs;
     }
     int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
-    int wanted = estimator->config.tower_count;
-    if (is_master && wanted > 1 && task->towers != NULL && task->towers[0] != wanted) {
-        bel_log_write(
-            BEL_LOG_WARN,
-            "%d towers of a worker are not what this job has: it gives worker 0 %d; hint: "
-            "devices of workers in cluster.yaml",
-            wanted, task->towers[0]);
-    }
     int threads = task->thread_count > 0 ? task->thread_count : share_of_host(estimator, task);
     return bel_estimator_place(estimator, task->worker_count, task->towers, shards, threads);
 }
@@ -329,6 +321,17 @@ static bel_status *check_folder(const bel_estimator *estimator, const bel_task *
                    named, own, own);
 }
 
+static void warn_of_towers(const bel_estimator *estimator, const bel_task *task)
+{
+    int wanted = estimator->config.tower_count;
+    bool is_master = task->role == BEL_ROLE_MASTER;
+    if (!is_master || wanted == 1 || task->towers == NULL || task->towers[0] == wanted) return;
+    bel_log_write(BEL_LOG_WARN,
+                  "%d towers of a worker are not what this job has: it gives worker 0 %d; hint: "
+                  "devices of workers in cluster.yaml",
+                  wanted, task->towers[0]);
+}
+
 static bel_status *take_task(bel_estimator *estimator)
 {
     bel_task *task;
@@ -336,14 +339,14 @@ static bel_status *take_task(bel_estimator *estimator)
     if (task == NULL) return NULL;
     estimator->in_job = true;
     bel_status *status = place_in_job(estimator, task);
+    if (status == NULL) warn_of_towers(estimator, task);
     if (status == NULL) status = check_folder(estimator, task);
     bel_task_destroy(task);
     return status;
 }
 
-bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
-                                 const bel_param *params, int param_count,
-                                 bel_estimator **out_estimator)
+// GPUs of a worker are its towers, and the folder may follow from the environment.
+static bel_status *resolve(const bel_run_config *config, bel_run_config *out_config)
 {
     bel_run_config resolved = *config;
     if (resolved.gpu_count > 0 && resolved.tower_count == 1)
@@ -354,13 +357,41 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
                        resolved.tower_count, resolved.gpu_count);
     }
     if (resolved.model_dir == NULL) resolved.model_dir = getenv(BEL_MODEL_DIR_VARIABLE);
+    if (resolved.shard_count == 0) resolved.shard_count = resolved.worker_count;
+    *out_config = resolved;
+    return NULL;
+}
+
+bel_status *bel_run_config_blocks_per_step(const bel_run_config *config, int *out_blocks)
+{
+    bel_estimator placed = {.has_towers_of = config->towers_of != NULL};
+    bel_task *task = NULL;
+    bel_counting counting;
+    BEL_TRY(resolve(config, &placed.config));
+    BEL_TRY(check_limits(&placed.config));
+    BEL_TRY(bel_task_from_environment(config->chief_trains, &task));
+    assign_towers(&placed, config->towers_of);
+    bel_status *status = task != NULL ? place_in_job(&placed, task) : NULL;
+    if (status == NULL) status = bel_estimator_counting(&placed, &counting);
+    if (status == NULL) *out_blocks = bel_estimator_blocks_per_step(&placed, &counting);
+    bel_task_destroy(task);
+    bel_free(placed.towers_of);
+    bel_free(placed.replicas_of);
+    return status;
+}
+
+bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
+                                 const bel_param *params, int param_count,
+                                 bel_estimator **out_estimator)
+{
+    bel_run_config resolved;
+    BEL_TRY(resolve(config, &resolved));
     BEL_TRY(bel_isa_check());
     BEL_TRY(check_limits(&resolved));
     if (config->products == BEL_PRODUCTS_OPENBLAS) BEL_TRY(bel_openblas_open());
     bel_estimator *estimator = bel_xcalloc(1, sizeof *estimator);
     estimator->model_fn = model_fn;
     estimator->config = resolved;
-    if (config->shard_count == 0) estimator->config.shard_count = config->worker_count;
     estimator->config.model_dir = bel_xstrdup(resolved.model_dir);
     if (config->metrics_address != NULL) {
         estimator->config.metrics_address = bel_xstrdup(config->metrics_address);

@@ -98,6 +98,12 @@ bel_program_options bel_estimator_evaluation_options(const bel_estimator *estima
 // come, only for replicas that can count.
 int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting);
 
+// The same before there is an estimator: of a run by `config` in this process or, where the
+// environment describes a task, in its job. Steps of an epoch and of a schedule follow from it.
+// INVALID_ARGUMENT: settings that bel_estimator_create would refuse.
+bel_status *bel_run_config_blocks_per_step(const bel_run_config *config,
+                                           int *out_blocks) BEL_MUST_USE;
+
 // Puts the counts of a cluster over the program's: workers, shards, towers of each worker (NULL:
 // as the program says), threads of a tower (0: the cores divided by all towers). INVALID_ARGUMENT:
 // the program gave towers of workers one by one, and for another number of workers.

@@ -136,6 +136,11 @@ void bel_evaluating_close(bel_evaluating *e)
     bel_free(e);
 }
 
+uint64_t bel_evaluating_fingerprint(const bel_evaluating *e)
+{
+    return bel_input_fingerprint(e->saved.input);
+}
+
 bel_status *bel_evaluating_run(bel_evaluating *e, int64_t first, int64_t count,
                                bool (*stop)(void *context), bel_batch_sums_fn *take, void *context)
 {

@@ -21,6 +21,9 @@ bel_status *bel_evaluating_open(bel_estimator *estimator, const bel_eval_spec *e
                                 bel_evaluating **out_evaluating) BEL_MUST_USE;
 void bel_evaluating_close(bel_evaluating *evaluating); // accepts NULL
 
+// bel_input_fingerprint of its data.
+uint64_t bel_evaluating_fingerprint(const bel_evaluating *evaluating);
+
 // As bel_evaluation_run_blocks. OUT_OF_RANGE: the evaluation has no such batches.
 bel_status *bel_evaluating_run(bel_evaluating *evaluating, int64_t first, int64_t count,
                                bool (*stop)(void *context), bel_batch_sums_fn *take,

@@ -6,7 +6,9 @@
 // A mapping keeps a file that was removed or replaced, but not one that was made shorter: reading
 // there is a bus error, which a check before each block makes unlikely and cannot exclude; then the
 // handler of such errors finds out here which file it was. The check compares device and inode, so
-// another file of the same name does not count.
+// another file of the same name does not count. A file that was written to in place shows through
+// the mapping: its time of modification tells, and a sample of its bytes tells a new time (touch)
+// from new bytes.
 #include "input/file_view.h"
 
 #include <errno.h>
@@ -21,6 +23,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/unpack.h"
@@ -95,6 +98,18 @@ static bel_file_version version_of(const struct stat *info)
     };
 }
 
+// Hash of up to SAMPLES pieces, evenly spaced from the first byte to the last.
+static uint64_t sample_of(const char *data, size_t size)
+{
+    enum { SAMPLES = 64, PIECE = 4096 };
+    if (size <= (size_t)SAMPLES * PIECE) return bel_hash64(data, size);
+    size_t stride = (size - PIECE) / (SAMPLES - 1);
+    uint64_t hash = 0;
+    for (size_t i = 0; i < SAMPLES; i++)
+        hash = bel_hash64_more(hash, data + i * stride, PIECE);
+    return bel_hash64_more(hash, data + size - PIECE, PIECE);
+}
+
 // Maps `size` bytes, not 0; the errors of the mapping name `path`.
 static bel_status *map(const char *path, int descriptor, size_t size, bel_file_view *view)
 {
@@ -144,6 +159,7 @@ static bel_status *map_file(const char *path, int descriptor, bel_file_view *out
     BEL_TRY(map(path, descriptor, (size_t)info.st_size, &view));
     bel_status *status = NULL;
     if (bel_is_gzip(view.data, view.size)) status = bel_file_view_unpack(&view, path);
+    if (status == NULL && view.unpacked.path == NULL) view.sample = sample_of(view.data, view.size);
     if (status != NULL)
         bel_file_view_close(&view);
     else
@@ -209,9 +225,17 @@ bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
     }
     bool same = (uint64_t)info.st_dev == view->version.device &&
                 (uint64_t)info.st_ino == view->version.inode;
-    if (!same || (uint64_t)info.st_size >= view->size) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s: it had %zu bytes when it was opened, and has %lld now", path,
-                   view->size, (long long)info.st_size);
+    if (!same) return NULL;
+    if ((uint64_t)info.st_size < view->size) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: it had %zu bytes when it was opened, and has %lld now",
+                       path, view->size, (long long)info.st_size);
+    }
+    bool written = version_of(&info).modified_ns != view->version.modified_ns;
+    if (!written || sample_of(view->data, view->size) == view->sample) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS,
+                   "%s: it was written to while it was read, and has other data now; hint: write "
+                   "new data to another file, then rename it",
+                   path);
 }
 
 int bel_file_view_turn(int64_t block, int count, int *out_end)

@@ -15,6 +15,7 @@ typedef struct bel_file_view {
     void *memory; // what to give back
     bool mapped;
     bel_file_version version;   // of the file itself, where it is a regular one
+    uint64_t sample;            // hash of some bytes of a file that is mapped itself
     bel_unpacked_file unpacked; // what is mapped instead of it
 } bel_file_view;
 
@@ -29,8 +30,9 @@ bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MU
 bel_status *bel_file_view_unpack(bel_file_view *view, const char *path) BEL_MUST_USE;
 void bel_file_view_close(bel_file_view *view); // a zeroed view is fine
 
-// Before reading: DATA_LOSS when the mapped file has become shorter, or has gone: whoever is
-// started again could not read it. (One that was replaced by another of its name is still there.)
+// Before reading: DATA_LOSS when the mapped file has become shorter, holds other bytes, or has gone
+// (a process that is started again could not read it). A file that was replaced by another of its
+// name is still mapped, and passes.
 bel_status *bel_file_view_check(const bel_file_view *view, const char *path) BEL_MUST_USE;
 
 // The path of the mapped file in which an address lies, as a handler of bus errors asks; NULL: in

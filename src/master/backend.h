@@ -38,10 +38,11 @@ typedef struct bel_backend_ops {
                                 bel_ckpt_shard **out_shards);
     void (*release_snapshot)(bel_backend *backend);
     // Others who run batches of evaluation number `evaluation` of the checkpoint, which holds the
-    // snapshot in hand, until end_help; NULL: there are none. Results come with attend. Both may be
-    // NULL.
+    // snapshot in hand, until end_help; NULL: there are none. `input` is the fingerprint of its
+    // data, which must be theirs. Results come with attend. Both may be NULL.
     const bel_evaluation_helpers *(*begin_help)(bel_backend *backend, int evaluation,
-                                                const char *checkpoint, int64_t step);
+                                                const char *checkpoint, int64_t step,
+                                                uint64_t input);
     void (*end_help)(bel_backend *backend);
     // Looks at what has happened meanwhile, for a master that is busy with something long; an error
     // says that there is no point in going on.

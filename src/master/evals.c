@@ -164,7 +164,8 @@ static const bel_evaluation_helpers *begin_help(const bel_job *job, const bel_jo
         return NULL;
     char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
     const bel_evaluation_helpers *helpers =
-        ops->begin_help(job->backend, (int)(eval - job->evals), folder, step);
+        ops->begin_help(job->backend, (int)(eval - job->evals), folder, step,
+                        bel_input_fingerprint(eval->input));
     bel_free(folder);
     return helpers;
 }

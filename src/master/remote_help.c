@@ -31,6 +31,7 @@ struct bel_remote_help {
     int evaluation;
     char *checkpoint;
     int64_t step;
+    uint64_t input;
     come *queue;
     size_t count, taken, capacity;
     int64_t batches; // that have come in this evaluation
@@ -59,6 +60,7 @@ static void send(bel_remote_help *h, int worker, int64_t first, int64_t count)
     evaluate.step = h->step;
     evaluate.first = first;
     evaluate.count = count;
+    evaluate.input = h->input;
     bel_members_send(r->config.members, bel_remote_worker(r, worker), r->backend.generation,
                      &evaluate.base);
 }
@@ -127,7 +129,8 @@ void bel_remote_help_destroy(bel_remote_help *h)
 }
 
 const bel_evaluation_helpers *bel_remote_begin_help(bel_backend *backend, int evaluation,
-                                                    const char *checkpoint, int64_t step)
+                                                    const char *checkpoint, int64_t step,
+                                                    uint64_t input)
 {
     remote *r = (remote *)backend;
     bel_remote_help *h = r->help;
@@ -135,6 +138,7 @@ const bel_evaluation_helpers *bel_remote_begin_help(bel_backend *backend, int ev
     h->evaluation = evaluation;
     h->checkpoint = bel_xstrdup(checkpoint);
     h->step = step;
+    h->input = input;
     h->batches = 0;
     for (int w = 0; w < r->seats; w++)
         h->seats[w].last = -1;

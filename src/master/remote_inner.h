@@ -181,7 +181,8 @@ int bel_remote_assigned(const remote *r);           // workers up to the last th
 bel_remote_help *bel_remote_help_create(remote *r);
 void bel_remote_help_destroy(bel_remote_help *help);
 const bel_evaluation_helpers *bel_remote_begin_help(bel_backend *backend, int evaluation,
-                                                    const char *checkpoint, int64_t step);
+                                                    const char *checkpoint, int64_t step,
+                                                    uint64_t input);
 void bel_remote_end_help(bel_backend *backend);
 void bel_remote_take_batch(remote *r, int member, const Bel__Batch *m);
 

@@ -17,6 +17,7 @@ typedef struct request {
     int evaluation;
     char *checkpoint; // owned
     int64_t step, first, count;
+    uint64_t input; // fingerprint of the master's data
 } request;
 
 typedef struct result {
@@ -99,8 +100,16 @@ static bel_status *open_wanted(bel_member_help *h)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no evaluation %d here, there are %d",
                        now->evaluation, program->eval_count);
     }
+    bel_evaluating *opened;
     BEL_TRY(bel_evaluating_open(program->estimator, &program->evals[now->evaluation],
-                                now->checkpoint, &h->evaluating));
+                                now->checkpoint, &opened));
+    if (bel_evaluating_fingerprint(opened) != now->input) {
+        bel_evaluating_close(opened);
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "the data to evaluate on, or their order, are not those of the master; "
+                       "hint: --eval_files must be the same on all hosts");
+    }
+    h->evaluating = opened;
     h->open_generation = now->generation;
     h->open_evaluation = now->evaluation;
     h->open_step = now->step;
@@ -180,7 +189,8 @@ bel_status *bel_member_help_take(member *m, const Bel__Evaluate *message)
                           .checkpoint = bel_xstrdup(message->checkpoint),
                           .step = message->step,
                           .first = message->first,
-                          .count = message->count};
+                          .count = message->count,
+                          .input = message->input};
     h->asked = true;
     pthread_cond_signal(&h->wake);
     pthread_mutex_unlock(&h->mutex);

@@ -157,6 +157,25 @@ for i in 0 1; do tf tf2 worker "$i" --no_chief_trains; done
 tf tf2 ps 0 --no_chief_trains
 ends_well tf2 "$of2"
 
+# --- A worker whose data to evaluate on are others is not asked to help: the results are the master's
+mkdir own other
+cp "$EVAL_CSV" own/eval.csv
+awk -F, -v OFS=, 'NR > 1 { $NF = ($NF + 1) % 10 } 1' "$EVAL_CSV" >other/eval.csv # the same size, other labels
+plain=("${digits[@]}")
+digits=("${digits[@]/#$EVAL_CSV/eval.csv}")
+run_ok env BELFRY_DATA_DIR="$work/own" "$BUILD/tools/belfry" train_and_evaluate --model_dir others-alone "${digits[@]}" \
+    "${settings[@]}" --num_workers 2 --eval_batch_size 8
+grep '^eval at step' err.txt >expected.txt
+for rank in 0 1 2; do
+    torchrun others "$rank" 3 BELFRY_DATA_DIR="$work/$([ "$rank" -eq 1 ] && echo other || echo own)" \
+        BELFRY_FAULT=slow:evaluates#20@master-0 -- --no_chief_trains --evaluate_on_workers --eval_batch_size 8
+done
+ends_well others "$of2"
+check "the results are those of the master's data" cmp <(grep '^eval at step' others-0.err) expected.txt
+check "the other worker is named" \
+    grep -q 'worker 0.*data to evaluate on, or their order, are not those of the master' others-0.err
+digits=("${plain[@]}")
+
 # --- gcloud's local runner, for real
 if command -v gcloud >/dev/null && command -v python >/dev/null; then
     echo leak:libcares >leaks.txt # the library forgets the text "localhost"; for builds that look for leaks

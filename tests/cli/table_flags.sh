@@ -54,6 +54,16 @@ for flag in --no_header --feature_scale=3 --id_columns=size --length_column=size
         --eval_files all.csv "$flag"
 done
 
+# --- The schedule ends where the data end, whoever's reports make a step
+for counting in '--mode async --num_workers 3' '--replicas_to_aggregate 3' '--num_workers 2 --towers_of_workers 2,1'; do
+    rm -rf counted
+    # shellcheck disable=SC2086 # several flags
+    run_ok belfry train "${base[@]}" --model_dir counted --json $counting
+    steps=$(sed -n 's/.*"global_step":\([0-9]*\).*/\1/p' out.txt)
+    run_ok belfry inspect counted --json
+    check "a schedule of $steps steps with $counting" grep -q "\"param.decay_steps\":\"$steps\"" out.txt
+done
+
 # --- Best and early stopping have evaluations to compare, without a flag that says when
 run_ok belfry train_and_evaluate "${base[@]}" --model_dir best --eval_share 0.2 --keep_best loss
 equal "an evaluation a pass" "$(grep -c '^eval at step' err.txt)" 5

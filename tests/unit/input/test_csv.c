@@ -1,4 +1,6 @@
 // CSV: what is read, and for every error its exact file:line:column.
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -360,6 +362,31 @@ static void test_shortened_file(void **state)
     assert_int_equal(truncate(it.paths[0], 6), 0);
     BEL_ASSERT_FAILS(bel_input_read(input, 1, batch), BEL_DATA_LOSS,
                      "it had 12 bytes when it was opened, and has 6 now");
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    case_deinit(&it);
+}
+
+// A file that is written to in place shows through its mapping. A new time alone is no new data.
+static void test_rewritten_file(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, "a,b\n1,2\n3,4\n");
+    bel_dataset *dataset = bel_dataset_from_csv(&it.options);
+    bel_dataset_batch(dataset, 1);
+    bel_input *input = NULL;
+    BEL_ASSERT_OK(open_and_destroy(dataset, &input));
+    bel_batch *batch = bel_batch_create(input);
+    const struct timespec times[] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    assert_int_equal(utimensat(AT_FDCWD, it.paths[0], times, 0), 0);
+    BEL_ASSERT_OK(bel_input_read(input, 0, batch));
+    int descriptor = open(it.paths[0], O_WRONLY | O_CLOEXEC);
+    assert_true(descriptor >= 0);
+    assert_int_equal(pwrite(descriptor, "9", 1, 4), 1);
+    close(descriptor);
+    BEL_ASSERT_FAILS(bel_input_read(input, 1, batch), BEL_DATA_LOSS,
+                     "it was written to while it was read");
     bel_batch_destroy(batch);
     bel_input_destroy(input);
     case_deinit(&it);
@@ -858,6 +885,7 @@ int main(void)
         cmocka_unit_test(test_headers_must_agree),
         cmocka_unit_test(test_packed_file),
         cmocka_unit_test(test_shortened_file),
+        cmocka_unit_test(test_rewritten_file),
         cmocka_unit_test(test_structure_and_labels_are_checked_when_opened),
         cmocka_unit_test(test_numbers_are_checked_when_read),
         cmocka_unit_test(test_typed_numbers_are_checked),
