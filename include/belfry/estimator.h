@@ -201,7 +201,7 @@ typedef struct bel_eval_spec {
     double throttle_secs;    ///< at checkpoints, at most every N seconds; 0: at each
     double start_delay_secs; ///< at checkpoints, not before so long after the start; 0: at once
     bel_result *out_result;  ///< gets this spec's last evaluation; NULL: not wanted
-    const bel_exporter *const *exporters; ///< in a cluster the master's: not with an evaluator
+    const bel_exporter *const *exporters; ///< run by the process that evaluates
     int exporter_count;                   ///< up to BEL_MAX_EXPORTERS
 } bel_eval_spec;
 

@@ -92,8 +92,8 @@ typedef struct bel_hook {
     bel_status *(*after_save)(void *user, bel_hook_context *context, int64_t step,
                               const char *folder);
 
-    /// The master: an evaluation is done; `name` is its folder, "eval" or "eval_<name>". Not those
-    /// of a process of their own (evaluators).
+    /// The master: an evaluation is done; `name` is its folder, "eval" or "eval_<name>". A job with
+    /// an evaluator of its own refuses a hook that has this function.
     bel_status *(*after_evaluation)(void *user, bel_hook_context *context, const char *name,
                                     const struct bel_result *result);
 

@@ -110,6 +110,20 @@ static bool is_checkpoint(const char *name, int64_t *out_step)
            (rest[0] == '\0' || strcmp(rest, replaced_suffix) == 0);
 }
 
+bool bel_ckpt_step_of_folder(const char *folder, int64_t *out_step)
+{
+    size_t end = strlen(folder);
+    while (end > 1 && folder[end - 1] == '/')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && folder[begin - 1] != '/')
+        begin--;
+    char *name = bel_xstrndup(folder + begin, end - begin);
+    bool named = is_checkpoint(name, out_step);
+    bel_free(name);
+    return named;
+}
+
 // What nobody needs any more: a removal that was interrupted, a replaced checkpoint with its
 // successor in place, and the temporary folder of a master that is not younger than this one. A
 // master writes one checkpoint at a time, so its own folder is left over from a failure too.

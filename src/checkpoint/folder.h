@@ -9,6 +9,7 @@
 #ifndef BELFRY_CHECKPOINT_FOLDER_H
 #define BELFRY_CHECKPOINT_FOLDER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "belfry/status.h"
@@ -18,6 +19,10 @@ char *bel_ckpt_folder_path(const char *model_dir, int64_t step);
 
 // Where the checkpoint of a listed step lies: as above, or stepped aside. Free with bel_free.
 char *bel_ckpt_find_folder(const char *model_dir, int64_t step);
+
+// The step that the name of a checkpoint's folder says, in place or stepped aside; false: the folder
+// has another name.
+bool bel_ckpt_step_of_folder(const char *folder, int64_t *out_step);
 
 // Lets a checkpoint step aside for a new one and come back, or removes what stepped aside. All
 // three are fine when there is nothing to do.

@@ -25,6 +25,18 @@ enum { VERIFY_BLOCK_GRAINS = 16, LOOKS = 100, NONE = -1 };
 
 // --- Opening ------------------------------------------------------------------------------------
 
+// A folder that was copied or renamed would be taken for the newest, and each resume would go back
+// to its step. It is an error and not passed over: the user has made it, and must remove it.
+static bel_status *check_name(const bel_ckpt_reader *reader)
+{
+    int64_t named, step = reader->manifest.info.step;
+    if (!bel_ckpt_step_of_folder(reader->folder, &named) || named == step) return NULL;
+    return BEL_ERR(BEL_FAILED_PRECONDITION,
+                   "%s: expected the checkpoint of step %lld, got that of step %lld; hint: a folder "
+                   "that was copied or renamed: move it out of the model folder",
+                   reader->folder, (long long)named, (long long)step);
+}
+
 // Parsed texts and lists lie in the reader's arena, the manifest's own text is gone afterwards.
 bel_status *bel_ckpt_load_manifest(bel_ckpt_reader *reader)
 {
@@ -44,6 +56,7 @@ bel_status *bel_ckpt_load_manifest(bel_ckpt_reader *reader)
         status = bel_manifest_parse(text, (size_t)file.size_bytes, path, reader->arena,
                                     &reader->manifest);
     }
+    if (status == NULL) status = check_name(reader);
     bel_free(text);
     bel_disk_file_close(&file);
     bel_free(path);

@@ -165,6 +165,25 @@ static bel_status *check_elastic(const bel_job *job)
                    "replicas follow the workers, the other keeps their number");
 }
 
+// The parts of a program that need evaluations by the master.
+static bel_status *check_evaluator(const bel_job *job)
+{
+    if (job->evaluator_count == 0) return NULL;
+    if (job->estimator->config.evaluate_on_workers) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "evaluate_on_workers: the job has an evaluator, which evaluates alone");
+    }
+    const bel_hooks *hooks = &job->trainable.hooks;
+    for (int i = 0; i < hooks->count; i++) {
+        if (hooks->items[i].after_evaluation == NULL) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "hook %s: after_evaluation is called where the master evaluates, and this "
+                       "job has an evaluator",
+                       hooks->items[i].name);
+    }
+    return NULL;
+}
+
 // One run in the folder; a master may be older than its supervisor's end, or follow another master.
 static bel_status *lock_folder(bel_job *job)
 {
@@ -297,7 +316,8 @@ bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_c
     BEL_TRY(bel_job_build_evals(job, evals, eval_count));
     BEL_TRY(bel_job_check_stopping(job));
     BEL_TRY(bel_job_check_best(job));
-    BEL_TRY(bel_job_take_exporters(job));
+    BEL_TRY(bel_job_take_exporters(job, evals));
+    BEL_TRY(check_evaluator(job));
     warn_unread(job);
     BEL_TRY(bel_job_resume(job));
     job->max_steps =

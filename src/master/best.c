@@ -163,10 +163,8 @@ void bel_job_retain(bel_job *job)
     const bel_run_config *config = &job->estimator->config;
     int64_t held = -1;
     bel_status *status = NULL;
-    if (job->evaluator_count > 0 && is_on(job)) {
-        status = bel_ckpt_held(config->model_dir, &held);
-        if (status == NULL) status = bel_job_recall_best(job);
-    }
+    if (job->evaluator_count > 0) status = bel_ckpt_held(config->model_dir, &held);
+    if (job->evaluator_count > 0 && is_on(job) && status == NULL) status = bel_job_recall_best(job);
     if (status == NULL) {
         bel_ckpt_retain(config->model_dir, config->keep_checkpoint_max,
                         config->keep_checkpoint_every_n_hours, held);

@@ -5,6 +5,7 @@
 #define BELFRY_MASTER_JOB_H
 
 #include "estimator/estimator_inner.h"
+#include "estimator/exporters.h"
 #include "estimator/model.h"
 #include "estimator/run_log.h"
 #include "estimator/trainable.h"
@@ -25,8 +26,7 @@ typedef struct bel_job_eval {
     bel_rows rows;          // of the snapshot
     int64_t last_step;      // evaluated, -1: none
     int64_t built_ns, last_ns;
-    bel_exporter exporters[BEL_MAX_EXPORTERS]; // copied, as one of an older program is shorter
-    int exporter_count;
+    bel_exporters exporters;
 } bel_job_eval;
 
 // Early stopping, and other reasons to end before the last step (early_stopping.c).
@@ -91,7 +91,6 @@ typedef struct bel_job {
     int64_t reported_ns;     // when report.html was written, or training began
     int64_t report_cost_ns;  // what that took; 0: it was not yet written
     bool report_told;        // the user was told that it cannot be written
-    bool cannot_export;      // the model has no form for other programs, and the user was told
     bel_result result;
 } bel_job;
 
@@ -180,10 +179,10 @@ bel_status *bel_job_look_at_loop(bel_job *job) BEL_MUST_USE;
 bel_status *bel_job_try_loop(bel_job *job) BEL_MUST_USE;
 bel_status *bel_job_end_loop(bel_job *job, bel_status *status) BEL_MUST_USE;
 
-// exporters.c: copies and checks those of all evaluations; what an evaluation's exporters make of
-// it; `over`: those of the end alone. The snapshot of its version is in hand, or saved.
-bel_status *bel_job_take_exporters(bel_job *job) BEL_MUST_USE;
-bel_status *bel_job_export(bel_job *job, const bel_job_eval *eval, const bel_result *result,
+// exports.c: checks the exporters of all evaluations, `own` or an evaluator's; runs those of an evaluation on its result,
+// with `over` those of the end only. The snapshot of its version is in hand, or saved.
+bel_status *bel_job_take_exporters(bel_job *job, const bel_eval_spec *own) BEL_MUST_USE;
+bel_status *bel_job_export(bel_job *job, bel_job_eval *eval, const bel_result *result,
                            bool over) BEL_MUST_USE;
 
 // job_report.c: report.html as far as the job has come; what cannot be written is a warning.

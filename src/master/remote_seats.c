@@ -77,6 +77,7 @@ void bel_remote_send_finish(remote *r, int member)
 {
     Bel__Finish finish;
     bel__finish__init(&finish);
+    finish.interrupted = r->backend.interrupted;
     bel_members_send(r->config.members, member, r->backend.generation, &finish.base);
 }
 

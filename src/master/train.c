@@ -381,7 +381,7 @@ static bel_status *end_hooks(bel_job *job)
 {
     if (job->backend->interrupted) return NULL;
     for (int i = 0; i < job->eval_count; i++) {
-        const bel_job_eval *eval = &job->evals[i];
+        bel_job_eval *eval = &job->evals[i];
         if (eval->last_step != job->state.step) continue;
         BEL_TRY(bel_job_export(job, eval, &eval->last_result, true));
     }

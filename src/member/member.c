@@ -331,7 +331,7 @@ static bel_status *take_message(member *m, const Bel__Message *message)
             m->end = BEL_ERR(BEL_CANCELLED, "the job has ended: %s", end->text);
     } else if (m->evaluates && message->kind_case == BEL__MESSAGE__KIND_FINISH) {
         m->evaluates = false;
-        return bel_member_evaluate(m, true);
+        return bel_member_evaluate(m, true, !message->finish->interrupted);
     } else if (message->kind_case == BEL__MESSAGE__KIND_EVALUATE) {
         return message->generation == m->generation ? bel_member_help_take(m, message->evaluate)
                                                     : NULL;
@@ -466,7 +466,7 @@ static bel_status *obey(member *m)
         BEL_TRY(check_master(m));
         if (m->over) break;
         if (bel_member_join_with_new_token(m)) tell_again(m);
-        if (m->evaluates) BEL_TRY(bel_member_evaluate(m, false));
+        if (m->evaluates) BEL_TRY(bel_member_evaluate(m, false, false));
         bel_member_worker_check(m);
         bel_member_shard_progress(m);
         bel_member_help_send(m);
@@ -507,7 +507,7 @@ static bel_status *run(member *m)
     if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m, bel_member_shard_find_shm));
     m->shard.shares_memory = m->hub != NULL;
     if (m->worker.here) BEL_TRY(bel_member_worker_build(m));
-    if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m->program));
+    if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m));
     BEL_TRY(bel_member_join(m));
     bel_status *status = obey(m);
     if (m->leaves) {
@@ -540,6 +540,7 @@ static void release(member *m)
     bel_free(m->optimizers);
     bel_free(m->token);
     bel_free(m->evaluated);
+    bel_free(m->exporters);
 }
 
 bel_status *bel_member_run(const bel_task *task, const bel_member_program *program,

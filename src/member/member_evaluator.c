@@ -67,7 +67,7 @@ static bool is_watched(const bel_keep_best *rule, const bel_eval_spec *eval)
     return both ? strcmp(eval->name, rule->eval) == 0 : eval->name == rule->eval;
 }
 
-// Where the best checkpoint is kept, one that is evaluated must not be removed meanwhile.
+// The checkpoint that is evaluated must not be removed before it is recorded and exported.
 static void hold(const bel_member_program *program, int64_t step)
 {
     bel_status *status = bel_ckpt_hold(program->estimator->config.model_dir, step);
@@ -126,32 +126,37 @@ static bel_status *evaluate_all(const bel_member_program *program, int64_t held,
     return NULL;
 }
 
-// A model that cannot be built shows at its evaluation, with the checkpoint's columns.
-static bel_status *check_metric(const bel_member_program *program, bel_input *input)
+// What an evaluation is asked for must be among its metrics. A model that cannot be built shows at
+// its evaluation, with the checkpoint's columns.
+static bel_status *check_metrics(const bel_member_program *program, const bel_eval_spec *eval,
+                                 bel_input *input, bel_exporters *exporters)
 {
     const bel_keep_best *rule = &program->train->keep_best;
     const bel_estimator *estimator = program->estimator;
+    const char *name = eval->name != NULL ? eval->name : "eval";
     bel_built *built = NULL;
     bel_status *building =
         bel_model_build(estimator, BEL_MODE_EVAL, NULL, input, estimator->replica_count, &built);
-    bool is_built = building == NULL;
+    const bel_estimator_spec *spec = building == NULL ? &built->spec : NULL;
+    bel_status *status = NULL;
+    if (spec != NULL && is_watched(rule, eval))
+        status = bel_goal_check_metric(spec, rule->metric, "keep_best", name);
+    if (status == NULL) status = bel_exporters_init(exporters, estimator, eval, name, spec);
+    if (building == NULL) bel_built_destroy(built);
     bel_status_ignore(building); // as above
-    if (!is_built) return NULL;
-    bel_status *status = bel_goal_check_metric(&built->spec, rule->metric, "keep_best",
-                                               rule->eval != NULL ? rule->eval : "eval");
-    bel_built_destroy(built);
     return status;
 }
 
-bel_status *bel_member_check_evals(const bel_member_program *program)
+bel_status *bel_member_check_evals(member *m)
 {
+    const bel_member_program *program = m->program;
+    m->exporters = bel_xcalloc((size_t)program->eval_count + 1, sizeof *m->exporters);
     for (int i = 0; i < program->eval_count; i++) {
         const bel_eval_spec *eval = &program->evals[i];
         bel_input *input;
         BEL_TRY(bel_input_fn_open(eval->input_fn, eval->input_user, program->estimator,
                                   BEL_MODE_EVAL, NULL, &input));
-        bel_status *status = NULL;
-        if (is_watched(&program->train->keep_best, eval)) status = check_metric(program, input);
+        bel_status *status = check_metrics(program, eval, input, &m->exporters[i]);
         bel_input_destroy(input);
         if (status != NULL) return status;
     }
@@ -180,20 +185,29 @@ static void send_result(member *m, int index)
     bel_member_send(m, &evaluated.base);
 }
 
+// Keeps what evaluation number `index` has found worth it; `over`: at the end of the training.
+static void export_result(member *m, int index, bool over)
+{
+    bel_exporters *exporters = &m->exporters[index];
+    const bel_result *result = &m->evaluated[index];
+    bel_exporters_keep(exporters, bel_exporters_choose(exporters, result, over), result);
+}
+
 static bel_status *evaluate_round(member *m, int64_t step, bel_str *words)
 {
-    bool keeps = m->program->train->keep_best.metric != NULL;
-    if (keeps) BEL_TRY(hold_newest(m->program, &step));
+    BEL_TRY(hold_newest(m->program, &step));
     m->looked_step = step;
     m->pace.last_ns = bel_clock_ns();
-    bel_status *status = evaluate_all(m->program, keeps ? step : -1, m->evaluated, words);
-    if (keeps) hold(m->program, -1);
+    bel_status *status = evaluate_all(m->program, step, m->evaluated, words);
+    for (int i = 0; status == NULL && i < m->program->eval_count; i++)
+        export_result(m, i, false);
+    hold(m->program, -1);
     if (m->program->eval_count > 0) m->evaluated_step = m->evaluated[0].global_step;
     return status;
 }
 
 // looked_step keeps a newest checkpoint that cannot be read from being tried on each round.
-bel_status *bel_member_evaluate(member *m, bool last)
+bel_status *bel_member_evaluate(member *m, bool last, bool over)
 {
     int64_t step;
     BEL_TRY(newest_step(m->estimator->config.model_dir, &step));
@@ -205,8 +219,10 @@ bel_status *bel_member_evaluate(member *m, bool last)
     if (last ? fresh : step > 0 && fresh && is_time(m->program, &m->pace)) {
         status = evaluate_round(m, step, &words);
     }
-    for (int i = 0; status == NULL && last && i < m->program->eval_count; i++)
+    for (int i = 0; status == NULL && last && i < m->program->eval_count; i++) {
+        if (over) export_result(m, i, true);
         send_result(m, i);
+    }
     if (status == NULL && last) {
         Bel__Ended ended;
         bel__ended__init(&ended);

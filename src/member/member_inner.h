@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
+#include "estimator/exporters.h"
 #include "estimator/trainable.h"
 #include "member/member.h"
 #include "ps/server/control.h"
@@ -120,9 +121,10 @@ typedef struct member {
     bool told_leave;  // this master
     bool leaves;      // the master has let it go
     bool traces;      // it has begun this process's part of the trace
-    bel_result *evaluated;  // evaluator: by evaluation, of the newest checkpoint that it has seen
-    int64_t evaluated_step; // its step, -1: none
-    int64_t looked_step;    // the newest then, which may be damaged and passed over; -1: none
+    bel_result *evaluated;    // evaluator: by evaluation, of the newest checkpoint that it has seen
+    bel_exporters *exporters; // evaluator: by evaluation
+    int64_t evaluated_step;   // its step, -1: none
+    int64_t looked_step;      // the newest then, which may be damaged and passed over; -1: none
     bel_evaluator_pace pace;
     bel_member_files *files; // of a shard that does not see the model folder; NULL: not so far
     bool fetches;            // the same, as the setup says
@@ -233,8 +235,8 @@ void bel_member_join_thread(const member *m, pthread_t thread, const atomic_bool
                             double patience_secs, const char *what, int code);
 
 // member_evaluator.c: evaluates the newest checkpoint if it is new; with `last`, then tells the
-// master that it is done.
-bel_status *bel_member_evaluate(member *m, bool last) BEL_MUST_USE;
+// master that it is done. `over`: training has reached its end, so exports of the end are made.
+bel_status *bel_member_evaluate(member *m, bool last, bool over) BEL_MUST_USE;
 
 // member_help.c: batches of an evaluation that the master asks a worker for; sends what has come of
 // them; ends the thread, after its batch. RESOURCE_EXHAUSTED: no thread.
@@ -244,6 +246,6 @@ void bel_member_help_end(member *m, double patience_secs);
 
 // Opens the inputs of all evaluations once, so that what is wrong with them is known before
 // training.
-bel_status *bel_member_check_evals(const bel_member_program *program) BEL_MUST_USE;
+bel_status *bel_member_check_evals(member *m) BEL_MUST_USE;
 
 #endif

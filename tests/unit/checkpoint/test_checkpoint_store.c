@@ -8,6 +8,7 @@
 
 #include "base/fault.h"
 #include "base/hash.h"
+#include "checkpoint/share.h"
 #include "unit/checkpoint/test_fixture.h"
 
 typedef struct fixture {
@@ -268,6 +269,28 @@ static void test_latest_does_not_go_back_for_a_later_format(void **state)
     bel_free(path);
 }
 
+// A copy under a later step's name would be the newest for ever.
+static void test_a_copy_under_another_step_is_refused(void **state)
+{
+    fixture *used = *state;
+    bel_ckpt_reader *reader;
+    BEL_ASSERT_OK(model_save(&used->old, used->folder, 10, 2, &used->digest));
+    BEL_ASSERT_OK(model_save(&used->new, used->folder, 20, 2, &used->digest));
+    char *from = bel_path_join(used->folder, "ckpt-00000010");
+    char *to = bel_path_join(used->folder, "ckpt-00009999");
+    char *other = bel_path_join(used->folder, "backup");
+    BEL_ASSERT_OK(bel_ckpt_share_folder(from, to));
+    BEL_ASSERT_FAILS(bel_ckpt_open_latest(used->folder, &reader), BEL_FAILED_PRECONDITION,
+                     "ckpt-00009999: expected the checkpoint of step 9999, got that of step 10");
+    BEL_ASSERT_OK(bel_file_rename(to, other)); // another name says nothing of a step
+    assert_latest(used, &used->new, 20);
+    BEL_ASSERT_OK(bel_ckpt_open(other, &reader));
+    bel_ckpt_close(reader);
+    bel_free(from);
+    bel_free(to);
+    bel_free(other);
+}
+
 // --- Retention ----------------------------------------------------------------------------------
 
 static void test_retention_keeps_the_newest(void **state)
@@ -397,6 +420,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_latest_passes_over_bad_ones, setup, teardown),
         cmocka_unit_test_setup_teardown(test_latest_does_not_go_back_for_a_later_format, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_a_copy_under_another_step_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_retention_keeps_the_newest, setup, teardown),
         cmocka_unit_test_setup_teardown(test_retention_keeps_one_in_n_hours, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_reader_outlives_the_removal, setup, teardown),
