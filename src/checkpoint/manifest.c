@@ -31,7 +31,12 @@ static void write_segments(bel_str *out, const bel_ckpt_info *info)
         bel_str_printf(out, "%s\n    {\"first_step\": %lld, \"first_block\": %lld, ",
                        i > 0 ? "," : "", (long long)segment->first_step,
                        (long long)segment->first_block);
-        bel_str_printf(out, "\"replica_count\": %lld}", (long long)segment->replica_count);
+        bel_str_printf(out, "\"replica_count\": %lld", (long long)segment->replica_count);
+        if (segment->batch_size > 0) {
+            bel_str_printf(out, ", \"batch_size\": %lld, \"origin\": %lld",
+                           (long long)segment->batch_size, (long long)segment->origin);
+        }
+        bel_str_puts(out, "}");
     }
     bel_str_puts(out, "\n  ],\n");
 }
@@ -219,6 +224,18 @@ static bel_status *parse_head(const manifest_parser *parser, const bel_json_valu
     return NULL;
 }
 
+// A manifest of an earlier version has no batch sizes.
+static bel_status *parse_batch(const manifest_parser *parser, const bel_json_value *value,
+                               bel_input_segment *segment)
+{
+    segment->batch_size = segment->origin = 0;
+    if (bel_json_member(value, "batch_size") == NULL) return NULL;
+    BEL_TRY(get_number(parser, value, "segment", "batch_size", 1, &segment->batch_size));
+    BEL_TRY(get_number(parser, value, "segment", "origin", 0, &segment->origin));
+    if (segment->origin < segment->batch_size) return NULL;
+    return malformed(parser, "segment", "origin", "a number below batch_size");
+}
+
 static bel_status *parse_segments(const manifest_parser *parser, const bel_json_value *root)
 {
     const bel_json_value *list = bel_json_member(root, "segments");
@@ -233,6 +250,7 @@ static bel_status *parse_segments(const manifest_parser *parser, const bel_json_
         BEL_TRY(get_number(parser, value, "segment", "first_block", 0, &segments[i].first_block));
         BEL_TRY(
             get_number(parser, value, "segment", "replica_count", 1, &segments[i].replica_count));
+        BEL_TRY(parse_batch(parser, value, &segments[i]));
     }
     parser->manifest->info.segments = segments;
     parser->manifest->info.segment_count = (int)count;

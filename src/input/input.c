@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/check.h"
 #include "base/crash.h"
 #include "base/fault.h"
 #include "base/hash.h"
@@ -155,11 +156,19 @@ int64_t bel_input_records(const bel_input *input)
     return input->stream->positions.length;
 }
 
+void bel_input_set_origin(bel_input *input, int64_t origin)
+{
+    BEL_CHECK(origin >= 0 && origin < input->description.batch_size);
+    input->origin = origin;
+}
+
 int64_t bel_input_block_count(const bel_input *input, bool with_partial)
 {
     if (input->stream->positions.endless) return INT64_MAX;
-    int64_t batch_size = input->description.batch_size, length = input->stream->positions.length;
-    return length / batch_size + (with_partial && length % batch_size > 0 ? 1 : 0);
+    int64_t batch_size = input->description.batch_size;
+    int64_t left = input->stream->positions.length - input->origin;
+    if (left < 0) left = 0;
+    return left / batch_size + (with_partial && left % batch_size > 0 ? 1 : 0);
 }
 
 uint64_t bel_input_fingerprint(const bel_input *input)
@@ -247,15 +256,16 @@ static bel_status *read_padded(const bel_input *input, int64_t first, int64_t co
 bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *batch)
 {
     const bel_record_stream *stream = input->stream;
-    int64_t batch_size = input->description.batch_size, length = stream->positions.length;
-    if (block < 0 || block > (length - 1) / batch_size || length == 0) {
+    int64_t batch_size = input->description.batch_size;
+    int64_t length = stream->positions.length - input->origin;
+    if (block < 0 || length <= 0 || block > (length - 1) / batch_size) {
         return BEL_ERR(BEL_OUT_OF_RANGE, "input: expected a block below %lld, got %lld",
                        (long long)bel_input_block_count(input, true), (long long)block);
     }
     bel_fault_point("input_reads");
     BEL_TRY(bel_record_stream_check(stream, block));
-    int64_t first = block * batch_size;
-    int64_t count = length - first < batch_size ? length - first : batch_size;
+    int64_t left = length - block * batch_size, first = input->origin + block * batch_size;
+    int64_t count = left < batch_size ? left : batch_size;
     batch->block = block;
     batch->example_count = 0;
     batch->position_count = count;

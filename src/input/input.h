@@ -47,6 +47,10 @@ int64_t bel_input_epoch_records(const bel_input *input); // records of one epoch
 
 int64_t bel_input_records(const bel_input *input); // of all epochs; INT64_MAX when endless
 
+// Block 0 begins with record `origin` from now on, from 0 to batch_size - 1 (base/input_segment.h).
+// Before blocks are read.
+void bel_input_set_origin(bel_input *input, int64_t origin);
+
 // Number of blocks: full ones only, or with the last, partial one. INT64_MAX when repeated forever.
 int64_t bel_input_block_count(const bel_input *input, bool with_partial);
 

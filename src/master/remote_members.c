@@ -131,6 +131,7 @@ static void describe_schedule(const remote *r, setup *s)
     s->segment.first_step = r->segment.first_step;
     s->segment.first_block = r->segment.first_block;
     s->segment.replica_count = r->segment.replica_count;
+    s->segment.origin = r->segment.origin;
     s->message.segment = &s->segment;
 }
 

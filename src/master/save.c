@@ -20,18 +20,26 @@
 
 // --- Saving --------------------------------------------------------------------------------------
 
-// With a ledger positions do not follow from the step: a run that goes on from here begins with the
-// first block that was not leased to anybody. What was leased and not used by then is left out.
+// With a ledger positions do not follow from the step: a run that continues from here begins with
+// the first block that was not leased. Blocks that were leased and not used by then are left out.
+// At the end of the input the last step had fewer records than its blocks: a run over more epochs
+// continues with the first record of the next one.
 static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_segments)
 {
     int count = job->segment_count;
     memcpy(out_segments, job->segments, (size_t)count * sizeof *out_segments);
-    if (job->backend->leased < 0 || job->segments[count - 1].first_step == step) return count;
-    out_segments[count] = (bel_input_segment){
-        .first_step = step,
-        .first_block = job->backend->leased,
-        .replica_count = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting)};
-    return count + 1;
+    const bel_input_segment *last = &job->segments[count - 1];
+    const bel_input *input = job->trainable.input;
+    bel_input_segment *next = &out_segments[count];
+    if (last->first_step == step) return count;
+    *next = bel_input_segment_next(last, step, last->replica_count);
+    if (job->backend->leased >= 0) next->first_block = job->backend->leased;
+    bool beyond = next->first_block > bel_input_block_count(input, false);
+    if (beyond) {
+        next->first_block = bel_input_records(input) / next->batch_size;
+        next->origin = bel_input_records(input) % next->batch_size;
+    }
+    return job->backend->leased >= 0 || beyond ? count + 1 : count;
 }
 
 // Makes the checkpoint visible; its digest is the result's.
@@ -128,7 +136,8 @@ static void set_segments(bel_job *job, const bel_input_segment *segments, int co
 static bel_status *save_first(bel_job *job)
 {
     bel_input_segment segment = {
-        .replica_count = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting)};
+        .replica_count = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting),
+        .batch_size = bel_input_batch_size(job->trainable.input)};
     set_segments(job, &segment, 1);
     bel_backend *backend = job->backend, *first = NULL;
     if (job->task != NULL) BEL_TRY(bel_embedded_create(&job->trainable, &first));
@@ -153,18 +162,39 @@ static void add_segment(bel_job *job, int64_t step, int64_t replicas)
     job->segments[job->segment_count++] = bel_input_segment_next(&last, step, replicas);
 }
 
+// With another batch size (allowed by --allow_changes) the run continues at the same record.
+static bel_status *take_batch_size(bel_job *job, int64_t step)
+{
+    int64_t own = bel_input_batch_size(job->trainable.input), records;
+    bel_input_segment *last = &job->segments[job->segment_count - 1], resized;
+    if (last->batch_size == 0) last->batch_size = own; // of an earlier version: taken for the same
+    if (last->batch_size == own) return NULL;
+    if (!bel_input_segment_resize(last, step, own, &resized, &records)) {
+        return BEL_ERR(BEL_DATA_LOSS, "its input segments count more records than 64 bits hold");
+    }
+    bel_log_write(BEL_LOG_INFO,
+                  "batches of %lld records instead of %lld: training continues after the %lld "
+                  "records that were read",
+                  (long long)own, (long long)last->batch_size, (long long)records);
+    add_segment(job, step, last->replica_count);
+    job->segments[job->segment_count - 1] = resized;
+    return NULL;
+}
+
 // With another number of replicas (allowed by --allow_changes) a new segment of blocks begins; with
 // a ledger always, since what is leased is counted from there.
-static void continue_segments(bel_job *job, const bel_ckpt_info *info)
+static bel_status *continue_segments(bel_job *job, const bel_ckpt_info *info)
 {
     set_segments(job, info->segments, info->segment_count);
+    BEL_TRY(take_batch_size(job, info->step));
     const bel_input_segment last = job->segments[job->segment_count - 1];
     int replicas = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting);
     bool begins =
         !bel_counting_has_ledger(&job->trainable.counting) || last.first_step == info->step;
-    if (job->estimator->config.elastic_rescale) return; // bel_job_rescale decides
-    if (last.replica_count == replicas && begins) return;
-    add_segment(job, info->step, replicas);
+    bel_input_set_origin(job->trainable.input, last.origin);
+    if (job->estimator->config.elastic_rescale) return NULL; // bel_job_rescale decides
+    if (last.replica_count != replicas || !begins) add_segment(job, info->step, replicas);
+    return NULL;
 }
 
 // Replicas whose batches make a step: of backups only those of the workers that count.
@@ -222,7 +252,7 @@ static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
     if (info->segment_count < 1) {
         return BEL_ERR(BEL_DATA_LOSS, "%s has no input segments", bel_ckpt_folder(reader));
     }
-    continue_segments(job, info);
+    BEL_TRY_CTX(continue_segments(job, info), "%s", bel_ckpt_folder(reader));
     BEL_TRY(job->backend->ops->load(job->backend, reader));
     BEL_TRY(bel_job_read_hooks(job, bel_ckpt_folder(reader)));
     if (job->replicator != NULL && job->trainable.built->function_count > 1) {

@@ -97,6 +97,13 @@ static bel_status *create_worker(member *m, const Bel__Setup *setup)
     config.segment = (bel_input_segment){.first_step = segment->first_step,
                                          .first_block = segment->first_block,
                                          .replica_count = segment->replica_count};
+    int64_t batch_size = bel_input_batch_size(w->trainable.input);
+    if (segment->origin < 0 || segment->origin >= batch_size) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "malformed setup: an origin of %lld in batches of %lld",
+                       (long long)segment->origin, (long long)batch_size);
+    }
+    bel_input_set_origin(w->trainable.input, segment->origin);
     return bel_worker_create(&config, &w->worker);
 }
 

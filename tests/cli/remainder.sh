@@ -86,6 +86,21 @@ done
 run_fails 2 "would count it twice" belfry local train --distributed --job_dir twice --parameter_server_count 1 -- \
     "${digits[@]}" --train_steps 2 --elastic_rescale --average sum
 
+# --- Another batch size continues at the same record: 11 steps of 2 × 10, then what is left of the epoch
+changed=(--train_batch_size 25 --num_epochs 1 --no_report --allow_changes)
+run_ok train changed --num_gpus 2 --train_batch_size 10 --train_steps 11 --no_report
+cp -r changed changed-cluster
+run_ok train changed --num_gpus 2 "${changed[@]}"
+check "it says where" grep -q 'batches of 25 records instead of 10: training continues after the 220 records' err.txt
+equal "examples that are left" "$(examples)" $((1438 - 220))
+equal "steps of both" "$(steps)" $((11 + 25))
+run_ok belfry local train --distributed --worker_count 2 --parameter_server_count 1 --job_dir changed-cluster --tcp \
+    -- "${digits[@]}" "${changed[@]}"
+equal "examples that are left to a cluster" "$(examples)" $((1438 - 220))
+equal "digest of a cluster with another batch size" "$(digest changed-cluster)" "$(digest changed)"
+run_ok train changed --num_gpus 2 "${changed[@]}" --train_batch_size 30 --num_epochs 2
+equal "examples of the second epoch" "$(examples)" 1438
+
 # Whoever counts, all of the data is read, and nobody waits for ever.
 for mode in "--mode async" "--mode bounded --max_staleness 0" "--replicas_to_aggregate 2" \
     "--mode async --replicas_to_aggregate 2"; do

@@ -1,5 +1,6 @@
 // Positions: any block alone gives what reading everything gives, each epoch holds each record
 // once, and the whole stream is that of a naive reader that builds every stage's output as a list.
+#include "base/input_segment.h"
 #include "input/permutation.h"
 #include "unit/input/test_fixture.h"
 
@@ -71,11 +72,24 @@ static void assert_stream(const bel_input *input, const list *expected)
     bel_batch_destroy(batch);
 }
 
+// The same stream from its record `origin` on, which a batch size that was changed begins with.
+static void assert_origin(bel_input *input, const list *expected, int64_t origin)
+{
+    int64_t batch_size = bel_input_batch_size(input);
+    if (origin >= batch_size || (size_t)origin > expected->count) return;
+    const list rest = {.items = expected->items + origin,
+                       .count = expected->count - (size_t)origin};
+    bel_input_set_origin(input, origin);
+    assert_stream(input, &rest);
+}
+
 static void assert_dataset(bel_dataset *dataset, list *expected)
 {
     bel_input *input;
     BEL_ASSERT_OK(open_and_destroy(dataset, &input));
     assert_stream(input, expected);
+    for (int64_t origin = 1; origin < 4; origin++)
+        assert_origin(input, expected, origin);
     bel_input_destroy(input);
     bel_free(expected->items);
 }
@@ -410,6 +424,24 @@ static void test_the_fingerprint_is_the_description(void **state)
     assert_true(value != fingerprint(9, 1, 8, 5));
 }
 
+static void test_a_changed_batch_size_continues_at_its_record(void **state)
+{
+    (void)state;
+    // 2 replicas from block 7 on, 10 records each, of which block 0 began with record 3.
+    const bel_input_segment ten = {
+        .first_step = 20, .first_block = 7, .replica_count = 2, .batch_size = 10, .origin = 3};
+    bel_input_segment next;
+    int64_t records;
+    assert_true(bel_input_segment_resize(&ten, 24, 25, &next, &records));
+    assert_int_equal(records, 3 + (7 + 4 * 2) * 10);
+    assert_int_equal(next.first_step, 24);
+    assert_int_equal(next.origin + next.first_block * next.batch_size, records);
+    assert_int_equal(next.batch_size, 25);
+    assert_int_equal(next.replica_count, 2);
+    const bel_input_segment far = {.first_block = INT64_MAX / 2, .batch_size = 10};
+    assert_false(bel_input_segment_resize(&far, 0, 25, &next, &records));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -424,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_the_first_error_sticks),
         cmocka_unit_test(test_a_repeat_may_follow_map),
         cmocka_unit_test(test_the_fingerprint_is_the_description),
+        cmocka_unit_test(test_a_changed_batch_size_continues_at_its_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
