@@ -1,30 +1,57 @@
-// TF_CONFIG lists the addresses of all processes, and says which one this is. First it is taken
-// apart, then it is checked whether the parts fit together, as another program has written it; what
-// is not known there is passed over.
+// TF_CONFIG: the addresses of all processes of a job, and which one this process is. First it is
+// taken apart, then its parts are checked against each other, since another program has written it.
+// Members that are unknown are passed over, but one that looks like another form of "cluster" is
+// refused: without a cluster each process would train alone.
 #include "launch/task_tf_config.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "launch/task_reading.h"
 
 // The chief or the master trains and is worker 0, unless the program says otherwise; workers follow
-// it. An evaluator has no entry.
+// it. Without a chief the first worker is it. An evaluator may have an entry, which is not needed.
 typedef struct tf_settings {
     const bel_json_value *primary, *workers, *servers; // lists of addresses; NULL: none
-    bool is_master;                                    // the cluster says master, not chief
-    int job_count;                                     // of the cluster: none without one
-    const char *type;                                  // of this task; "" when it is not said
-    int64_t index;                                     // -1: not said
+    const bel_json_value *evaluators;
+    bool is_master;       // the cluster says master, not chief
+    bool worker_is_chief; // it says neither
+    int job_count;        // of the cluster: none without one
+    const char *type;     // of this task; "" when it is not said
+    int64_t index;        // -1: not said
 } tf_settings;
 
 static const bel_json_value **list_of(tf_settings *tf, const char *type)
 {
     if (strcmp(type, "chief") == 0 || strcmp(type, "master") == 0) return &tf->primary;
     if (strcmp(type, "worker") == 0) return &tf->workers;
+    if (strcmp(type, "evaluator") == 0) return &tf->evaluators;
     return strcmp(type, "ps") == 0 ? &tf->servers : NULL;
+}
+
+static const char *address_at(const bel_json_value *list, size_t index)
+{
+    return bel_json_value_string(bel_json_at(list, index));
+}
+
+static const char *chief_address(const tf_settings *tf)
+{
+    return address_at(tf->worker_is_chief ? tf->workers : tf->primary, 0);
+}
+
+// Workers beside the chief.
+static size_t worker_count(const tf_settings *tf)
+{
+    return bel_json_length(tf->workers) - (tf->worker_is_chief ? 1 : 0);
+}
+
+static const char *worker_address(const tf_settings *tf, size_t worker)
+{
+    return address_at(tf->workers, worker + (tf->worker_is_chief ? 1 : 0));
 }
 
 // One list of the cluster. chief and master share a place, so both together are refused.
@@ -32,18 +59,15 @@ static bel_status *read_tf_job(void *context, const char *name, const bel_json_v
 {
     tf_settings *tf = context;
     const bel_json_value **place = list_of(tf, name);
-    if (strcmp(name, "evaluator") == 0) {
-        return bel_task_bad(BEL_TF_CONFIG, "cluster",
-                            "without an evaluator, which has no entry there");
-    }
     if (place == NULL)
-        return bel_task_bad(BEL_TF_CONFIG, "cluster", "of chief (or master), worker and ps only");
+        return bel_task_bad(BEL_TF_CONFIG, "cluster",
+                            "of chief (or master), worker, ps and evaluator only");
     if (*place != NULL)
         return bel_task_bad(BEL_TF_CONFIG, "cluster", "with chief or master, not both");
     size_t count = bel_json_length(list);
     bool good = bel_json_is_array(list) && count <= BEL_TASK_MOST_MEMBERS;
     for (size_t i = 0; i < count && good; i++)
-        good = bel_task_is_address(bel_json_value_string(bel_json_at(list, i)));
+        good = bel_task_is_address(address_at(list, i));
     if (!good)
         return bel_task_bad(BEL_TF_CONFIG, name, "a list of at most 1024 addresses, host:port");
     *place = list;
@@ -62,6 +86,22 @@ static bool read_tf_index(const bel_json_value *task, int64_t *out_index)
     return bel_json_i64(task, "index", out_index) && *out_index >= 0;
 }
 
+// "sparseCluster", "Cluster" and the like.
+static bel_status *check_tf_name(void *context, const char *name, const bel_json_value *value)
+{
+    (void)context, (void)value;
+    size_t length = strlen(name), word = strlen("cluster");
+    bool like = length >= word && strcasecmp(name + length - word, "cluster") == 0;
+    if (!like || strcmp(name, "cluster") == 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "environment variable %s: \"%s\" is not read, expected \"cluster\" with the "
+                   "addresses of all processes%s",
+                   BEL_TF_CONFIG, name,
+                   strcmp(name, "sparseCluster") == 0
+                       ? "; hint: enableDynamicWorker: false in the TFJob"
+                       : "");
+}
+
 // Takes TF_CONFIG apart; whether the parts fit together is checked afterwards.
 static bel_status *read_tf(const bel_json_value *root, tf_settings *out_tf)
 {
@@ -72,11 +112,16 @@ static bel_status *read_tf(const bel_json_value *root, tf_settings *out_tf)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "environment variable %s: expected an object",
                        BEL_TF_CONFIG);
     }
+    BEL_TRY(bel_json_each(root, check_tf_name, NULL));
     if (cluster != NULL && !bel_json_is_object(cluster)) {
         return bel_task_bad(BEL_TF_CONFIG, "cluster", "an object of lists of addresses");
     }
     if (task != NULL && !bel_json_is_object(task)) {
         return bel_task_bad(BEL_TF_CONFIG, "task", "an object with a type and an index from 0");
+    }
+    if (cluster == NULL && bel_json_member(task, "type") != NULL) {
+        return bel_task_bad(BEL_TF_CONFIG, "cluster",
+                            "beside \"task\", or {} for one process only");
     }
     if (cluster != NULL) BEL_TRY(bel_json_each(cluster, read_tf_job, &tf));
     if (bel_json_member(task, "type") != NULL && !bel_json_string(task, "type", &tf.type)) {
@@ -113,10 +158,9 @@ static bel_status *check_addresses(const tf_settings *tf)
     for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++)
         most += bel_json_length(lists[l]);
     const char **all = bel_xcalloc(most + 1, sizeof *all);
-    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++) {
+    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++)
         for (size_t i = 0; i < bel_json_length(lists[l]); i++)
-            all[count++] = bel_json_value_string(bel_json_at(lists[l], i));
-    }
+            all[count++] = address_at(lists[l], i);
     qsort(all, count, sizeof *all, compare_texts);
     bel_status *status = NULL;
     for (size_t i = 1; i < count && status == NULL; i++) {
@@ -133,11 +177,13 @@ static bel_status *check_addresses(const tf_settings *tf)
     return status;
 }
 
-// Exactly one chief, and a task that has an entry, unless it is an evaluator.
+// One chief, or a worker that takes its place, and a task that has an entry, unless it is an
+// evaluator.
 static bel_status *check_tf_cluster(tf_settings *tf, bool chief_trains)
 {
-    size_t workers = (chief_trains ? 1 : 0) + bel_json_length(tf->workers);
-    if (bel_json_length(tf->primary) != 1) {
+    tf->worker_is_chief = tf->primary == NULL && chief_trains && bel_json_length(tf->workers) > 0;
+    size_t workers = (chief_trains ? 1 : 0) + worker_count(tf);
+    if (!tf->worker_is_chief && bel_json_length(tf->primary) != 1) {
         return bel_task_bad(BEL_TF_CONFIG, "cluster",
                             "an object with exactly one chief (or master)");
     }
@@ -180,12 +226,24 @@ static void count_local(const tf_settings *tf, bel_task *task)
     int first = task->master_trains ? 1 : 0; // worker of the list
     task->local_rank = -1;
     for (int w = 0; w < task->worker_count && !task->follows; w++) {
-        const bel_json_value *list = w < first ? tf->primary : tf->workers;
-        size_t index = w < first ? 0 : (size_t)(w - first);
-        const char *worker = bel_json_value_string(bel_json_at(list, index));
+        const char *worker =
+            w < first ? chief_address(tf) : worker_address(tf, (size_t)(w - first));
         if (!same_host(worker, task->listen_address)) continue;
         if (bel_task_trains(task) && w == task->index) task->local_rank = task->local_size;
         task->local_size++;
+    }
+}
+
+// Entries that are read in another way than they are written.
+static void say_reading(const tf_settings *tf, const bel_task *task)
+{
+    if (task->role != BEL_ROLE_MASTER) return; // once is enough
+    if (tf->worker_is_chief)
+        bel_log_write(BEL_LOG_INFO, BEL_TF_CONFIG ": no chief: worker 0 is it");
+    if (tf->evaluators != NULL) {
+        bel_log_write(BEL_LOG_INFO, BEL_TF_CONFIG
+                      ": the evaluator follows the checkpoints by itself, and the chief evaluates "
+                      "as well");
     }
 }
 
@@ -198,21 +256,26 @@ bel_status *bel_task_read_tf_config(const bel_json_value *root, bool chief_train
     if (tf.job_count == 0) return check_tf_alone(&tf);
     BEL_TRY(check_tf_cluster(&tf, chief_trains));
     task->follows = strcmp(tf.type, "evaluator") == 0;
-    const bel_json_value *list = task->follows ? tf.primary : *list_of(&tf, tf.type);
+    const bel_json_value *list = *list_of(&tf, tf.type), *chief = tf.primary;
+    if (tf.worker_is_chief && tf.index == 0) chief = tf.workers;
+    bool is_chief = list == chief;
+    if (task->follows) tf.index = 0; // there is one, whatever its number
     task->role = task->follows        ? BEL_ROLE_EVALUATOR
-                 : list == tf.primary ? BEL_ROLE_MASTER
+                 : is_chief           ? BEL_ROLE_MASTER
                  : list == tf.workers ? BEL_ROLE_WORKER
                                       : BEL_ROLE_PS;
-    int first = task->role == BEL_ROLE_WORKER && chief_trains ? 1 : 0; // behind the chief
-    if (task->follows) tf.index = 0;                                   // it listens to nobody
-    task->index = (int)tf.index + first;
-    task->master_address = bel_xstrdup(bel_json_value_string(bel_json_at(tf.primary, 0)));
-    task->listen_address = bel_xstrdup(bel_json_value_string(bel_json_at(list, (size_t)tf.index)));
+    bool after_chief = task->role == BEL_ROLE_WORKER && chief_trains && !tf.worker_is_chief;
+    task->index = (int)tf.index + (after_chief ? 1 : 0);
+    task->master_address = bel_xstrdup(chief_address(&tf));
+    // An evaluator listens to nothing.
+    task->listen_address =
+        bel_xstrdup(task->follows ? chief_address(&tf) : address_at(list, (size_t)tf.index));
     task->job = bel_xstrdup("job");
     task->master_trains = chief_trains;
-    task->worker_count = (chief_trains ? 1 : 0) + (int)bel_json_length(tf.workers);
+    task->worker_count = (chief_trains ? 1 : 0) + (int)worker_count(&tf);
     task->ps_count = (int)bel_json_length(tf.servers);
     count_local(&tf, task);
+    say_reading(&tf, task);
     task->recovers = true;
     return NULL;
 }

@@ -242,6 +242,40 @@ static void test_hosts(void **state)
     bel_task_destroy(task);
 }
 
+// As Kubeflow writes it: no chief, so the first worker is it, and an evaluator with an entry.
+static void test_a_worker_as_chief(void **state)
+{
+    (void)state;
+#define NO_CHIEF                                                                                   \
+    "{\"cluster\":{\"worker\":[\"b:2\",\"c:3\"],\"ps\":[\"d:4\"],\"evaluator\":[\"e:5\"]},"
+    static const struct {
+        const char *text;
+        bel_role role;
+        int index;
+        const char *listen;
+    } cases[] = {
+        {NO_CHIEF TASK("worker", "0"), BEL_ROLE_MASTER, 0, "b:2"},
+        {NO_CHIEF TASK("worker", "1"), BEL_ROLE_WORKER, 1, "c:3"},
+        {NO_CHIEF TASK("ps", "0"), BEL_ROLE_PS, 0, "d:4"},
+        {NO_CHIEF TASK("evaluator", "0"), BEL_ROLE_EVALUATOR, 0, "b:2"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bel_task *task = parse(NULL, cases[i].text, "hush");
+        assert_int_equal(task->role, cases[i].role);
+        assert_int_equal(task->index, cases[i].index);
+        assert_string_equal(task->listen_address, cases[i].listen);
+        assert_string_equal(task->master_address, "b:2");
+        assert_int_equal(task->worker_count, 2);
+        assert_int_equal(task->ps_count, 1);
+        assert_true(task->follows == (task->role == BEL_ROLE_EVALUATOR));
+        assert_int_equal(task->local_size, cases[i].role == BEL_ROLE_MASTER ? 1 : task->local_size);
+        bel_task_destroy(task);
+    }
+    bel_task *task = NULL; // a chief that does not train is no worker
+    BEL_ASSERT_FAILS(bel_task_parse(NULL, NO_CHIEF TASK("worker", "0"), NULL, false, &task),
+                     BEL_INVALID_ARGUMENT, "exactly one chief");
+}
+
 static void test_no_cluster(void **state)
 {
     (void)state;
@@ -250,7 +284,6 @@ static void test_no_cluster(void **state)
                                         "{}",
                                         "{\"model_dir\":\"x\"}",
                                         "{\"cluster\":{},\"task\":{}}",
-                                        "{" TASK("worker", "0"),
                                         "{\"cluster\":{}," TASK("worker", "0")};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         assert_null(parse(NULL, texts[i], "hush"));
@@ -269,18 +302,22 @@ static void test_mistakes_of_tf_config(void **state)
         {"{\"cluster\":[]}", "\"cluster\" must be an object of lists of addresses"},
         {"{\"cluster\":null}", "\"cluster\" must be an object of lists of addresses"},
         {"{\"task\":1}", type_and_index},
-        {"{" TASK("chief", "0"), "\"type\" must be worker when there is no cluster"},
-        {"{" TASK("evaluator", "0"), "\"type\" must be worker when there is no cluster"},
-        {"{" TASK("worker", "1"), "\"index\" must be 0 when there is no cluster"},
-        {"{\"cluster\":{\"worker\":[\"a:1\"]}," TASK("worker", "0"), exactly_one},
+        {"{" TASK("chief", "0"), "\"cluster\" must be beside \"task\""},
+        {"{" TASK("worker", "0"), "\"cluster\" must be beside \"task\""},
+        {"{\"Cluster\":{\"chief\":[\"a:1\"]}," TASK("worker", "0"),
+         "\"Cluster\" is not read, expected \"cluster\""},
+        {"{\"sparseCluster\":{}," TASK("worker", "1"),
+         "\"sparseCluster\" is not read, expected \"cluster\" with the addresses of all processes; "
+         "hint: enableDynamicWorker: false"},
+        {"{\"cluster\":{}," TASK("chief", "0"), "\"type\" must be worker when there is no cluster"},
+        {"{\"cluster\":{}," TASK("worker", "1"), "\"index\" must be 0 when there is no cluster"},
+        {"{\"cluster\":{\"ps\":[\"a:1\"]}," TASK("ps", "0"), exactly_one},
         {"{\"cluster\":{\"chief\":[]}," TASK("chief", "0"), exactly_one},
         {"{\"cluster\":{\"chief\":[\"a:1\",\"b:1\"]}," TASK("chief", "0"), exactly_one},
         {"{\"cluster\":{\"chief\":[\"a:1\"],\"master\":[\"a:1\"]}," TASK("chief", "0"),
          "\"cluster\" must be with chief or master, not both"},
-        {"{\"cluster\":{\"chief\":[\"a:1\"],\"evaluator\":[\"b:1\"]}," TASK("chief", "0"),
-         "\"cluster\" must be without an evaluator, which has no entry there"},
         {"{\"cluster\":{\"chief\":[\"a:1\"],\"boss\":[\"b:1\"]}," TASK("chief", "0"),
-         "\"cluster\" must be of chief (or master), worker and ps only"},
+         "\"cluster\" must be of chief (or master), worker, ps and evaluator only"},
         {"{\"cluster\":{\"chief\":\"a:1\"}," TASK("chief", "0"),
          "\"chief\" must be a list of at most 1024 addresses, host:port"},
         {"{\"cluster\":{\"chief\":[\"a:1\"],\"ps\":{\"0\":\"b:1\"}}," TASK("chief", "0"),
@@ -398,15 +435,11 @@ static void test_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_there_and_back),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_tf_config),
-        cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_no_cluster),
-        cmocka_unit_test(test_mistakes_of_tf_config),
-        cmocka_unit_test(test_too_many_members),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_there_and_back),    cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_mistakes),          cmocka_unit_test(test_tf_config),
+        cmocka_unit_test(test_a_worker_as_chief), cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_no_cluster),        cmocka_unit_test(test_mistakes_of_tf_config),
+        cmocka_unit_test(test_too_many_members),  cmocka_unit_test(test_names),
         cmocka_unit_test(test_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
