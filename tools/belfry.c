@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "distribute.h"
 #include "flags.h"
+#include "launch/task.h"
 #include "launch/trials.h"
 #include "package.h"
 #include "results.h"
@@ -392,6 +393,7 @@ int main(int argument_count, char **arguments)
     int exit_code = 0;
     bel_signals_explain();
     bel_trials_follow_starter();
+    bel_task_follow_supervisor();
     bel_status *status = run(argument_count - 1, arguments + 1, &exit_code);
     if (status == NULL) status = bel_results_flush();
     bel_package_over();

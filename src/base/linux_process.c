@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -131,6 +132,42 @@ void bel_linux_signal_at_parents_end(int64_t parent, int number)
 {
     prctl(PR_SET_PDEATHSIG, (unsigned long)number);
     if (getppid() != (pid_t)parent) raise(number); // it ended before the call above
+}
+
+bool bel_linux_is_main_thread(void)
+{
+    return syscall(SYS_gettid) == getpid();
+}
+
+// The sum of the numbers after "name: " in a file of /proc, or of its first number without a name.
+static bool read_numbers(const char *path, const char *const *names, int64_t *out_sum)
+{
+    char text[1024];
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return false;
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    bool good = !ferror(file);
+    (void)fclose(file); // it was only read
+    text[length] = '\0';
+    *out_sum = 0;
+    if (names == NULL) return good && sscanf(text, "%" SCNd64, out_sum) == 1;
+    for (; *names != NULL && good; names++) {
+        int64_t number;
+        const char *at = strstr(text, *names);
+        good = at != NULL && sscanf(at + strlen(*names), ": %" SCNd64, &number) == 1;
+        if (good) *out_sum += number;
+    }
+    return good;
+}
+
+bool bel_linux_process_activity(int64_t pid, bel_linux_activity *out_activity)
+{
+    static const char *const io[] = {"rchar", "wchar", "read_bytes", NULL};
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%lld/schedstat", (long long)pid);
+    if (!read_numbers(path, NULL, &out_activity->processor_ns)) return false;
+    (void)snprintf(path, sizeof path, "/proc/%lld/io", (long long)pid);
+    return read_numbers(path, io, &out_activity->bytes);
 }
 
 // --- Telling processes apart --------------------------------------------------------------------

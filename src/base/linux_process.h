@@ -56,6 +56,15 @@ bool bel_linux_process_stands_still(const bel_linux_process *process, double sec
 // when the parent is another one already. Called by a child, at its start.
 void bel_linux_signal_at_parents_end(int64_t parent, int number);
 
+bool bel_linux_is_main_thread(void);
+
+// What a running process has done so far: processor time, and bytes read and written. False: it has
+// ended, or the system does not tell.
+typedef struct bel_linux_activity {
+    int64_t processor_ns, bytes;
+} bel_linux_activity;
+bool bel_linux_process_activity(int64_t pid, bel_linux_activity *out_activity);
+
 // When a running process was started, in clock ticks since the machine was; 0: there is no such
 // process, or it has ended and only waits to be reaped. pid and ticks name a process for good,
 // until the machine starts again.

@@ -1,4 +1,4 @@
-// Four flags, read and written by themselves, so no order among them is needed. A request may come
+// Flags, read and written by themselves, so no order among them is needed. A request may come
 // before the job begins (data is read, a model is built): it is kept, and what it means is decided
 // when the job says whether it can do without this process.
 #include "base/requests.h"
@@ -7,7 +7,7 @@
 
 #include "belfry/estimator.h"
 
-static atomic_bool stop, leave, may_leave, stood;
+static atomic_bool stop, leave, may_leave, stood, known;
 _Static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "a signal handler must not take a lock");
 
 void bel_request_stop(void)
@@ -32,16 +32,29 @@ void bel_requests_end(void)
     atomic_store(&stood, false);
     atomic_store(&leave, false);
     atomic_store(&stop, false);
+    atomic_store(&known, false);
 }
 
-bool bel_stop_requested(void)
+// Notes that the job has learned of a request.
+static bool tell(bool requested)
+{
+    if (requested) atomic_store(&known, true);
+    return requested;
+}
+
+static bool is_stop(void)
 {
     return atomic_load(&stop) || (atomic_load(&leave) && !atomic_load(&may_leave));
 }
 
+bool bel_stop_requested(void)
+{
+    return tell(is_stop());
+}
+
 bool bel_leave_requested(void)
 {
-    return atomic_load(&leave) && !bel_stop_requested();
+    return tell(atomic_load(&leave) && !is_stop());
 }
 
 bool bel_leave_stood(void)
@@ -51,5 +64,10 @@ bool bel_leave_stood(void)
 
 bool bel_end_requested(void)
 {
-    return atomic_load(&leave) || atomic_load(&stop);
+    return tell(atomic_load(&leave) || atomic_load(&stop));
+}
+
+bool bel_request_is_known(void)
+{
+    return atomic_load(&known);
 }

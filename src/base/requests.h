@@ -21,6 +21,10 @@ void bel_requests_end(void);
 bool bel_stop_requested(void);
 bool bel_leave_requested(void); // and the job is not asked to stop
 bool bel_leave_stood(void);     // the same, and it was so before the job began
-bool bel_end_requested(void);   // either of them: whoever has nothing to save yet goes at once
+bool bel_end_requested(void);   // either of them: a process with nothing to save ends at once
+
+// Whether one of the functions above has been true: the job knows of a request. Safe in signal
+// handlers.
+bool bel_request_is_known(void);
 
 #endif

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/alloc.h"
 #include "base/cgroup.h"
@@ -37,10 +38,41 @@ bel_status *bel_thread_start(pthread_t *out_thread, void *(*body)(void *), void 
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int error = pthread_create(out_thread, NULL, body, argument);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (error != 0) {
+    if (error == 0) return NULL;
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    bool limited = getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    if (error != EAGAIN || !limited) {
         return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "cannot start a thread: %s", strerror(error));
     }
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                   "cannot start a thread: %s; hint: `ulimit -u` allows %llu processes and threads "
+                   "of this user together, and a container may allow fewer",
+                   strerror(error), (unsigned long long)limit.rlim_cur);
+}
+
+static void *wait_for_gate(void *gate)
+{
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
     return NULL;
+}
+
+bel_status *bel_thread_check_room(int count)
+{
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; // no thread ends before all are there
+    pthread_t *threads = bel_xcalloc((size_t)count, sizeof *threads);
+    bel_status *status = NULL;
+    int started = 0;
+    pthread_mutex_lock(&gate);
+    while (started < count && status == NULL) {
+        status = bel_thread_start(&threads[started], wait_for_gate, &gate);
+        started += status == NULL;
+    }
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    bel_free(threads);
+    return status;
 }
 
 void bel_cond_init(pthread_cond_t *cond)

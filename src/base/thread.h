@@ -12,6 +12,10 @@
 bel_status *bel_thread_start(pthread_t *out_thread, void *(*body)(void *),
                              void *argument) BEL_MUST_USE;
 
+// Whether `count` more threads can be started, for a library that hangs where they cannot: starts
+// them, and ends them again. RESOURCE_EXHAUSTED.
+bel_status *bel_thread_check_room(int count) BEL_MUST_USE;
+
 // What a loop does between two looks at what another thread may change.
 static inline void bel_thread_pause(void)
 {

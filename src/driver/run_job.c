@@ -8,28 +8,49 @@
 // master speaks for the job; of a member the exit code counts, and its error is logged.
 //
 // The handler only sets a flag and calls bel_request_stop or bel_request_leave, which are safe
-// there; the rest happens in the training loop. A second signal ends the process with _exit,
-// without saving, and so without waiting for any thread; it is ignored under a supervisor, which
-// may pass on what everybody got, and which ends with SIGKILL. SIGHUP counts as SIGTERM, and stays
+// there; the rest happens in the training loop. A process that waits for its data (base/long_wait.h)
+// has no step to save, and ends at once. A second signal ends the process with _exit, without
+// saving, and so without waiting for any thread; it is ignored under a supervisor, which may pass on
+// a signal that all have got. There a timer ends a process that has not learned of the request:
+// the supervisor itself may be gone. SIGHUP counts as SIGTERM, and stays
 // ignored under nohup. SIGPIPE is ignored, so that a reader who goes away is an error of writing
 // and does not end a training.
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/crash.h"
 #include "base/linux_process.h"
 #include "base/log.h"
+#include "base/long_wait.h"
+#include "base/requests.h"
 #include "driver/notice.h"
 #include "estimator/estimator_inner.h"
 #include "launch/task.h"
 
+enum { ANSWER_SECS = 60 }; // for the job to learn of a request
+
 static volatile sig_atomic_t caught, repeats_count, noticed;
+static timer_t answer_timer; // where repeats do not count
+
+static int code_of(int number)
+{
+    return 128 + (number == SIGHUP ? SIGTERM : number);
+}
+
+static void on_timer(int number)
+{
+    (void)number;
+    if (!bel_request_is_known()) _exit(code_of(caught));
+}
 
 static void on_signal(int number)
 {
-    if (caught != 0 && repeats_count) _exit(128 + (number == SIGHUP ? SIGTERM : number));
+    const struct itimerspec patience = {.it_value = {.tv_sec = ANSWER_SECS}};
+    if ((caught != 0 && repeats_count) || bel_long_wait_is_on()) _exit(code_of(number));
+    if (caught == 0 && !repeats_count) timer_settime(answer_timer, 0, &patience, NULL);
     if (number == SIGINT) {
         bel_request_stop(); // also of who was told to leave
     } else {
@@ -51,9 +72,19 @@ static int end_signal(void)
     return caught != 0 ? caught : noticed ? SIGTERM : 0;
 }
 
+// Without a timer, of which a user can have too many, repeats count.
+static bool make_timer(void)
+{
+    struct sigaction action = {.sa_handler = on_timer, .sa_flags = SA_RESTART};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGALRM, &action, NULL);
+    return timer_create(CLOCK_MONOTONIC, &event, &answer_timer) == 0;
+}
+
 static void take_signals(bool has_supervisor)
 {
-    repeats_count = !has_supervisor;
+    repeats_count = !has_supervisor || !make_timer();
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);

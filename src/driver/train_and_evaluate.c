@@ -3,7 +3,6 @@
 // otherwise a master, or a member: a worker, a parameter server or an evaluator. A master that
 // trains has one worker beside it, a member in a thread of the same process.
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -182,6 +181,8 @@ static bel_status *run_task(bel_task *task, bel_member_program *program, bel_res
     BEL_TRY(find_address(task));
     BEL_TRY(count_start(task, program->estimator));
     bel_linux_raise_file_limit();
+    if (task->note != NULL && task->role == BEL_ROLE_MASTER)
+        bel_log_write(BEL_LOG_INFO, "%s", task->note);
     if (task->follows) return bel_member_follow(program, task->join_timeout_secs, out_result);
     if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);
     if (task->evaluator_count > 0) { // it does it
@@ -260,10 +261,7 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
                        "steps counts from where a call begins, but processes of a job may be "
                        "started again; give max_steps");
     }
-    if (task != NULL && task->supervisor > 0) {
-        // All save and end; or this one alone is gone, and replaced.
-        bel_linux_signal_at_parents_end(task->supervisor, task->carried ? SIGKILL : SIGINT);
-    }
+    bel_task_follow_supervisor();
     bel_requests_begin(task != NULL && bel_task_recovers(task) && !task->follows);
     bel_member_program program = {
         .estimator = estimator, .train = train_spec, .evals = evals, .eval_count = eval_count};

@@ -25,6 +25,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/long_wait.h"
 #include "base/str.h"
 #include "base/unpack.h"
 
@@ -176,7 +177,7 @@ static bel_status *read_into_memory(const char *path, bel_file_view *out_view)
     return NULL;
 }
 
-bel_status *bel_file_view_open(const char *path, bel_file_view *out_view)
+static bel_status *open_view(const char *path, bel_file_view *out_view)
 {
     bel_file_view view = {0};
     struct stat info;
@@ -200,6 +201,17 @@ bel_status *bel_file_view_open(const char *path, bel_file_view *out_view)
     if (view.memory == NULL) BEL_TRY(read_into_memory(path, &view));
     *out_view = view;
     return NULL;
+}
+
+bel_status *bel_file_view_open(const char *path, bel_file_view *out_view)
+{
+    bel_long_wait wait;
+    char *what = bel_strf("reading %s", path);
+    bel_long_wait_begin(&wait, what);
+    bel_status *status = open_view(path, out_view);
+    bel_long_wait_end(&wait);
+    bel_free(what);
+    return status;
 }
 
 void bel_file_view_close(bel_file_view *view)

@@ -47,6 +47,13 @@ static void kill_all(bel_supervisor *s)
     signal_all(s, SIGKILL);
 }
 
+// The master has told of its progress: from then on its own clocks bound every wait, also that for
+// a checkpoint that is saved. Before that there is nothing to save.
+static bool has_begun(const bel_supervisor *s)
+{
+    return s->progress != NULL;
+}
+
 // --- Signals ------------------------------------------------------------------------------------
 
 // The first signal is passed on, so that the job saves; a second one kills.
@@ -59,6 +66,7 @@ static void take_signals(bel_supervisor *s)
             s->stop_signal = number;
             bel_log_write(BEL_LOG_INFO, "%s: the job saves and ends; a second one kills it", name);
             signal_all(s, SIGINT); // SIGTERM would tell each of them to leave a job that goes on
+            if (!has_begun(s) && s->deadline_ns == 0) s->deadline_ns = bel_clock_ns() + s->grace_ns;
         } else if (!s->killing) {
             bel_log_write(BEL_LOG_WARN, "%s again: all processes are killed", name);
             s->stop_signal = number;
@@ -371,11 +379,54 @@ static void end_still(bel_supervisor *s)
     }
 }
 
+// What all processes have done so far. False: some are on another host, or cannot be looked at.
+static bool find_activity(const bel_supervisor *s, bel_linux_activity *out_sum)
+{
+    *out_sum = (bel_linux_activity){0};
+    for (int i = 0; i < s->child_count; i++) {
+        const bel_child *child = &s->children[i];
+        bel_linux_activity one;
+        if (!is_running(child)) continue;
+        if (child->away || !bel_linux_process_activity(child->process.pid, &one)) return false;
+        out_sum->processor_ns += one.processor_ns;
+        out_sum->bytes += one.bytes;
+    }
+    return true;
+}
+
+// Before the job begins the master's clocks may not run yet: it opens its data, or its network. A
+// job that neither computes nor reads for longer than the master would wait for a member is stuck.
+static void end_idle(bel_supervisor *s)
+{
+    enum { LOOK_NS = 1000000000, BUSY_NS = 100000000, BUSY_BYTES = 1 << 20 };
+    int64_t now = bel_clock_ns();
+    if (has_begun(s) || s->deadline_ns != 0 || now - s->idle_looked_ns < LOOK_NS) return;
+    s->idle_looked_ns = now;
+    bel_linux_activity sum;
+    if (!find_activity(s, &sum)) return;
+    bool busy = s->idle_since_ns == 0 || sum.bytes - s->idle.bytes >= BUSY_BYTES ||
+                sum.processor_ns - s->idle.processor_ns >= BUSY_NS ||
+                sum.processor_ns < s->idle.processor_ns; // another process has taken a place
+    double limit = 1.5 * s->children[0].task->join_timeout_secs;
+    if (busy) {
+        s->idle = sum;
+        s->idle_since_ns = now;
+    } else if ((double)(now - s->idle_since_ns) * 1e-9 > limit) {
+        s->stuck_secs = limit;
+        bel_log_write(BEL_LOG_WARN,
+                      "no process of the job has computed or read for %g s, and training has not "
+                      "begun: all are killed",
+                      limit);
+        kill_all(s);
+    }
+}
+
 // Kills those that did not end in time. False: not even that helped.
 static bool check_deadline(bel_supervisor *s)
 {
     give_up_ways(s);
     end_still(s);
+    end_idle(s);
     if (s->ask_ns != 0 && bel_clock_ns() >= s->ask_ns && !s->killing) {
         s->ask_ns = INT64_MAX; // once
         signal_all(s, SIGINT);
@@ -494,11 +545,18 @@ static void conclude(bel_supervisor *s, bel_supervisor_result *out_result)
     if (stopped && s->stop_signal != 0) code = 128 + s->stop_signal;
     if (s->killing && code == 128 + SIGKILL && cause != NULL) code = cause->end.code;
     bel_str_puts(&s->output, ""); // a text, also when nothing came
+    char *message = cause != NULL ? bel_child_describe_cause(s, cause) : NULL;
+    if (s->stuck_secs > 0) {
+        code = 1;
+        stopped = false;
+        bel_free(message);
+        message = bel_strf("training has not begun, and no process has computed or read for %g s; "
+                           "hint: does a file of the data, or its file system, not answer? Are "
+                           "there limits of processes and threads (belfry doctor)?",
+                           s->stuck_secs);
+    }
     *out_result = (bel_supervisor_result){
-        .exit_code = code,
-        .stopped = stopped,
-        .message = cause != NULL ? bel_child_describe_cause(s, cause) : NULL,
-        .output = s->output.text};
+        .exit_code = code, .stopped = stopped, .message = message, .output = s->output.text};
     s->output = (bel_str){0};
 }
 

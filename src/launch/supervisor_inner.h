@@ -76,12 +76,16 @@ typedef struct bel_supervisor {
     int64_t looked_ns; // when it was last looked for another number
     bel_scale_mark wish;
 
-    int stop_signal;     // the first that came; 0: none
-    bool killing;        // SIGKILL was sent to all
-    bool done;           // the master has ended well, or as it was asked to
-    int64_t deadline_ns; // when it will be; 0: no reason so far
-    int64_t ask_ns;      // when those that still run are asked to end; 0: no reason so far,
-                         // INT64_MAX: they were
+    int stop_signal;         // the first that came; 0: none
+    bool killing;            // SIGKILL was sent to all
+    bool done;               // the master has ended well, or as it was asked to
+    int64_t deadline_ns;     // when it will be; 0: no reason so far
+    int64_t ask_ns;          // when those that still run are asked to end; 0: no reason so far,
+                             // INT64_MAX: they were
+    bel_linux_activity idle; // of all processes, when they were busy last
+    int64_t idle_since_ns;   // that moment; 0: not looked at yet
+    int64_t idle_looked_ns;  // the last look
+    double stuck_secs;       // the job was killed as it was idle for so long; 0: it was not
     const bel_child *first_failed; // from then on no child is added: they may move
 } bel_supervisor;
 

@@ -9,12 +9,14 @@
 #include "launch/task.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/linux_process.h"
 #include "base/number.h"
 #include "base/secret.h"
 #include "launch/task_launcher.h"
@@ -32,6 +34,7 @@ enum {
 void bel_task_destroy(bel_task *task)
 {
     if (task == NULL) return;
+    bel_free(task->note);
     bel_free(task->job);
     bel_free(task->master_address);
     bel_free(task->listen_address);
@@ -389,4 +392,15 @@ bel_status *bel_task_from_environment(bool chief_trains, bel_task **out_task)
     bel_task_destroy(*out_task);
     *out_task = NULL;
     return status;
+}
+
+void bel_task_follow_supervisor(void)
+{
+    bel_task *task;
+    bel_status *status = bel_task_from_environment(false, &task);
+    bool reads = status == NULL;
+    bel_status_ignore(status); // where the task is needed its error comes again
+    if (reads && task != NULL && task->supervisor > 0)
+        bel_linux_signal_at_parents_end(task->supervisor, task->carried ? SIGKILL : SIGINT);
+    if (reads) bel_task_destroy(task);
 }

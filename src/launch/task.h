@@ -73,6 +73,7 @@ typedef struct bel_task {
     int64_t supervisor; // pid of the parent with which this process ends; 0: none
     bool carried;       // by which it was started for a supervisor on another host (carry.h): when
                         // that parent is killed, another process takes this one's place
+    char *note;         // for the log: what was read otherwise than written; NULL: nothing was
     int lock;           // of a master: a descriptor with the model folder's lock; 0: none
 } bel_task;
 
@@ -104,6 +105,11 @@ void bel_task_destroy(bel_task *task);
 // How long a member reads the token again, and the master waits for that, as a network file system
 // may show an older folder for a moment.
 enum { BEL_TOKEN_PATIENCE_SECS = 5 };
+
+// From now on this process ends when its supervisor does, if it has one: it saves, or a process that
+// was started over the way of a supervisor on another host is killed, and replaced. A program calls
+// it first, before it reads data.
+void bel_task_follow_supervisor(void);
 
 // True while lost members come back: the task says so, and their supervisor is still there.
 bool bel_task_recovers(const bel_task *task);

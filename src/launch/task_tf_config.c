@@ -9,7 +9,6 @@
 #include <strings.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "launch/task_reading.h"
 
@@ -235,16 +234,15 @@ static void count_local(const tf_settings *tf, bel_task *task)
 }
 
 // Entries that are read in another way than they are written.
-static void say_reading(const tf_settings *tf, const bel_task *task)
+static char *note_of(const tf_settings *tf)
 {
-    if (task->role != BEL_ROLE_MASTER) return; // once is enough
-    if (tf->worker_is_chief)
-        bel_log_write(BEL_LOG_INFO, BEL_TF_CONFIG ": no chief: worker 0 is it");
-    if (tf->evaluators != NULL) {
-        bel_log_write(BEL_LOG_INFO, BEL_TF_CONFIG
-                      ": the evaluator follows the checkpoints by itself, and the chief evaluates "
-                      "as well");
-    }
+    if (!tf->worker_is_chief && tf->evaluators == NULL) return NULL;
+    return bel_strf(
+        BEL_TF_CONFIG ":%s%s%s", tf->worker_is_chief ? " without a chief, worker 0 is it" : "",
+        tf->worker_is_chief && tf->evaluators != NULL ? ";" : "",
+        tf->evaluators != NULL ? " the evaluator follows the checkpoints, and the chief "
+                                 "evaluates as well"
+                               : "");
 }
 
 bel_status *bel_task_read_tf_config(const bel_json_value *root, bool chief_trains, bel_task *task,
@@ -275,7 +273,7 @@ bel_status *bel_task_read_tf_config(const bel_json_value *root, bool chief_train
     task->worker_count = (chief_trains ? 1 : 0) + (int)worker_count(&tf);
     task->ps_count = (int)bel_json_length(tf.servers);
     count_local(&tf, task);
-    say_reading(&tf, task);
+    task->note = note_of(&tf);
     task->recovers = true;
     return NULL;
 }

@@ -71,17 +71,37 @@ equal "exit code after SIGKILL" "$code" 137
 run_ok train killed "${length[@]}"
 equal "resumed after SIGKILL" "$(digest killed)" "$whole"
 
-# A signal while the data is still being read counts too: the pipe is opened, and then filled.
+# A signal while the data is still being read ends the run at once: there is no step to save.
 mkfifo pipe.csv
 "$BUILD/tools/belfry" train --model_dir early --train_files pipe.csv \
     --train_batch_size 32 --hidden_units 32 --train_steps "$steps" >out.txt 2>err.txt &
 pid=$! reader=$!
 exec 4>pipe.csv # returns when the other side has opened it
 kill -TERM "$pid"
-cat "$TRAIN_CSV" >&4
-exec 4>&-
 end
+exec 4>&-
 equal "exit code after a signal while reading" "$code" 143
-run_ok belfry inspect early
+
+# --- Data that never come: one signal ends the job, and so does the death of its supervisor
+mkfifo never.csv
+wait_for_data() { # in the background; $supervisor and all of its processes are there
+    "$BUILD/tools/belfry" local train --distributed --worker_count 1 --job_dir never -- --train_files never.csv \
+        --label_column y --feature_scale 1 --train_steps 5 >out.txt 2>err.txt </dev/null &
+    supervisor=$!
+    until [ -n "$(roles master 0)" ] && [ -n "$(roles worker 0)" ]; do sleep 0.05; done
+}
+wait_for_data
+kill -TERM "$supervisor"
+code=0
+wait "$supervisor" || code=$?
+equal "a job that waits for its data ends by one signal" "$code" 143
+wait_for_data
+kill -KILL "$supervisor"
+wait "$supervisor" || true
+for _ in $(seq 200); do
+    [ -n "$(roles)" ] || break
+    sleep 0.05
+done
+equal "processes of a supervisor that was killed" "$(roles)" ""
 
 finish

@@ -477,6 +477,8 @@ static char *copy_or_null(const char *text)
 
 bel_status *bel_endpoint_create(const bel_endpoint_config *config, bel_endpoint **out_endpoint)
 {
+    enum { THREADS = 10 }; // that gRPC has; where it cannot start one it hangs, without a word
+    BEL_TRY(bel_thread_check_room(THREADS));
     pthread_once(&ground_once, prepare_ground);
     grpc_init();
     bel_endpoint *endpoint = bel_xcalloc(1, sizeof *endpoint);

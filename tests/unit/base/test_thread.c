@@ -1,6 +1,10 @@
 // The team: every tile of every job runs exactly once, however short the jobs.
 // label: threads
 #include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -95,6 +99,26 @@ static void test_deadline(void **state)
     pthread_cond_destroy(&cond);
 }
 
+// In a process of its own that may start none. The limit does not count for root.
+static void test_no_room(void **state)
+{
+    (void)state;
+    BEL_ASSERT_OK(bel_thread_check_room(3));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const struct rlimit none = {1, 1};
+        bool limited = setrlimit(RLIMIT_NPROC, &none) == 0 && (getuid() != 0 || setuid(65534) == 0);
+        bel_status *status = limited ? bel_thread_check_room(3) : NULL;
+        bool named = status != NULL && strstr(bel_status_message(status), "`ulimit -u` allows 1");
+        _exit(named ? 0 : 1);
+    }
+    int end;
+    assert_int_equal(waitpid(child, &end, 0), child);
+    assert_true(WIFEXITED(end));
+    assert_int_equal(WEXITSTATUS(end), 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -102,6 +126,7 @@ int main(void)
         cmocka_unit_test(test_many_short_jobs),
         cmocka_unit_test(test_create_and_destroy),
         cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

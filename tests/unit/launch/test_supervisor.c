@@ -501,6 +501,7 @@ static void test_death_while_stopping(void **state)
     tell(&r, "worker 0.0:kill=9");
     tell_path(&r, "worker 0.1:touch=", "back");
     tell_path(&r, "master:await=", "ready");
+    tell(&r, "master:progress=1");
     tell_path(&r, "master:touch=", "begun");
     tell(&r, "master:catch=");
     tell_path(&r, "master:await=", "back");
@@ -526,6 +527,7 @@ static void test_stop_before_restart(void **state)
     tell_path(&r, "worker 0.2:touch=", "dies");
     tell(&r, "worker 0.2:kill=9");
     tell_path(&r, "worker 0.3:touch=", "back");
+    tell(&r, "master:progress=1");
     tell_path(&r, "master:touch=", "begun");
     tell(&r, "master:catch=");
     tell_path(&r, "master:await=", "back");
@@ -536,6 +538,41 @@ static void test_stop_before_restart(void **state)
     assert_int_equal(r.result.exit_code, 130);
     assert_true(r.result.stopped);
     assert_null(r.result.message);
+    end_run(&r);
+}
+
+// Before the master has told of its progress there is nothing to save: what does not answer is killed.
+static void test_stop_before_the_beginning(void **state)
+{
+    (void)state;
+    run r = make_run(1, 0);
+    tell_path(&r, "worker 0:touch=", "ready");
+    tell(&r, "worker 0:hang=");
+    tell_path(&r, "master:await=", "ready");
+    tell_path(&r, "master:touch=", "begun");
+    tell(&r, "master:hang=");
+    r.signal = SIGTERM;
+    r.signal_when = "begun";
+    r.grace_secs = 0.2;
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 143);
+    assert_true(r.result.stopped);
+    assert_holds(r.shown, "did not end in time");
+    end_run(&r);
+}
+
+// A job that neither computes nor reads before it begins is stuck where no clock of its own runs.
+static void test_stuck_before_the_beginning(void **state)
+{
+    (void)state;
+    run r = make_run(1, 0);
+    r.cluster->join_timeout_secs = 1;
+    tell(&r, "worker 0:hang=");
+    tell(&r, "master:hang=");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 1);
+    assert_false(r.result.stopped);
+    assert_holds(r.result.message, "training has not begun, and no process has computed or read");
     end_run(&r);
 }
 
@@ -714,6 +751,8 @@ int main(void)
         cmocka_unit_test(test_second_signal),
         cmocka_unit_test(test_death_while_stopping),
         cmocka_unit_test(test_stop_before_restart),
+        cmocka_unit_test(test_stop_before_the_beginning),
+        cmocka_unit_test(test_stuck_before_the_beginning),
         cmocka_unit_test(test_master_stops),
         cmocka_unit_test(test_master_is_stopped),
         cmocka_unit_test(test_slow_end),
