@@ -252,6 +252,30 @@ static void check_open_files(bel_doctor *d)
                       little ? "ulimit -n 4096" : NULL);
 }
 
+// Each process of a job has some 15 threads beside those that compute. Root has no limit of its own.
+static void check_threads(bel_doctor *d)
+{
+    enum { LITTLE = 500 };
+    struct rlimit of_user = {.rlim_cur = RLIM_INFINITY};
+    uint64_t limit = bel_cgroup_thread_limit("");
+    char text[96];
+    if (getuid() != 0) (void)getrlimit(RLIMIT_NPROC, &of_user); // else there is none
+    bool by_user = of_user.rlim_cur != RLIM_INFINITY && (uint64_t)of_user.rlim_cur < limit;
+    if (by_user) limit = (uint64_t)of_user.rlim_cur;
+    if (limit == UINT64_MAX) {
+        bel_doctor_report(d, BEL_DOCTOR_OK, "threads", "processes and threads without a limit",
+                          NULL);
+        return;
+    }
+    bool little = limit < LITTLE;
+    bel_snprintf(text, sizeof text, "%llu processes and threads allowed by %s",
+                 (unsigned long long)limit, by_user ? "ulimit -u" : "a cgroup");
+    bel_doctor_report(d, little ? BEL_DOCTOR_WARN : BEL_DOCTOR_OK, "threads", text,
+                      !little   ? NULL
+                      : by_user ? "ulimit -u 4096"
+                                : "raise the limit of the container or service");
+}
+
 // --- Disk ---------------------------------------------------------------------------------------
 
 // The nearest folder that exists on the way to model_dir; free with bel_free.
@@ -322,8 +346,8 @@ static void check_disk_sync(bel_doctor *d)
 bel_status *bel_verb_doctor(const bel_options *options, int *out_exit_code)
 {
     static void (*const checks[])(bel_doctor *) = {
-        check_processor, check_products,   check_cores,     check_gpus,
-        check_memory,    check_open_files, check_disk_free, check_disk_sync,
+        check_processor,  check_products, check_cores,     check_gpus,      check_memory,
+        check_open_files, check_threads,  check_disk_free, check_disk_sync,
     };
     const char *model_dir = bel_options_string(options, "model_dir");
     const char *cluster = bel_options_string(options, "cluster");

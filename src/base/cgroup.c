@@ -28,7 +28,7 @@ static int read_numbers(const char *folder, const char *name, int64_t *out_first
     return count < 0 ? 0 : count;
 }
 
-static uint64_t bytes_in(const char *folder, const char *name)
+static uint64_t number_in(const char *folder, const char *name)
 {
     int64_t limit, rest;
     bool found = read_numbers(folder, name, &limit, &rest) > 0 && limit >= 0;
@@ -37,12 +37,17 @@ static uint64_t bytes_in(const char *folder, const char *name)
 
 static uint64_t memory_1(const char *folder)
 {
-    return bytes_in(folder, "memory.limit_in_bytes");
+    return number_in(folder, "memory.limit_in_bytes");
 }
 
 static uint64_t memory_2(const char *folder)
 {
-    return bytes_in(folder, "memory.max");
+    return number_in(folder, "memory.max");
+}
+
+static uint64_t threads_in(const char *folder)
+{
+    return number_in(folder, "pids.max");
 }
 
 // The part of a core that is left counts as one.
@@ -120,4 +125,9 @@ uint64_t bel_cgroup_memory_limit(const char *root)
 uint64_t bel_cgroup_core_limit(const char *root)
 {
     return limit_of(root, "cpu", cores_1, cores_2);
+}
+
+uint64_t bel_cgroup_thread_limit(const char *root)
+{
+    return limit_of(root, "pids", threads_in, threads_in);
 }

@@ -12,4 +12,7 @@ uint64_t bel_cgroup_memory_limit(const char *root);
 // The same of cpu cgroups' quotas, in cores, a part of one as a whole; UINT64_MAX: no limit.
 uint64_t bel_cgroup_core_limit(const char *root);
 
+// The same of pids cgroups: processes and threads, those that run already among them.
+uint64_t bel_cgroup_thread_limit(const char *root);
+
 #endif

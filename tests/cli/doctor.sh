@@ -27,7 +27,7 @@ fails_with() { # CODE COMMAND…
 
 # --- This machine alone
 run_ok belfry doctor --model_dir model
-for name in processor products cores gpu memory files disk sync; do
+for name in processor products cores gpu memory files threads disk sync; do
     check "a line of $name" grep -qE "^(ok|warn) +$name " out.txt
 done
 silent cluster

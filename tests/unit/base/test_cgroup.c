@@ -57,6 +57,18 @@ static void test_version_1(void **state)
     bel_free(root);
 }
 
+static void test_threads(void **state)
+{
+    (void)state;
+    char *root = bel_test_folder();
+    put(root, "proc/self", "cgroup", "0::/a/b\n");
+    put(root, "sys/fs/cgroup/a/b", "pids.max", "max\n");
+    assert_true(bel_cgroup_thread_limit(root) == UINT64_MAX);
+    put(root, "sys/fs/cgroup/a", "pids.max", "40\n");
+    assert_true(bel_cgroup_thread_limit(root) == 40);
+    bel_free(root);
+}
+
 static void assert_cores(const char *root, uint64_t expected)
 {
     assert_true(bel_cgroup_core_limit(root) == expected);
@@ -101,6 +113,7 @@ int main(void)
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_version_2),
         cmocka_unit_test(test_version_1),
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_cores_of_version_2),
         cmocka_unit_test(test_cores_of_version_1),
     };
