@@ -381,6 +381,7 @@ static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
         BEL_TRY(place_returns(t, f));
     make_models(t);
     bel_settings_gather(&t->settings, estimator, t->built, t->input, t->layout);
+    bel_graph_write_collectives(t->built->graph, &t->collectives);
     return NULL;
 }
 
@@ -428,6 +429,7 @@ void bel_trainable_deinit(bel_trainable *t)
 {
     bel_observer_destroy(t->observer);
     bel_settings_deinit(&t->settings);
+    bel_str_deinit(&t->collectives);
     bel_layout_destroy(t->layout);
     bel_free(t->models);
     bel_free(t->reports);

@@ -43,6 +43,7 @@ typedef struct bel_trainable {
     bel_layout *layout;    // parameter space, cut for the job's shards
     bel_counting counting; // whose reports make a step
     bel_settings settings; // what determines the bits
+    bel_str collectives;   // bel_graph_write_collectives of the graph
 } bel_trainable;
 
 // Calls the input and the model function and lays the parameters out. The result holds all that was

@@ -290,3 +290,19 @@ bel_value *bel_map_gather_at(bel_graph *graph, bel_value *const *items, int coun
     const int64_t end[] = {count};
     return bel_slice(graph, bel_reshape(graph, all, &flat), axis, start, end, NULL, 1);
 }
+
+void bel_graph_write_collectives(const bel_graph *graph, bel_str *out)
+{
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const bel_node *node = graph->nodes[n];
+        if (!bel_op_is_collective(node->op)) continue;
+        const bel_collective c = bel_collective_read(node->op, &node->attrs);
+        const bel_graph_collective *place = &graph->collectives[c.index];
+        const bel_spec *spec = &node->inputs[0]->spec;
+        char shape[BEL_SHAPE_TEXT];
+        bel_str_printf(out, "%s%s of %s %s (%d, %d), called at %s:%d\n",
+                       place->gradient ? "the gradient of " : "", bel_op_get(c.op)->name,
+                       bel_dtype_name(spec->dtype), bel_shape_text(&spec->shape, shape),
+                       (int)c.reduce, c.source, place->file, place->line);
+    }
+}

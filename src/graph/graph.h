@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/index.h"
+#include "base/str.h"
 #include "belfry/graph.h"
 #include "ops/collective.h"
 #include "ops/op.h"
@@ -185,6 +186,11 @@ bel_value *bel_graph_add_collective_gradient(bel_graph *graph, bel_collective wh
 enum { BEL_COLLECTIVE_TEXT = 256 };
 const char *bel_graph_collective_text(const bel_graph *graph, int index,
                                       char text[BEL_COLLECTIVE_TEXT]);
+
+// Appends the collectives in their order, a line each: "AllReduce of f32 [24] (0, 0), called at
+// model.c:12". The numbers are the reduction and the source. Graphs with equal lines exchange without
+// an error; of two others the first line that differs names the calls.
+void bel_graph_write_collectives(const bel_graph *graph, bel_str *out);
 
 // In which exchange each collective takes part, by index: -1 where none of `values` depends on it.
 // All those of which none waits for another are one exchange, so a collective's is the number of

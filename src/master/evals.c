@@ -163,9 +163,8 @@ static const bel_evaluation_helpers *begin_help(const bel_job *job, const bel_jo
         job->saved_step != step || !bel_estimator_shares_evaluations(job->estimator))
         return NULL;
     char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
-    const bel_evaluation_helpers *helpers =
-        ops->begin_help(job->backend, (int)(eval - job->evals), folder, step,
-                        bel_input_fingerprint(eval->input));
+    const bel_evaluation_helpers *helpers = ops->begin_help(
+        job->backend, (int)(eval - job->evals), folder, step, bel_input_fingerprint(eval->input));
     bel_free(folder);
     return helpers;
 }

@@ -10,24 +10,73 @@
 
 #include "belfry/estimator.h"
 
-// The first setting in which a member differs; NULL: none.
+static const char *find_value(char *const *names, char *const *values, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0) return values[i];
+    return NULL;
+}
+
+static bel_status *differs(const Bel__Join *join, const char *name, const char *setting,
+                           const char *there, const char *here)
+{
+    return BEL_ERR(BEL_FAILED_PRECONDITION,
+                   "%s on %s runs with other settings than the master: %s is %s there and %s here",
+                   name, join->host, setting, there != NULL ? there : "not set",
+                   here != NULL ? here : "not set");
+}
+
+// The first setting in which a member differs, also one that only one side has; NULL: none.
 static bel_status *compare_settings(const bel_join_rules *rules, const Bel__Join *join,
                                     const char *name)
 {
     if (join->role != BEL_ROLE_WORKER) return NULL; // only workers build the model
-    for (int i = 0; i < rules->setting_count; i++) {
+    const bel_join_graph *graph = &rules->graph;
+    for (int i = 0; i < graph->setting_count; i++) {
         const char *value = NULL;
         for (size_t k = 0; k < join->n_settings && value == NULL; k++)
-            if (strcmp(join->settings[k]->name, rules->names[i]) == 0)
+            if (strcmp(join->settings[k]->name, graph->names[i]) == 0)
                 value = join->settings[k]->value;
-        if (value != NULL && strcmp(value, rules->values[i]) == 0) continue;
-        return BEL_ERR(BEL_FAILED_PRECONDITION,
-                       "%s on %s runs with other settings than the master: %s is %s there and %s "
-                       "here",
-                       name, join->host, rules->names[i], value != NULL ? value : "not set",
-                       rules->values[i]);
+        if (value != NULL && strcmp(value, graph->values[i]) == 0) continue;
+        return differs(join, name, graph->names[i], value, graph->values[i]);
+    }
+    for (size_t k = 0; k < join->n_settings; k++) {
+        const Bel__Setting *own = join->settings[k];
+        const char *here = find_value(graph->names, graph->values, graph->setting_count, own->name);
+        if (here == NULL) return differs(join, name, own->name, own->value, NULL);
     }
     return NULL;
+}
+
+// One that a worker alone makes, or does not make, is found by nothing but the stall clock later.
+static bel_status *compare_collectives(const bel_join_rules *rules, const Bel__Join *join,
+                                       const char *name)
+{
+    const char *here = rules->graph.collectives, *there = join->collectives;
+    int length_here, length_there, call = 0;
+    if (join->role != BEL_ROLE_WORKER || strcmp(here, there) == 0) return NULL;
+    for (;; call++) {
+        length_here = (int)strcspn(here, "\n");
+        length_there = (int)strcspn(there, "\n");
+        bool same = length_here == length_there && strncmp(here, there, (size_t)length_here) == 0;
+        if (!same || here[length_here] == '\0' || there[length_there] == '\0') break;
+        here += length_here + 1;
+        there += length_there + 1;
+    }
+    return BEL_ERR(BEL_FAILED_PRECONDITION,
+                   "%s on %s builds another graph than the master: collective %d is %.*s there and "
+                   "%.*s here: all replicas must make the same collectives in the same order",
+                   name, join->host, call, length_there > 0 ? length_there : 4,
+                   length_there > 0 ? there : "none", length_here > 0 ? length_here : 4,
+                   length_here > 0 ? here : "none");
+}
+
+static bel_status *compare_graphs(const bel_join_rules *rules, const Bel__Join *join,
+                                  const char *name)
+{
+    if (rules->graph.collectives == NULL) return NULL; // nothing is left to train
+    BEL_TRY(compare_settings(rules, join, name));
+    return compare_collectives(rules, join, name);
 }
 
 // A seat is for the highest incarnation; of the same one, for the process that has it.
@@ -73,7 +122,7 @@ bel_status *bel_join_check(const bel_join_rules *rules, const Bel__Join *join,
     if (strcmp(join->token, rules->token) != 0) {
         *out_blind = true;
         if (rules->may_be_blind && join->role != BEL_ROLE_EVALUATOR)
-            return compare_settings(rules, join, name);
+            return compare_graphs(rules, join, name);
         return BEL_ERR(BEL_FAILED_PRECONDITION,
                        "%s on %s does not see the master's model_dir: %s; hint: %s under the same "
                        "name",
@@ -83,5 +132,5 @@ bel_status *bel_join_check(const bel_join_rules *rules, const Bel__Join *join,
                        rules->may_be_blind ? "an evaluator needs the master's folder"
                                            : "all roles of one host need one folder");
     }
-    return compare_settings(rules, join, name);
+    return compare_graphs(rules, join, name);
 }

@@ -5,11 +5,10 @@
 #include "master/members.h"
 
 typedef struct bel_join_rules {
-    const int *counts;                  // seats of each role
-    const char *token;                  // of who sees the model folder
-    bool may_be_blind;                  // others may join as well
-    char *const *names, *const *values; // settings of a worker
-    int setting_count;
+    const int *counts;    // seats of each role
+    const char *token;    // of who sees the model folder
+    bool may_be_blind;    // others may join as well
+    bel_join_graph graph; // of a worker
 } bel_join_rules;
 
 // `seat` is the one that the member asks for, NULL when there is none; `connected`: its process has

@@ -356,13 +356,11 @@ void bel_members_let_go(bel_members *members, int member)
 
 // Ends when no seat is missing, on an error, on a stop, or at the deadline if a member is missing
 // that the job needs. The nap bounds how late a stop is noticed.
-bel_status *bel_members_gather(bel_members *members, char *const *names, char *const *values,
-                               int count, bool (*stop)(void *context), void *context)
+bel_status *bel_members_gather(bel_members *members, const bel_join_graph *graph,
+                               bool (*stop)(void *context), void *context)
 {
     enum { NAP_NS = 100000000 };
-    members->rules.names = names;
-    members->rules.values = values;
-    members->rules.setting_count = count;
+    members->rules.graph = *graph;
     int64_t deadline = bel_clock_ns() + (int64_t)(members->config.join_timeout_secs * 1e9);
     members->patient_until_ns = deadline;
     bel_str missing = {0};

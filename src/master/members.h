@@ -46,13 +46,21 @@ void bel_members_destroy(bel_members *members); // NULL is fine
 bel_endpoint *bel_members_endpoint(bel_members *members);
 const char *bel_members_token(const bel_members *members);
 
+// What a worker must have built, as the master has: its settings, and the collectives of its graph
+// (bel_graph_write_collectives). Must outlive the members.
+typedef struct bel_join_graph {
+    char *const *names, *const *values;
+    int setting_count;
+    const char *collectives; // "": there are none
+} bel_join_graph;
+
 // Waits until all members have joined. A member that runs another version, sees another model
-// folder, or whose settings differ from these (name by name) is refused, and that is the error:
-// FAILED_PRECONDITION names member, setting and both values. DEADLINE_EXCEEDED names who is
+// folder, or whose settings or collectives differ from those of `graph`, is refused, and that is the
+// error: FAILED_PRECONDITION names the member, the first difference and both values. DEADLINE_EXCEEDED names who is
 // missing, unless the job may do without them. CANCELLED: `stop` says so, which is asked about ten
 // times a second, with what members have said noted.
-bel_status *bel_members_gather(bel_members *members, char *const *names, char *const *values,
-                               int count, bool (*stop)(void *context), void *context) BEL_MUST_USE;
+bel_status *bel_members_gather(bel_members *members, const bel_join_graph *graph,
+                               bool (*stop)(void *context), void *context) BEL_MUST_USE;
 
 // Lets members join until all are there, but no longer than `secs`; nobody is missed.
 void bel_members_hear(bel_members *members, double secs);

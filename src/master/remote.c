@@ -123,10 +123,14 @@ static bel_status *load(bel_backend *backend, const bel_ckpt_reader *reader)
 // Waits for all seats that are not vacant; settings are compared as members join.
 static bel_status *gather_members(remote *r)
 {
-    const bel_settings *settings = &r->config.trainable->settings;
+    const bel_trainable *t = r->config.trainable;
+    const bel_join_graph graph = {.names = t->settings.names,
+                                  .values = t->settings.values,
+                                  .setting_count = t->settings.count,
+                                  .collectives =
+                                      t->collectives.length > 0 ? t->collectives.text : ""};
     bel_watchdog_feed(r->config.watchdog, true); // the join timeout counts here
-    return bel_members_gather(r->config.members, settings->names, settings->values, settings->count,
-                              bel_remote_ends_early, r);
+    return bel_members_gather(r->config.members, &graph, bel_remote_ends_early, r);
 }
 
 // True when all shards hold the state of one generation: nothing has to be loaded.

@@ -90,6 +90,8 @@ static void send_join(member *m)
     join.settings = pointers;
     join.n_settings = count;
     join.clock = bel_clock_ns();
+    if (m->worker.trainable.collectives.length > 0)
+        join.collectives = m->worker.trainable.collectives.text;
     join.leaves = bel_leave_stood() && m->program->master_over == NULL;
     bel_member_send(m, &join.base);
     bel_free(version);

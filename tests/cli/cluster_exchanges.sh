@@ -95,6 +95,6 @@ for flags in --distributed --tcp; do
 done
 
 # --- Programs that differ
-run_fails 2 'step 0, exchange 2|worker 0 calls AllReduce of f32 [] at exchanging.c:|worker 1 calls AllReduce of f32 [24] at|the same order' \
+run_fails 2 'worker 1 on|collective 4 is AllReduce of f32 [24]|called at exchanging.c:|there and AllReduce of f32 [] |the same order' \
     belfry local train --distributed --worker_count 2 --job_dir different -- "${training[@]}" --param other=1
 finish

@@ -74,8 +74,12 @@ static void tear_down(fixture *f)
     bel_doorbell_destroy(f->bell);
 }
 
+static const bel_join_graph graph = {
+    .names = names, .values = values, .setting_count = 2, .collectives = "a\nb\n"};
+
 static Bel__Join good_join(bel_role role, int index)
 {
+    static char collectives[] = "a\nb\n";
     static char version[64], host[] = "host-a", token[] = "token", served[] = "unix:/x";
     static Bel__Setting settings[2], *list[] = {&settings[0], &settings[1]};
     for (int i = 0; i < 2; i++) {
@@ -96,6 +100,7 @@ static Bel__Join good_join(bel_role role, int index)
     join.token = token;
     join.settings = list;
     join.n_settings = 2;
+    join.collectives = collectives;
     return join;
 }
 
@@ -120,7 +125,7 @@ static void call_all(fixture *f)
                                     good_join(BEL_ROLE_WORKER, 1)};
     for (int i = 0; i < PEERS; i++)
         call(f, &joins[i]);
-    BEL_ASSERT_OK(bel_members_gather(f->members, names, values, 2, go_on, NULL));
+    BEL_ASSERT_OK(bel_members_gather(f->members, &graph, go_on, NULL));
 }
 
 static void test_gather(void **state)
@@ -143,7 +148,7 @@ static void refuse_with(Bel__Join join, bel_code code, const char *part)
 {
     fixture f = set_up(SOON_SECONDS);
     bel_mailbox *peer = call(&f, &join);
-    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on, NULL), code, part);
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, &graph, go_on, NULL), code, part);
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
     while (!bel_mailbox_is_over(peer) && bel_clock_ns() < deadline)
         (void)bel_doorbell_wait(f.bell, bel_clock_ns() + 1000000);
@@ -179,6 +184,16 @@ static void test_refusals(void **state)
     join = good_join(BEL_ROLE_WORKER, 1);
     join.settings[0]->value = two;
     refuse(join, "worker 1 on host-a runs with other settings than the master: seed is 2 there");
+    join = good_join(BEL_ROLE_WORKER, 1);
+    static char more[] = "a\nb\nc\n", other[] = "a\nc\nb\n";
+    join.collectives = more;
+    refuse(join, "collective 2 is c there and none here");
+    join.collectives = other;
+    refuse(join, "collective 1 is c there and b here");
+    join = good_join(BEL_ROLE_WORKER, 1);
+    join.settings[1]->name = other;
+    refuse(join, "model is not set there and x here");
+    join = good_join(BEL_ROLE_WORKER, 1);
     join.n_settings = 0;
     refuse(join, "seed is not set there and 1 here");
 }
@@ -202,7 +217,7 @@ static void test_late_folder(void **state)
     call(&f, &join);
     join.index = 1;
     call(&f, &join);
-    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on, NULL));
+    BEL_ASSERT_OK(bel_members_gather(f.members, &graph, go_on, NULL));
     join = good_join(BEL_ROLE_PS, 0);
     bel_mailbox_send(peer, 0, &join.base);
     bel_mailbox_send(peer, 0, BEL_TEST_KIND(Progress, progress, .step = 1));
@@ -225,7 +240,7 @@ static void test_another_folder(void **state)
         Bel__Join join = good_join(BEL_ROLE_WORKER, 1);
         join.token = old;
         call(&f, &join);
-        BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on, NULL),
+        BEL_ASSERT_FAILS(bel_members_gather(f.members, &graph, go_on, NULL),
                          BEL_FAILED_PRECONDITION, "worker 1 on host-a does not see");
         tear_down(&f);
     }
@@ -239,8 +254,8 @@ static void test_twice(void **state)
     call(&f, &join);
     join.pid++;
     call(&f, &join);
-    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on, NULL),
-                     BEL_FAILED_PRECONDITION, "it is there already");
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, &graph, go_on, NULL), BEL_FAILED_PRECONDITION,
+                     "it is there already");
     tear_down(&f);
 }
 
@@ -250,11 +265,11 @@ static void test_missing(void **state)
     fixture f = set_up(0.2);
     Bel__Join join = good_join(BEL_ROLE_WORKER, 0);
     call(&f, &join);
-    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on, NULL),
-                     BEL_DEADLINE_EXCEEDED, "no word from ps 0, worker 1");
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, &graph, go_on, NULL), BEL_DEADLINE_EXCEEDED,
+                     "no word from ps 0, worker 1");
     tear_down(&f);
     f = set_up(SOON_SECONDS);
-    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, stop_now, NULL), BEL_CANCELLED,
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, &graph, stop_now, NULL), BEL_CANCELLED,
                      "stopped");
     tear_down(&f);
 }
@@ -371,7 +386,7 @@ static void test_failed(void **state)
     (void)state;
     fixture f = set_up_with(SOON_SECONDS, true, 0);
     call_all(&f);
-    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on, NULL));
+    BEL_ASSERT_OK(bel_members_gather(f.members, &graph, go_on, NULL));
     int member = bel_members_find(f.members, BEL_ROLE_WORKER, 1);
     for (int failed = 1; failed >= 0; failed--) {
         if (failed) bel_members_note_failure(f.members, member);
@@ -453,7 +468,7 @@ static void test_late_word(void **state)
     const Bel__Join others[] = {good_join(BEL_ROLE_PS, 0), good_join(BEL_ROLE_WORKER, 1)};
     for (int i = 0; i < 2; i++)
         call(&f, &others[i]);
-    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on, NULL));
+    BEL_ASSERT_OK(bel_members_gather(f.members, &graph, go_on, NULL));
     int worker = bel_members_find(f.members, BEL_ROLE_WORKER, 0);
     assert_int_equal(bel_members_get(f.members, worker)->incarnation, 1);
     tear_down(&f);
@@ -545,13 +560,13 @@ static void test_never_came(void **state)
     const Bel__Join joins[] = {good_join(BEL_ROLE_PS, 0), good_join(BEL_ROLE_WORKER, 1)};
     for (int i = 0; i < 2; i++)
         call(&f, &joins[i]);
-    BEL_ASSERT_OK(bel_members_gather(f.members, names, values, 2, go_on, NULL));
+    BEL_ASSERT_OK(bel_members_gather(f.members, &graph, go_on, NULL));
     assert_true(worker_of(&f, 0)->vacant && !worker_of(&f, 1)->vacant);
     tear_down(&f);
     f = set_up_elastic(0.3);
     call(&f, &joins[0]);
-    BEL_ASSERT_FAILS(bel_members_gather(f.members, names, values, 2, go_on, NULL),
-                     BEL_DEADLINE_EXCEEDED, "no word from worker");
+    BEL_ASSERT_FAILS(bel_members_gather(f.members, &graph, go_on, NULL), BEL_DEADLINE_EXCEEDED,
+                     "no word from worker");
     tear_down(&f);
 }
 
