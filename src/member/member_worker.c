@@ -166,15 +166,15 @@ bel_status *bel_member_worker_run(member *m)
 }
 
 // True when the worker has ended because a shard has: then the job begins anew, or the master ends
-// it.
+// it. A send fails while frames of the shard are still unread, so it is asked for its end alone.
 static bool was_left(const member *m)
 {
     const member_worker *w = &m->worker;
     if (!bel_task_recovers(m->task) || bel_status_code(w->status) != BEL_UNAVAILABLE) return false;
-    bool cut = false;
+    bool closed = false;
     for (int k = 0; k < w->trainable.layout->shard_count; k++)
-        cut = cut || bel_lane_is_cut(w->lanes[k]);
-    return cut;
+        closed = closed || bel_lane_is_closed(w->lanes[k]);
+    return closed;
 }
 
 bel_status *bel_member_worker_check_lanes(const member *m)

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
+#include "transport/queue.h"
 
 bel_status *bel_lane_send(bel_lane *lane, const bel_frame *frame)
 {
@@ -19,9 +20,14 @@ bool bel_lane_receive(bel_lane *lane, bel_frame *out_frame)
     return lane->ops->receive(lane, out_frame);
 }
 
+bool bel_lane_is_closed(const bel_lane *lane)
+{
+    return bel_frame_queue_is_closed(lane->ops->incoming(lane));
+}
+
 bool bel_lane_is_cut(const bel_lane *lane)
 {
-    return lane->ops->is_cut(lane);
+    return bel_frame_queue_is_over(lane->ops->incoming(lane));
 }
 
 bel_status *bel_lane_fault(bel_lane *lane)

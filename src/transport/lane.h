@@ -50,7 +50,7 @@ typedef struct bel_lane_ops {
     bool maps_memory;   // … after they have mapped it: it is another process's
     bel_status *(*send)(bel_lane *lane, const bel_frame *frame);
     bool (*receive)(bel_lane *lane, bel_frame *out_frame);
-    bool (*is_cut)(const bel_lane *lane);
+    struct bel_frame_queue *(*incoming)(const bel_lane *lane); // closed once the other end is gone
     bel_status *(*fault)(bel_lane *lane); // NULL: never
     void (*close)(bel_lane *lane);
 } bel_lane_ops;
@@ -64,6 +64,9 @@ bel_status *bel_lane_send(bel_lane *lane, const bel_frame *frame) BEL_MUST_USE;
 
 // Takes the next frame; false when there is none now.
 bool bel_lane_receive(bel_lane *lane, bel_frame *out_frame);
+
+// True when the other end is closed: a send fails, and frames may be left to take.
+bool bel_lane_is_closed(const bel_lane *lane);
 
 // True when the other end is closed and nothing is left to take.
 bool bel_lane_is_cut(const bel_lane *lane);

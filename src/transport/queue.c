@@ -124,6 +124,14 @@ void bel_frame_queue_close(bel_frame_queue *queue, bool silent)
     pthread_mutex_unlock(&queue->mutex);
 }
 
+bool bel_frame_queue_is_closed(bel_frame_queue *queue)
+{
+    pthread_mutex_lock(&queue->mutex);
+    bool closed = queue->closed;
+    pthread_mutex_unlock(&queue->mutex);
+    return closed;
+}
+
 bool bel_frame_queue_is_over(bel_frame_queue *queue)
 {
     pthread_mutex_lock(&queue->mutex);

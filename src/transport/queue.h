@@ -22,6 +22,7 @@ bool bel_frame_queue_take(bel_frame_queue *queue, bel_frame *out_frame);
 void bel_frame_queue_close(bel_frame_queue *queue, bool silent);
 
 uint64_t bel_frame_queue_taken(bel_frame_queue *queue); // frames taken so far, repeats not counted
-bool bel_frame_queue_is_over(bel_frame_queue *queue);   // closed and empty
+bool bel_frame_queue_is_closed(bel_frame_queue *queue);
+bool bel_frame_queue_is_over(bel_frame_queue *queue); // closed and empty
 
 #endif

@@ -296,6 +296,7 @@ static void test_cut(void **state)
     close_end(&p, 0);
     wait_for_rings(p.bells[1], 2); // a waiting receiver learns of it
     BEL_ASSERT_FAILS(bel_lane_send(p.ends[1], &frame), BEL_UNAVAILABLE, "cut");
+    assert_true(bel_lane_is_closed(p.ends[1]));
     assert_false(bel_lane_is_cut(p.ends[1])); // there is still something to take
     assert_true(bel_lane_receive(p.ends[1], &got));
     check_frame(&got, 0, content);

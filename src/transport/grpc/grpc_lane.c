@@ -171,9 +171,9 @@ static bool grpc_receive(bel_lane *base, bel_frame *out_frame)
     return true;
 }
 
-static bool grpc_is_cut(const bel_lane *base)
+static bel_frame_queue *grpc_incoming(const bel_lane *base)
 {
-    return bel_frame_queue_is_over(((const bel_grpc_lane *)base)->in);
+    return ((const bel_grpc_lane *)base)->in;
 }
 
 static bel_status *grpc_fault(bel_lane *base)
@@ -220,7 +220,7 @@ static const bel_lane_ops grpc_ops = {
     .shares_memory = false,
     .send = grpc_send,
     .receive = grpc_receive,
-    .is_cut = grpc_is_cut,
+    .incoming = grpc_incoming,
     .fault = grpc_fault,
     .close = grpc_close,
 };

@@ -39,11 +39,10 @@ static bool inproc_receive(bel_lane *lane, bel_frame *out_frame)
     return bel_frame_queue_take(end->channel->queues[end->index], out_frame);
 }
 
-// Cut once this end has taken everything that was sent before the other one closed.
-static bool inproc_is_cut(const bel_lane *lane)
+static bel_frame_queue *inproc_incoming(const bel_lane *lane)
 {
     const inproc_end *end = (const inproc_end *)lane;
-    return bel_frame_queue_is_over(end->channel->queues[end->index]);
+    return end->channel->queues[end->index];
 }
 
 // What was sent before can still be taken by the other end; the last close frees both queues.
@@ -69,7 +68,7 @@ static const bel_lane_ops inproc_ops = {
     .shares_memory = true,
     .send = inproc_send,
     .receive = inproc_receive,
-    .is_cut = inproc_is_cut,
+    .incoming = inproc_incoming,
     .close = inproc_close,
 };
 

@@ -131,9 +131,9 @@ static bool shm_receive(bel_lane *base, bel_frame *out_frame)
     return got;
 }
 
-static bool shm_is_cut(const bel_lane *base)
+static bel_frame_queue *shm_incoming(const bel_lane *base)
 {
-    return bel_frame_queue_is_over(((const shm_lane *)base)->in);
+    return ((const shm_lane *)base)->in;
 }
 
 static bel_status *shm_fault(bel_lane *base)
@@ -344,7 +344,7 @@ static const bel_lane_ops shm_ops = {
     .maps_memory = true,
     .send = shm_send,
     .receive = shm_receive,
-    .is_cut = shm_is_cut,
+    .incoming = shm_incoming,
     .fault = shm_fault,
     .close = shm_close,
 };
