@@ -83,15 +83,15 @@ static bool was_killed(const bel_child *child)
     return child->end.signal != 0 || child->end.code >= 128;
 }
 
-// Has ended because it was asked to: as the job was, or the master alone, which then ends the job,
-// unless it has left.
+// Has ended because it was asked to: as the job was, or the master alone, which then ends the job. A
+// process that has left the job is another matter: the master may need the next one, to save.
 static bool has_stopped(const bel_supervisor *s, const bel_child *child)
 {
     int code = child->end.code;
     bool asked = code == 128 + SIGINT || code == 128 + SIGTERM;
+    if (child->leaves && child->end.signal == 0) return false;
     if (s->stop_signal != 0 && asked) return true;
-    return child->task->role == BEL_ROLE_MASTER && child->end.signal == 0 && asked &&
-           !child->leaves;
+    return child->task->role == BEL_ROLE_MASTER && child->end.signal == 0 && asked;
 }
 
 enum { SHORT_NS = 1000000000 }; // a life

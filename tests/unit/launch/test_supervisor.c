@@ -515,6 +515,31 @@ static void test_death_while_stopping(void **state)
     end_run(&r);
 }
 
+// So does one that leaves just then: the master waits for the next one.
+static void test_leaving_while_stopping(void **state)
+{
+    (void)state;
+    run r = make_run(1, 0);
+    r.cluster->restarts = 1;
+    tell_path(&r, "worker 0.0:touch=", "ready");
+    tell(&r, "worker 0.0:catch=");
+    tell(&r, "worker 0.0:leave=143");
+    tell_path(&r, "worker 0.1:touch=", "back");
+    tell_path(&r, "master:await=", "ready");
+    tell(&r, "master:progress=1");
+    tell_path(&r, "master:touch=", "begun");
+    tell(&r, "master:catch=");
+    tell_path(&r, "master:await=", "back");
+    tell(&r, "master:exit=143");
+    r.signal = SIGTERM;
+    r.signal_when = "begun";
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 143);
+    assert_true(r.result.stopped);
+    assert_null(r.result.message);
+    end_run(&r);
+}
+
 // The same when it waits to be started again: after three short lives it has a pause.
 static void test_stop_before_restart(void **state)
 {
@@ -750,6 +775,7 @@ int main(void)
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_second_signal),
         cmocka_unit_test(test_death_while_stopping),
+        cmocka_unit_test(test_leaving_while_stopping),
         cmocka_unit_test(test_stop_before_restart),
         cmocka_unit_test(test_stop_before_the_beginning),
         cmocka_unit_test(test_stuck_before_the_beginning),
