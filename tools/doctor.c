@@ -252,7 +252,8 @@ static void check_open_files(bel_doctor *d)
                       little ? "ulimit -n 4096" : NULL);
 }
 
-// Each process of a job has some 15 threads beside those that compute. Root has no limit of its own.
+// Each process of a job has some 15 threads beside those that compute. Root has no limit of its
+// own.
 static void check_threads(bel_doctor *d)
 {
     enum { LITTLE = 500 };

@@ -145,8 +145,8 @@ static bel_status *set_run(const bel_options *options, bel_run_config *config)
     return NULL;
 }
 
-// The run that the flags describe, but for its folder. *out_towers is to be freed after the last use
-// of *out_config, which points to it.
+// The run that the flags describe, but for its folder. *out_towers is to be freed after the last
+// use of *out_config, which points to it.
 static bel_status *read_run(const bel_options *options, bel_run_config *out_config,
                             int **out_towers)
 {

@@ -164,9 +164,9 @@ bool bel_linux_process_activity(int64_t pid, bel_linux_activity *out_activity)
 {
     static const char *const io[] = {"rchar", "wchar", "read_bytes", NULL};
     char path[64];
-    (void)snprintf(path, sizeof path, "/proc/%lld/schedstat", (long long)pid);
+    bel_snprintf(path, sizeof path, "/proc/%lld/schedstat", (long long)pid);
     if (!read_numbers(path, NULL, &out_activity->processor_ns)) return false;
-    (void)snprintf(path, sizeof path, "/proc/%lld/io", (long long)pid);
+    bel_snprintf(path, sizeof path, "/proc/%lld/io", (long long)pid);
     return read_numbers(path, io, &out_activity->bytes);
 }
 

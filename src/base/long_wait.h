@@ -1,6 +1,6 @@
-// Waits of the main thread that may last for ever: it opens a file of a pipe without a writer, or of
-// a file system that does not answer. While one lasts a line of the log says so every 30 s, and a
-// signal handler may end the process at once, since no step has been made.
+// Waits of the main thread that may last for ever: it opens a file of a pipe without a writer, or
+// of a file system that does not answer. While one lasts a line of the log says so every 30 s, and
+// a signal handler may end the process at once, since no step has been made.
 #ifndef BELFRY_BASE_LONG_WAIT_H
 #define BELFRY_BASE_LONG_WAIT_H
 

@@ -9,6 +9,7 @@
 #include "checkpoint/folder.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -44,10 +45,21 @@ char *bel_ckpt_find_folder(const char *model_dir, int64_t step)
 
 // --- Stepping aside -----------------------------------------------------------------------------
 
+// `to` is replaced. A folder there that cannot be removed is renamed, to be removed later: no save
+// fails on what an earlier one has left.
 static bel_status *rename_if_there(const char *from, const char *to)
 {
+    enum { MOST_NAMES = 1000 };
     if (!bel_file_exists(from)) return NULL;
-    BEL_TRY(bel_dir_remove(to));
+    bel_status *status = bel_dir_remove(to);
+    for (int i = 1; status != NULL && bel_file_exists(to) && i < MOST_NAMES; i++) {
+        char *other = bel_strf("%s%s%d", to, removed_suffix, i);
+        bool moved = !bel_file_exists(other) && rename(to, other) == 0;
+        bel_free(other);
+        if (moved) break;
+    }
+    if (bel_file_exists(to)) return status;
+    bel_status_ignore(status); // there is room
     return bel_file_rename(from, to);
 }
 
@@ -133,7 +145,7 @@ static bool is_leftover(const char *model_dir, const char *name, int64_t generat
     int64_t step, its_generation, its_incarnation;
     const char *rest;
     if (!parse_name(name, &step, &rest)) return false;
-    if (strcmp(rest, removed_suffix) == 0) return true;
+    if (strstr(rest, removed_suffix) != NULL) return true; // and a number, where one was in the way
     if (strcmp(rest, replaced_suffix) == 0) {
         char *folder = bel_ckpt_folder_path(model_dir, step);
         bool succeeded = bel_file_exists(folder);

@@ -20,8 +20,8 @@ char *bel_ckpt_folder_path(const char *model_dir, int64_t step);
 // Where the checkpoint of a listed step lies: as above, or stepped aside. Free with bel_free.
 char *bel_ckpt_find_folder(const char *model_dir, int64_t step);
 
-// The step that the name of a checkpoint's folder says, in place or stepped aside; false: the folder
-// has another name.
+// The step that the name of a checkpoint's folder says, in place or stepped aside; false: the
+// folder has another name.
 bool bel_ckpt_step_of_folder(const char *folder, int64_t *out_step);
 
 // Lets a checkpoint step aside for a new one and come back, or removes what stepped aside. All

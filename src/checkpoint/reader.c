@@ -31,10 +31,11 @@ static bel_status *check_name(const bel_ckpt_reader *reader)
 {
     int64_t named, step = reader->manifest.info.step;
     if (!bel_ckpt_step_of_folder(reader->folder, &named) || named == step) return NULL;
-    return BEL_ERR(BEL_FAILED_PRECONDITION,
-                   "%s: expected the checkpoint of step %lld, got that of step %lld; hint: a folder "
-                   "that was copied or renamed: move it out of the model folder",
-                   reader->folder, (long long)named, (long long)step);
+    return BEL_ERR(
+        BEL_FAILED_PRECONDITION,
+        "%s: expected the checkpoint of step %lld, got that of step %lld; hint: a folder "
+        "that was copied or renamed: move it out of the model folder",
+        reader->folder, (long long)named, (long long)step);
 }
 
 // Parsed texts and lists lie in the reader's arena, the manifest's own text is gone afterwards.

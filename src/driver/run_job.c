@@ -8,13 +8,13 @@
 // master speaks for the job; of a member the exit code counts, and its error is logged.
 //
 // The handler only sets a flag and calls bel_request_stop or bel_request_leave, which are safe
-// there; the rest happens in the training loop. A process that waits for its data (base/long_wait.h)
-// has no step to save, and ends at once. A second signal ends the process with _exit, without
-// saving, and so without waiting for any thread; it is ignored under a supervisor, which may pass on
-// a signal that all have got. There a timer ends a process that has not learned of the request:
-// the supervisor itself may be gone. SIGHUP counts as SIGTERM, and stays
-// ignored under nohup. SIGPIPE is ignored, so that a reader who goes away is an error of writing
-// and does not end a training.
+// there; the rest happens in the training loop. A process that waits for its data
+// (base/long_wait.h) has no step to save, and ends at once. A second signal ends the process with
+// _exit, without saving, and so without waiting for any thread; it is ignored under a supervisor,
+// which may pass on a signal that all have got. There a timer ends a process that has not learned
+// of the request: the supervisor itself may be gone. SIGHUP counts as SIGTERM, and stays ignored
+// under nohup. SIGPIPE is ignored, so that a reader who goes away is an error of writing and does
+// not end a training.
 #include <signal.h>
 #include <string.h>
 #include <time.h>

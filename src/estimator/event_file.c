@@ -20,15 +20,15 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
 
-enum { FLUSH_BYTES = 64 * 1024, SESSION_STATUS_START = 1 };
+enum { FLUSH_BYTES = 64 * 1024, MOST_PENDING_BYTES = 4 << 20, SESSION_STATUS_START = 1 };
 enum { DT_DOUBLE = 2, DT_STRING = 7 }; // of tensors
 enum { MOST_ROWS = 1 << 12 };          // and columns, of a table of numbers that is read
 
 struct bel_event_file {
     char *path;
     int descriptor;
-    int error;       // errno of the first failure, 0 so far
-    bel_str pending; // whole records, not yet written
+    int error;       // errno of the last write, 0: it was well
+    bel_str pending; // not yet written: records, the first of which may be half written
 };
 
 // --- Records ------------------------------------------------------------------------------------
@@ -49,27 +49,26 @@ static void put_record(bel_str *out, const uint8_t *data, uint64_t length)
     put_raw(out, &data_crc, sizeof data_crc);
 }
 
-// What a failed write leaves is dropped, as the file is not written any more.
+// Bytes that are not written stay, in their order, so that the file has no gap.
 static void write_pending(bel_event_file *file)
 {
-    const char *bytes = file->pending.text;
-    size_t left = file->pending.length;
-    file->pending.length = 0;
-    if (left == 0) return; // always so after an error
-    if (bel_fault_write_fails()) {
-        file->error = ENOSPC;
-        return;
-    }
-    while (left > 0) {
-        ssize_t wrote = write(file->descriptor, bytes, left);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote < 0) {
+    size_t written = 0, length = file->pending.length;
+    if (length == 0) return;
+    file->error = bel_fault_write_fails() ? ENOSPC : 0;
+    while (written < length && file->error == 0) {
+        ssize_t wrote = write(file->descriptor, file->pending.text + written, length - written);
+        if (wrote >= 0)
+            written += (size_t)wrote;
+        else if (errno != EINTR)
             file->error = errno;
-            return;
-        }
-        bytes += wrote;
-        left -= (size_t)wrote;
     }
+    memmove(file->pending.text, file->pending.text + written, length - written);
+    file->pending.length = length - written;
+}
+
+static bel_status *last_error(const bel_event_file *file)
+{
+    return file->error == 0 ? NULL : bel_file_error(file->error, "write", file->path);
 }
 
 // An event at a step, whose content the caller adds; then put_event.
@@ -85,7 +84,7 @@ static Events__Event event_at(double wall_time, int64_t step)
 
 static void put_event(bel_event_file *file, const Events__Event *event)
 {
-    if (file->error != 0) return;
+    if (file->pending.length >= MOST_PENDING_BYTES) return;
     size_t length = events__event__get_packed_size(event);
     uint8_t *data = bel_xmalloc(length + 1);
     events__event__pack(event, data);
@@ -294,14 +293,16 @@ void bel_event_file_session_start(bel_event_file *file, int64_t step)
 bel_status *bel_event_file_flush(bel_event_file *file)
 {
     write_pending(file);
-    return file->error == 0 ? NULL : bel_file_error(file->error, "write", file->path);
+    return last_error(file);
 }
 
 bel_status *bel_event_file_sync(bel_event_file *file)
 {
     write_pending(file);
     if (file->error == 0 && fsync(file->descriptor) != 0) file->error = errno;
-    return file->error == 0 ? NULL : bel_file_error(file->error, "write", file->path);
+    bel_status *status = last_error(file);
+    if (file->pending.length == 0) file->error = 0; // all is written, if not to disk
+    return status;
 }
 
 bel_status *bel_event_file_close(bel_event_file *file)
@@ -310,7 +311,7 @@ bel_status *bel_event_file_close(bel_event_file *file)
     write_pending(file);
     if (file->error == 0 && fsync(file->descriptor) != 0) file->error = errno;
     if (close(file->descriptor) != 0 && file->error == 0) file->error = errno;
-    bel_status *status = file->error == 0 ? NULL : bel_file_error(file->error, "write", file->path);
+    bel_status *status = last_error(file);
     bel_str_deinit(&file->pending);
     bel_free(file->path);
     bel_free(file);

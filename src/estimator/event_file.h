@@ -17,8 +17,9 @@
 // the first mark of a folder as the beginning; at each later one (a restart, a rollback) it forgets
 // what it has read about that step and later ones, so that curves do not run over each other.
 //
-// Errors stick: after a failed write nothing more is written, and every flush and the close return
-// the first error. So calls in the training loop need no check.
+// Bytes that could not be written (the disk is full) are kept and tried again by the next flush, up
+// to 4 MiB; events beyond are dropped. Calls in the training loop need no check: a flush, a sync
+// and the close report that something is not written yet.
 //
 // Thread rule: thread-compatible; one thread at a time uses a file.
 //
@@ -78,8 +79,8 @@ void bel_event_file_numbers(bel_event_file *file, double wall_time, int64_t step
 // void. Comes before the session's scalars.
 void bel_event_file_session_start(bel_event_file *file, int64_t step);
 
-// Hands everything so far to the system, where TensorBoard sees it. Events are kept in memory until
-// then, or until 64 KiB of them have come together.
+// Writes everything so far, where TensorBoard sees it. Events are kept in memory until then, or
+// until 64 KiB of them have come together. An error is that of the last write.
 bel_status *bel_event_file_flush(bel_event_file *file) BEL_MUST_USE;
 
 // The same, and to disk: what is decided from it outlives a crash of the machine.

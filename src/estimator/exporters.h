@@ -1,5 +1,6 @@
-// Exporters of an evaluation: checkpoints that are kept apart with their result (belfry/estimator.h,
-// bel_exporter). The process that evaluates runs them: the master, or an evaluator.
+// Exporters of an evaluation: checkpoints that are kept apart with their result
+// (belfry/estimator.h, bel_exporter). The process that evaluates runs them: the master, or an
+// evaluator.
 #ifndef BELFRY_ESTIMATOR_EXPORTERS_H
 #define BELFRY_ESTIMATOR_EXPORTERS_H
 
@@ -13,8 +14,8 @@ typedef struct bel_exporters {
     bool lacks_model; // model.onnx cannot be written, and a warning has said so
 } bel_exporters;
 
-// Copies and checks the exporters of `eval`, called `name`. `spec` is the model's, in EVAL; NULL: it
-// is unknown, and metrics are not checked. INVALID_ARGUMENT: an exporter that cannot be.
+// Copies and checks the exporters of `eval`, called `name`. `spec` is the model's, in EVAL; NULL:
+// it is unknown, and metrics are not checked. INVALID_ARGUMENT: an exporter that cannot be.
 bel_status *bel_exporters_init(bel_exporters *exporters, const bel_estimator *estimator,
                                const bel_eval_spec *eval, const char *name,
                                const bel_estimator_spec *spec) BEL_MUST_USE;
@@ -22,8 +23,8 @@ bel_status *bel_exporters_init(bel_exporters *exporters, const bel_estimator *es
 // INVALID_ARGUMENT: two exporters of a job have the same name.
 bel_status *bel_exporters_check_names(const bel_eval_spec *evals, int count) BEL_MUST_USE;
 
-// The exporters that keep the checkpoint of `result`, bit e for items[e]: at the end of the training
-// (`over`) those of FINAL, before it the others. 0: no exporter does.
+// The exporters that keep the checkpoint of `result`, bit e for items[e]: at the end of the
+// training (`over`) those of FINAL, before it the others. 0: no exporter does.
 unsigned bel_exporters_choose(const bel_exporters *exporters, const bel_result *result, bool over);
 
 // Keeps the checkpoint of result->global_step, which must be in the model folder, for the exporters

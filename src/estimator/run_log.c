@@ -3,8 +3,7 @@
 // voids what was said of later steps. So a crash costs at most the records that were not
 // flushed.
 //
-// Folders of evaluations are opened with their first result. Scalars report no error: the file
-// remembers its first one, which flush and close return.
+// Folders of evaluations are opened with their first result.
 #include "estimator/run_log.h"
 
 #include <math.h>
@@ -13,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "estimator/event_file.h"
 
 typedef struct folder {
@@ -26,7 +26,19 @@ struct bel_run_log {
     bel_event_file *events;
     folder folders[BEL_MAX_EVALS];
     int folder_count;
+    bool warned; // that something is not written
 };
+
+// Takes the status of a write.
+static void note(bel_run_log *log, bel_status *status)
+{
+    if (status != NULL && !log->warned) {
+        bel_log_write(BEL_LOG_WARN, "curves are not written for now: %s",
+                      bel_status_message(status));
+    }
+    log->warned = status != NULL;
+    bel_status_destroy(status);
+}
 
 bel_status *bel_run_log_open(const char *model_dir, int64_t first_step, bel_run_log **out_log)
 {
@@ -35,7 +47,7 @@ bel_status *bel_run_log_open(const char *model_dir, int64_t first_step, bel_run_
     log->first_step = first_step;
     bel_status *status = bel_event_file_open(model_dir, &log->events);
     if (status != NULL) {
-        bel_status_ignore(bel_run_log_close(log)); // nothing was written
+        bel_run_log_close(log);
         return status;
     }
     bel_event_file_session_start(log->events, first_step + 1);
@@ -107,20 +119,24 @@ static void write_evaluation(bel_event_file *events, const bel_result *result,
     bel_details_write(details, events);
 }
 
-bel_status *bel_run_log_evaluation(bel_run_log *log, const char *name, const bel_result *result,
-                                   const bel_details *details)
+void bel_run_log_evaluation(bel_run_log *log, const char *name, const bel_result *result,
+                            const bel_details *details)
 {
     bel_event_file *events = NULL;
-    BEL_TRY(folder_events(log, name, &events));
-    write_evaluation(events, result, details);
-    return bel_event_file_flush(events);
+    bel_status *status = folder_events(log, name, &events);
+    if (status == NULL) {
+        write_evaluation(events, result, details);
+        status = bel_event_file_flush(events);
+    }
+    note(log, status);
 }
 
-bel_status *bel_run_log_sync(bel_run_log *log, const char *name)
+void bel_run_log_sync(bel_run_log *log, const char *name)
 {
     bel_event_file *events = NULL;
-    BEL_TRY(folder_events(log, name, &events));
-    return bel_event_file_sync(events);
+    bel_status *status = folder_events(log, name, &events);
+    if (status == NULL) status = bel_event_file_sync(events);
+    note(log, status);
 }
 
 bel_status *bel_run_log_add(const char *model_dir, const char *name, bool newest,
@@ -136,25 +152,22 @@ bel_status *bel_run_log_add(const char *model_dir, const char *name, bool newest
     return bel_event_file_close(events);
 }
 
-bel_status *bel_run_log_flush(bel_run_log *log)
+void bel_run_log_flush(bel_run_log *log)
 {
-    return bel_event_file_flush(log->events);
+    bel_status *status = bel_event_file_flush(log->events);
+    for (int i = 0; i < log->folder_count && status == NULL; i++)
+        status = bel_event_file_flush(log->folders[i].events);
+    note(log, status);
 }
 
-bel_status *bel_run_log_close(bel_run_log *log)
+void bel_run_log_close(bel_run_log *log)
 {
-    if (log == NULL) return NULL;
-    bel_status *first = bel_event_file_close(log->events);
+    if (log == NULL) return;
+    note(log, bel_event_file_close(log->events));
     for (int i = 0; i < log->folder_count; i++) {
-        bel_status *status = bel_event_file_close(log->folders[i].events);
-        if (first == NULL) {
-            first = status;
-        } else {
-            bel_status_ignore(status); // the first error is reported
-        }
+        note(log, bel_event_file_close(log->folders[i].events));
         bel_free(log->folders[i].name);
     }
     bel_free(log->model_dir);
     bel_free(log);
-    return first;
 }

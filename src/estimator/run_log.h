@@ -1,5 +1,6 @@
-// What a run writes down while it trains: event files, from which report.html is made (history.h).
-// Bound to one thread.
+// Curves of a run: event files, from which report.html is made (history.h). A file that cannot be
+// written is a warning, once until it can be again: no training depends on its curves. Bound to one
+// thread.
 #ifndef BELFRY_ESTIMATOR_RUN_LOG_H
 #define BELFRY_ESTIMATOR_RUN_LOG_H
 
@@ -30,14 +31,14 @@ void bel_run_log_scalar(bel_run_log *log, int64_t step, const char *tag, double 
 void bel_run_log_text(bel_run_log *log, int64_t step, const char *tag, const char *text);
 
 // An evaluation; writes an event file into the folder of that name ("eval", "eval_<name>").
-bel_status *bel_run_log_evaluation(bel_run_log *log, const char *name, const bel_result *result,
-                                   const bel_details *details) BEL_MUST_USE;
+void bel_run_log_evaluation(bel_run_log *log, const char *name, const bel_result *result,
+                            const bel_details *details);
 
 // Puts the evaluations in the folder of that name to disk: something is decided from them.
-bel_status *bel_run_log_sync(bel_run_log *log, const char *name) BEL_MUST_USE;
+void bel_run_log_sync(bel_run_log *log, const char *name);
 
-bel_status *bel_run_log_flush(bel_run_log *log) BEL_MUST_USE;
-bel_status *bel_run_log_close(bel_run_log *log) BEL_MUST_USE; // also frees; NULL is fine
+void bel_run_log_flush(bel_run_log *log);
+void bel_run_log_close(bel_run_log *log); // also frees; NULL is fine
 
 // An evaluation outside training, into an event file of its own in that folder ("evaluate…" where
 // it is made by hand); nothing is written into `model_dir` itself. With `newest` later steps are

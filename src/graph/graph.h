@@ -188,8 +188,8 @@ const char *bel_graph_collective_text(const bel_graph *graph, int index,
                                       char text[BEL_COLLECTIVE_TEXT]);
 
 // Appends the collectives in their order, a line each: "AllReduce of f32 [24] (0, 0), called at
-// model.c:12". The numbers are the reduction and the source. Graphs with equal lines exchange without
-// an error; of two others the first line that differs names the calls.
+// model.c:12". The numbers are the reduction and the source. Graphs with equal lines exchange
+// without an error; of two others the first line that differs names the calls.
 void bel_graph_write_collectives(const bel_graph *graph, bel_str *out);
 
 // In which exchange each collective takes part, by index: -1 where none of `values` depends on it.

@@ -12,7 +12,7 @@ struct bel_input {
     bel_record_stream *stream;
     bel_batch_fields fields;
     uint64_t fingerprint;
-    int64_t origin; // the record with which block 0 begins
+    int64_t origin;       // the record with which block 0 begins
     bel_bad_records *bad; // NULL: none may be left out
 };
 

@@ -83,8 +83,8 @@ static bool was_killed(const bel_child *child)
     return child->end.signal != 0 || child->end.code >= 128;
 }
 
-// Has ended because it was asked to: as the job was, or the master alone, which then ends the job. A
-// process that has left the job is another matter: the master may need the next one, to save.
+// Has ended because it was asked to: as the job was, or the master alone, which then ends the job.
+// A process that has left the job is another matter: the master may need the next one, to save.
 static bool has_stopped(const bel_supervisor *s, const bel_child *child)
 {
     int code = child->end.code;

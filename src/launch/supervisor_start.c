@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/linux_host.h"
 #include "base/linux_lock.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/program.h"
 #include "base/secret.h"
@@ -250,7 +251,13 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child)
 {
     int error_ends[2], output_ends[2] = {-1, -1};
     bool is_master = child->task->role == BEL_ROLE_MASTER;
-    BEL_TRY(open_log(s, child));
+    bel_status *logging = open_log(s, child);
+    bool goes_without = logging != NULL && child->task->incarnation > 0;
+    if (goes_without) // the job needs the process, and not its log
+        bel_log_write(BEL_LOG_WARN, "%s has no log file: %s", child->name,
+                      bel_status_message(logging));
+    if (logging != NULL && !goes_without) return logging;
+    bel_status_destroy(logging);
     BEL_TRY(bel_linux_pipe(error_ends));
     child->error_fd = error_ends[0];
     bel_status *status = is_master ? bel_linux_pipe(output_ends) : NULL;

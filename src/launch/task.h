@@ -106,9 +106,9 @@ void bel_task_destroy(bel_task *task);
 // may show an older folder for a moment.
 enum { BEL_TOKEN_PATIENCE_SECS = 5 };
 
-// From now on this process ends when its supervisor does, if it has one: it saves, or a process that
-// was started over the way of a supervisor on another host is killed, and replaced. A program calls
-// it first, before it reads data.
+// From now on this process ends when its supervisor does, if it has one: it saves, or a process
+// that was started over the way of a supervisor on another host is killed, and replaced. A program
+// calls it first, before it reads data.
 void bel_task_follow_supervisor(void);
 
 // True while lost members come back: the task says so, and their supervisor is still there.

@@ -139,7 +139,7 @@ bel_status *bel_job_is_best(bel_job *job, const char *folder, const bel_result *
     *out_best = false;
     if (!is_on(job) || !bel_job_is_named(folder, rule->eval)) return NULL;
     float value = (float)bel_goal_value(result, rule->metric);
-    BEL_TRY(bel_run_log_sync(job->log, folder));
+    bel_run_log_sync(job->log, folder);
     *out_best = bel_goal_is_better(job->best.goal, (double)value, (double)job->best.value);
     if (*out_best) bel_fault_point("master_counts_best");
     return NULL;

@@ -231,7 +231,7 @@ static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_
         job->result = result;
     }
     eval->last_result = result;
-    BEL_TRY(bel_run_log_evaluation(job->log, eval->folder, &result, details));
+    bel_run_log_evaluation(job->log, eval->folder, &result, details);
     bel_job_count_evaluation(job, eval->folder, &result);
     BEL_TRY(keep_if_best(job, eval->folder, &result));
     BEL_TRY(bel_job_export(job, eval, &result, false));

@@ -179,8 +179,9 @@ bel_status *bel_job_look_at_loop(bel_job *job) BEL_MUST_USE;
 bel_status *bel_job_try_loop(bel_job *job) BEL_MUST_USE;
 bel_status *bel_job_end_loop(bel_job *job, bel_status *status) BEL_MUST_USE;
 
-// exports.c: checks the exporters of all evaluations, `own` or an evaluator's; runs those of an evaluation on its result,
-// with `over` those of the end only. The snapshot of its version is in hand, or saved.
+// exports.c: checks the exporters of all evaluations, `own` or an evaluator's; runs those of an
+// evaluation on its result, with `over` those of the end only. The snapshot of its version is in
+// hand, or saved.
 bel_status *bel_job_take_exporters(bel_job *job, const bel_eval_spec *own) BEL_MUST_USE;
 bel_status *bel_job_export(bel_job *job, bel_job_eval *eval, const bel_result *result,
                            bool over) BEL_MUST_USE;

@@ -143,8 +143,8 @@ void bel_job_report(bel_job *job, bool over)
     if (!job->estimator->config.report) return;
     int64_t begun = bel_clock_ns();
     bel_history *history = NULL;
-    bel_status *status = bel_run_log_flush(job->log);
-    if (status == NULL) status = bel_history_read(job->estimator->config.model_dir, &history);
+    bel_run_log_flush(job->log);
+    bel_status *status = bel_history_read(job->estimator->config.model_dir, &history);
     if (status == NULL) status = write_report(job, over, history);
     if (status != NULL && !job->report_told) {
         bel_log_write(BEL_LOG_WARN, "no report is written: %s", bel_status_message(status));

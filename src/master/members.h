@@ -55,10 +55,10 @@ typedef struct bel_join_graph {
 } bel_join_graph;
 
 // Waits until all members have joined. A member that runs another version, sees another model
-// folder, or whose settings or collectives differ from those of `graph`, is refused, and that is the
-// error: FAILED_PRECONDITION names the member, the first difference and both values. DEADLINE_EXCEEDED names who is
-// missing, unless the job may do without them. CANCELLED: `stop` says so, which is asked about ten
-// times a second, with what members have said noted.
+// folder, or whose settings or collectives differ from those of `graph`, is refused, and that is
+// the error: FAILED_PRECONDITION names the member, the first difference and both values.
+// DEADLINE_EXCEEDED names who is missing, unless the job may do without them. CANCELLED: `stop`
+// says so, which is asked about ten times a second, with what members have said noted.
 bel_status *bel_members_gather(bel_members *members, const bel_join_graph *graph,
                                bool (*stop)(void *context), void *context) BEL_MUST_USE;
 

@@ -93,7 +93,7 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
 {
     const bel_run_config *config = &job->estimator->config;
     char *folder;
-    if (job->log != NULL) BEL_TRY(bel_run_log_flush(job->log)); // not told again by whoever goes on
+    if (job->log != NULL) bel_run_log_flush(job->log); // a later master does not write it again
     BEL_TRY(bel_job_await_loop(job, step));
     int64_t begun = bel_trace_begin();
     int64_t incarnation = job->task != NULL ? job->task->incarnation : 0;

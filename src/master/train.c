@@ -199,7 +199,8 @@ static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
     }
     job->used_snapshot = state->snapshot;
     job->awaited = -1;
-    return bel_run_log_flush(job->log);
+    bel_run_log_flush(job->log);
+    return NULL;
 }
 
 // At the first snapshot, and then every ten seconds or as seldom as keeps it below a fiftieth.
@@ -484,12 +485,7 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     // Told to go before the end: members wait for the next master.
     job->leaves = bel_leave_requested() && bel_status_code(status) == BEL_CANCELLED;
     bel_watchdog_stop(job->watchdog);
-    bel_status *closing = bel_run_log_close(job->log);
-    if (status == NULL) {
-        status = closing;
-    } else {
-        bel_status_ignore(closing); // the first error is reported
-    }
+    bel_run_log_close(job->log);
     if (job->leaves) {
         bel_log_event(BEL_LOG_DEBUG, "leaves", (long long)getpid(), "the master leaves");
     } else if (job->backend != NULL) {

@@ -51,7 +51,7 @@ typedef struct bel_lane_ops {
     bel_status *(*send)(bel_lane *lane, const bel_frame *frame);
     bool (*receive)(bel_lane *lane, bel_frame *out_frame);
     struct bel_frame_queue *(*incoming)(const bel_lane *lane); // closed once the other end is gone
-    bel_status *(*fault)(bel_lane *lane); // NULL: never
+    bel_status *(*fault)(bel_lane *lane);                      // NULL: never
     void (*close)(bel_lane *lane);
 } bel_lane_ops;
 struct bel_lane {

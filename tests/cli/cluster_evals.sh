@@ -73,7 +73,7 @@ run_fails 2 '--early_stopping is read only together with --eval_files' belfry tr
     --train_files "$TRAIN_CSV" --train_steps 5 --early_stopping 3
 
 # --- An evaluator exports what it evaluates; at the end of the training only what is to be kept then
-exporting=("${digits[@]}" "${settings[@]}" --export best,latest,final)
+exporting=("${digits[@]}" "${settings[@]}" --export "best,latest,final")
 with_evaluator=(belfry local train --distributed --worker_count 1 --evaluator_count 1)
 run_ok "${with_evaluator[@]}" --job_dir exported -- "${exporting[@]}"
 equal "the export of the end" "$(ls exported/export/final)" 26
@@ -81,10 +81,13 @@ check "the last evaluation is exported" test -f exported/export/latest/26/model.
 check "the best is exported" test -f "exported/export/best/$(ls exported/export/best)/evaluation.json"
 run_ok belfry inspect exported/export/final/26 --digest
 equal "the evaluator exports the end" "$(cat out.txt)" "$(digest exported)"
-capture env BELFRY_FAULT=slow:tower_step#100 bash -c '"$@" & child=$!
-    until ls interrupted/ckpt-00000013 >/dev/null 2>&1; do sleep 0.05; done
-    kill -TERM "$child"; wait "$child"' - "$BUILD/tools/belfry" "${with_evaluator[@]:1}" --job_dir interrupted -- \
-    "${exporting[@]}" --train_steps 400
+BELFRY_FAULT=slow:tower_step#100 "$BUILD/tools/belfry" "${with_evaluator[@]:1}" --job_dir interrupted -- "${exporting[@]}" \
+    --train_steps 400 >out.txt 2>err.txt </dev/null &
+job=$!
+until [ -d interrupted/ckpt-00000013 ] || ! kill -0 "$job"; do sleep 0.05; done
+kill -TERM "$job"
+code=0
+wait "$job" || code=$?
 equal "a training that is stopped" "$code" 143
 check "exports no end" test ! -e interrupted/export/final
 check "but what was evaluated" test -d interrupted/export/latest

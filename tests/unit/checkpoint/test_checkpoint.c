@@ -265,7 +265,7 @@ static void test_the_worked_example(void **state)
         {"mask", BEL_DTYPE_U8, BEL_SHAPE(4098), 4096, 2, mask + 4096},
     };
     const bel_ckpt_piece second = {"mask", BEL_DTYPE_U8, BEL_SHAPE(4098), 0, 4096, mask};
-    const bel_input_segment segment = {0, 0, 2};
+    const bel_input_segment segment = {.replica_count = 2};
     const bel_ckpt_info info = {5, 0, 42, &segment, 1, &name, &value, 1};
     char *model_dir = bel_test_folder(), *folder;
     bel_ckpt_shard *shards[2];

@@ -404,6 +404,39 @@ static void test_what_cannot_be_removed_stays(void **state)
     bel_free(path);
 }
 
+// A step that is saved again steps aside to where an earlier one could not be removed.
+static void test_a_replaced_one_that_stays_is_no_obstacle(void **state)
+{
+    enum { NOBODY = 65534 };
+    fixture *used = *state;
+    char *replaced = bel_path_join(used->folder, "ckpt-00000001.replaced");
+    bool root = geteuid() == 0;
+    BEL_ASSERT_OK(model_save(&used->old, used->folder, 1, 1, &used->digest));
+    BEL_ASSERT_OK(bel_dir_create(replaced));
+    bel_free(bel_test_file(replaced, "file", "x", 1));
+    assert_int_equal(chmod(replaced, 0555), 0);
+    if (root) assert_int_equal(chown(used->folder, NOBODY, NOBODY), 0);
+    if (root) assert_int_equal(chown(replaced, NOBODY, NOBODY), 0);
+    char *path = bel_path_join(used->folder, "ckpt-00000001");
+    if (root) assert_int_equal(chown(path, NOBODY, NOBODY), 0);
+    if (root) assert_int_equal(seteuid(NOBODY), 0);
+    bel_status *status = model_save(&used->new, used->folder, 1, 1, &used->digest);
+    if (root) assert_int_equal(seteuid(0), 0);
+    BEL_ASSERT_OK(status);
+    assert_latest(used, &used->new, 1);
+    char *names = listing(used->folder), *moved = strstr(names, ".replaced.removed");
+    if (moved != NULL) { // it is removed once it can be
+        char *stays = bel_strf("%s.removed1", replaced);
+        assert_int_equal(chmod(stays, 0755), 0);
+        bel_free(stays);
+    }
+    BEL_ASSERT_OK(model_save(&used->new, used->folder, 2, 1, &used->digest));
+    assert_listing(used->folder, "ckpt-00000001 ckpt-00000002");
+    bel_free(names);
+    bel_free(path);
+    bel_free(replaced);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +452,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_latest_of_nothing_is_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_latest_passes_over_bad_ones, setup, teardown),
         cmocka_unit_test_setup_teardown(test_latest_does_not_go_back_for_a_later_format, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_replaced_one_that_stays_is_no_obstacle, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_copy_under_another_step_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_retention_keeps_the_newest, setup, teardown),

@@ -83,7 +83,9 @@ static inline int model_cut(const model *cut, int shard, int shard_count, bel_ck
     return count;
 }
 
-static const bel_input_segment fixture_segments[] = {{0, 0, 4}, {10, 40, 2}};
+static const bel_input_segment fixture_segments[] = {
+    {.replica_count = 4}, // as a version wrote it that knew no batch size
+    {.first_step = 10, .first_block = 40, .replica_count = 2, .batch_size = 8, .origin = 3}};
 static const char *const fixture_names[] = {"data", "model"};
 static const char *const fixture_values[] = {"0123 \"quoted\"\n", "größe"};
 

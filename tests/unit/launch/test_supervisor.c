@@ -257,6 +257,24 @@ static void test_leaves(void **state)
     end_run(&r);
 }
 
+// A process that is started again does not depend on its log file.
+static void test_no_log_file(void **state)
+{
+    (void)state;
+    run r = make_run(1, 0);
+    r.cluster->restarts = 1;
+    char *log = bel_path_join(r.log_dir, "worker-0.1.log");
+    BEL_ASSERT_OK(bel_dir_create(log)); // where the file would be
+    bel_free(log);
+    tell(&r, "worker 0.0:kill=9");
+    tell_path(&r, "worker 0.1:touch=", "back");
+    tell_path(&r, "master:await=", "back");
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 0);
+    assert_holds(r.shown, "worker 0 has no log file: cannot create");
+    end_run(&r);
+}
+
 static void test_too_many_restarts(void **state)
 {
     (void)state;
@@ -566,7 +584,8 @@ static void test_stop_before_restart(void **state)
     end_run(&r);
 }
 
-// Before the master has told of its progress there is nothing to save: what does not answer is killed.
+// Before the master has told of its progress there is nothing to save: what does not answer is
+// killed.
 static void test_stop_before_the_beginning(void **state)
 {
     (void)state;
@@ -761,6 +780,7 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_restarts),
         cmocka_unit_test(test_leaves),
+        cmocka_unit_test(test_no_log_file),
         cmocka_unit_test(test_too_many_restarts),
         cmocka_unit_test(test_same_crashes),
         cmocka_unit_test(test_lost),
