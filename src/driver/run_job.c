@@ -13,7 +13,8 @@
 // _exit, without saving, and so without waiting for any thread; it is ignored under a supervisor,
 // which may pass on a signal that all have got. There a timer ends a process that has not learned
 // of the request: the supervisor itself may be gone. SIGHUP counts as SIGTERM, and stays ignored
-// under nohup. SIGPIPE is ignored, so that a reader who goes away is an error of writing and does
+// under nohup. SIGUSR1 and SIGUSR2 are a notice that the time is nearly up, before the signal that
+// ends the process. SIGPIPE is ignored, so that a reader who goes away is an error of writing and does
 // not end a training.
 #include <signal.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static timer_t answer_timer; // where repeats do not count
 
 static int code_of(int number)
 {
-    return 128 + (number == SIGHUP ? SIGTERM : number);
+    return 128 + (number == SIGINT ? SIGINT : SIGTERM);
 }
 
 static void on_timer(int number)
@@ -66,6 +67,15 @@ static void on_notice(void)
     bel_request_leave();
 }
 
+// Schedulers send these before the time is up (Slurm: --signal=USR1@60).
+static const int warnings[] = {SIGUSR1, SIGUSR2};
+
+static void on_warning(int number)
+{
+    if (bel_long_wait_is_on()) _exit(code_of(number));
+    on_notice();
+}
+
 // What this process was asked to end by; 0: nothing.
 static int end_signal(void)
 {
@@ -92,6 +102,11 @@ static void take_signals(bool has_supervisor)
     bool is_ignored =
         sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN; // nohup
     if (!is_ignored) sigaction(SIGHUP, &action, NULL);
+    action.sa_handler = on_warning;
+    for (size_t i = 0; i < sizeof warnings / sizeof warnings[0]; i++) {
+        bool used = sigaction(warnings[i], NULL, &before) == 0 && before.sa_handler != SIG_DFL;
+        if (!used) sigaction(warnings[i], &action, NULL); // else the program has its own use
+    }
     signal(SIGPIPE, SIG_IGN);
 }
 

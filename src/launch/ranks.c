@@ -101,6 +101,10 @@ static void take_ends(ranks *r)
 static void take_signals(ranks *r)
 {
     for (int number; (number = bel_stop_signals_read(r->signals)) != 0;) {
+        if (number == SIGUSR1) { // what a scheduler's warning means is the program's own business
+            signal_all(r, number);
+            continue;
+        }
         bool again = r->result.message != NULL && r->next_signal == SIGKILL;
         signal_all(r, again ? SIGKILL : number);
         if (r->result.message == NULL) {

@@ -14,7 +14,7 @@
 
 static volatile sig_atomic_t writing_end = -1;
 
-static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD};
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGCHLD};
 enum { NUMBER_COUNT = sizeof numbers / sizeof numbers[0] };
 static struct sigaction before[NUMBER_COUNT];
 
@@ -55,7 +55,7 @@ int bel_stop_signals_read(int descriptor)
         got = read(descriptor, &byte, 1);
     } while (got < 0 && errno == EINTR);
     if (got != 1) return 0;
-    return byte == SIGHUP ? SIGTERM : byte;
+    return byte == SIGHUP ? SIGTERM : byte == SIGUSR2 ? SIGUSR1 : byte;
 }
 
 void bel_stop_signals_close(int descriptor)

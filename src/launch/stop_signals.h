@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM and SIGHUP as bytes in a pipe, for a poll loop. A handler that writes into a pipe
+// The signals that stop a job as bytes in a pipe, for a poll loop. A handler that writes into a pipe
 // works whichever thread the system chooses; a signalfd would need all threads to block them.
 #ifndef BELFRY_LAUNCH_STOP_SIGNALS_H
 #define BELFRY_LAUNCH_STOP_SIGNALS_H
@@ -10,7 +10,8 @@
 // would be lost. One at a time in a process.
 bel_status *bel_stop_signals_open(int *out_descriptor) BEL_MUST_USE;
 
-// The next signal's number, 0 when there is none. SIGHUP is reported as SIGTERM.
+// The next signal's number, 0 when there is none: SIGINT, SIGTERM (also for SIGHUP), or SIGUSR1 for
+// a scheduler's warning that the time is nearly up (also for SIGUSR2).
 int bel_stop_signals_read(int descriptor);
 
 // Signals are handled as before.

@@ -61,12 +61,17 @@ static void take_signals(bel_supervisor *s)
 {
     int number;
     while ((number = bel_stop_signals_read(s->signal_fd)) != 0) {
-        const char *name = number == SIGINT ? "SIGINT" : "SIGTERM";
+        bool warns = number == SIGUSR1; // that another signal will stop the job
+        const char *name = warns ? "SIGUSR1" : number == SIGINT ? "SIGINT" : "SIGTERM";
+        if (warns && s->stop_signal != 0) continue;
         if (s->stop_signal == 0) {
-            s->stop_signal = number;
+            s->warned = warns;
+            s->stop_signal = warns ? SIGTERM : number;
             bel_log_write(BEL_LOG_INFO, "%s: the job saves and ends; a second one kills it", name);
             signal_all(s, SIGINT); // SIGTERM would tell each of them to leave a job that goes on
             if (!has_begun(s) && s->deadline_ns == 0) s->deadline_ns = bel_clock_ns() + s->grace_ns;
+        } else if (s->warned) {
+            s->warned = false; // this is the signal
         } else if (!s->killing) {
             bel_log_write(BEL_LOG_WARN, "%s again: all processes are killed", name);
             s->stop_signal = number;

@@ -77,6 +77,7 @@ typedef struct bel_supervisor {
     bel_scale_mark wish;
 
     int stop_signal;         // the first that came; 0: none
+    bool warned;         // only a scheduler's warning has come so far
     bool killing;            // SIGKILL was sent to all
     bool done;               // the master has ended well, or as it was asked to
     int64_t deadline_ns;     // when it will be; 0: no reason so far

@@ -36,6 +36,7 @@ typedef struct trials {
     bool stopping;    // nothing more is started
     int64_t deadline; // 0: none
     int signal;       // that ended all of it
+    bool warned;      // it was a scheduler's warning
 } trials;
 
 // --- Starting ------------------------------------------------------------------------------------
@@ -124,7 +125,12 @@ static void take_ends(trials *t)
 static void take_signals(trials *t)
 {
     for (int number; (number = bel_stop_signals_read(t->signals)) != 0;) {
-        stop(t, t->signal != 0 ? SIGKILL : number);
+        bool warns = number == SIGUSR1; // that SIGTERM will come
+        if (warns && t->signal != 0) continue;
+        if (warns) number = SIGTERM;
+        bool kills = t->signal != 0 && !t->warned;
+        t->warned = warns;
+        stop(t, kills ? SIGKILL : number);
         if (t->signal == 0) t->signal = number;
     }
 }

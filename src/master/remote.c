@@ -58,6 +58,7 @@ bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimat
         const bel_members_config members = {
             .endpoint = {.listen_address = task->listen_address,
                          .secret = task->secret,
+                         .silence_secs = task->silence_timeout_secs,
                          .tls_ca = task->tls_ca,
                          .tls_certificate = task->tls_certificate,
                          .tls_key = task->tls_key,

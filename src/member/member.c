@@ -498,6 +498,7 @@ static bel_status *run(member *m)
     const bel_endpoint_config endpoint = {.listen_address =
                                               m->shard.here ? task->listen_address : NULL,
                                           .secret = task->secret,
+                                          .silence_secs = task->silence_timeout_secs,
                                           .tls_ca = task->tls_ca,
                                           .tls_certificate = task->tls_certificate,
                                           .tls_key = task->tls_key,

@@ -82,6 +82,17 @@ end
 exec 4>&-
 equal "exit code after a signal while reading" "$code" 143
 
+# --- A scheduler's warning that the time is nearly up: the run saves and ends; the signal that follows is the first
+for signal in USR1 USR2; do
+    start "by-$signal"
+    kill "-$signal" "$pid"
+    end
+    equal "exit code after SIG$signal" "$code" 143
+    check "it says how to go on" grep -q 'stopped by a request at step .*same command again' err.txt
+    run_ok train "by-$signal" "${length[@]}"
+    equal "resumed after SIG$signal" "$(digest "by-$signal")" "$whole"
+done
+
 # --- Data that never come: one signal ends the job, and so does the death of its supervisor
 mkfifo never.csv
 wait_for_data() { # in the background; $supervisor and all of its processes are there

@@ -67,17 +67,20 @@ static void set_integer(arguments *a, const char *name, int value)
         (grpc_arg){.type = GRPC_ARG_INTEGER, .key = text.key, .value.integer = value};
 }
 
-// A dead peer is noticed by keepalive pings, also when no data flows; reconnecting is quick, as a
-// member that was started again listens within moments.
-static void make_arguments(arguments *a, bool is_server)
+// A dead peer is noticed by keepalive pings, also when no data flows. A ping may stay unanswered for
+// as long as a process may be silent; the callers' own clocks come first. Reconnecting is quick, as
+// a member that was started again listens within moments.
+static void make_arguments(arguments *a, const bel_endpoint_config *config, bool is_server)
 {
     enum { MIB = 1 << 20, BACKOFF_MS = 50, MOST_BACKOFF_MS = 1000, KEEPALIVE_MS = 10000 };
-    enum { STRANGER_MS = 5000 };
+    enum { STRANGER_MS = 5000, MOST_SECS = 1000000 };
+    double silence = config->silence_secs < MOST_SECS ? config->silence_secs : MOST_SECS;
+    int patience_ms = 1000 * (int)silence > KEEPALIVE_MS ? 1000 * (int)silence : KEEPALIVE_MS;
     *a = (arguments){.args = {.args = a->list}};
     set_integer(a, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, 4 * MIB);
     set_integer(a, GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 * MIB);
     set_integer(a, GRPC_ARG_KEEPALIVE_TIME_MS, KEEPALIVE_MS);
-    set_integer(a, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, KEEPALIVE_MS);
+    set_integer(a, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, patience_ms);
     set_integer(a, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     if (is_server) {
         set_integer(a, GRPC_ARG_ALLOW_REUSEPORT, 0); // a port that is taken must be an error
@@ -167,10 +170,10 @@ static bel_status *make_credentials(const bel_endpoint_config *config,
 // --- Streams -------------------------------------------------------------------------------------
 
 // A channel over a connection of our own; a lame one when nobody listens.
-static grpc_channel *open_local_channel(const char *address)
+static grpc_channel *open_local_channel(const bel_endpoint *endpoint, const char *address)
 {
     arguments a;
-    make_arguments(&a, false);
+    make_arguments(&a, &endpoint->config, false);
     int descriptor = -1;
     bel_status *status = bel_local_connect(address, &descriptor);
     if (status == NULL) {
@@ -194,7 +197,7 @@ static grpc_channel *channel_of_locked(bel_endpoint *endpoint, const char *addre
         if (strcmp(endpoint->channels[i].address, address) == 0)
             return endpoint->channels[i].channel;
     arguments a;
-    make_arguments(&a, false);
+    make_arguments(&a, &endpoint->config, false);
     grpc_channel_credentials *credentials = NULL;
     bel_status *status = make_credentials(&endpoint->config, &credentials, NULL);
     grpc_channel *channel;
@@ -221,7 +224,7 @@ bel_stream *bel_stream_open(bel_endpoint *endpoint, const char *address, const c
     if (!stopping) endpoint->opening++; // the end waits for this function
     pthread_mutex_unlock(&endpoint->mutex);
     if (stopping) return NULL;
-    if (local) channel = open_local_channel(address);
+    if (local) channel = open_local_channel(endpoint, address);
     grpc_slice method = grpc_slice_from_copied_string(path);
     grpc_call *call =
         grpc_channel_create_call(channel, NULL, GRPC_PROPAGATE_DEFAULTS, endpoint->queue, method,
@@ -409,7 +412,7 @@ static bel_status *listen_on(bel_endpoint *endpoint)
     grpc_server_credentials *credentials = NULL;
     BEL_TRY(make_credentials(&endpoint->config, NULL, &credentials));
     arguments a;
-    make_arguments(&a, true);
+    make_arguments(&a, &endpoint->config, true);
     endpoint->server = grpc_server_create(&a.args, NULL);
     grpc_server_register_completion_queue(endpoint->server, endpoint->queue, NULL);
     int port = 1;

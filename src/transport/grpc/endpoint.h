@@ -47,6 +47,7 @@ typedef struct bel_endpoint_config {
     const char *listen_address; // "unix:/path", "host:port" (port 0: chosen); NULL: no server
     const char *secret;         // "" for none
     const char *tls_ca, *tls_certificate, *tls_key; // PEM files; NULL without TLS
+    double silence_secs; // a peer that answers nothing for longer is cut off; below 10 it is 10
     // A peer has opened `path` ("/belfry/lane"): sets the events, or refuses with an error. Called
     // on the endpoint's thread. `stream` lives until its closed event.
     bel_status *(*accept)(void *context, const char *path, bel_stream *stream,

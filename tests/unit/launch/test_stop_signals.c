@@ -1,4 +1,4 @@
-// Signals as bytes in a pipe: which one came, SIGHUP as SIGTERM, and more of them than a pipe
+// Signals as bytes in a pipe: which one came, SIGHUP as SIGTERM, SIGUSR2 as SIGUSR1, and more of them than a pipe
 // holds.
 #include <signal.h>
 
@@ -13,8 +13,10 @@ static void test_numbers(void **state)
     assert_int_equal(bel_stop_signals_read(descriptor), 0);
     raise(SIGINT);
     raise(SIGHUP);
+    raise(SIGUSR2);
     assert_int_equal(bel_stop_signals_read(descriptor), SIGINT);
     assert_int_equal(bel_stop_signals_read(descriptor), SIGTERM);
+    assert_int_equal(bel_stop_signals_read(descriptor), SIGUSR1);
     assert_int_equal(bel_stop_signals_read(descriptor), 0);
     bel_stop_signals_close(descriptor);
 }

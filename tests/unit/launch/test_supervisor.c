@@ -465,7 +465,7 @@ static void check_signal(int number)
     r.signal = number;
     r.signal_when = "begun";
     supervise(&r);
-    assert_int_equal(r.result.exit_code, 128 + (number == SIGHUP ? SIGTERM : number));
+    assert_int_equal(r.result.exit_code, 128 + (number == SIGINT ? SIGINT : SIGTERM));
     assert_true(r.result.stopped);
     assert_null(r.result.message);
     char *text = bel_strf("stopped by signal %d", SIGINT); // SIGTERM would tell them to leave
@@ -480,6 +480,7 @@ static void test_signals(void **state)
     check_signal(SIGTERM);
     check_signal(SIGINT);
     check_signal(SIGHUP);
+    check_signal(SIGUSR1); // a scheduler's warning
 }
 
 static void test_second_signal(void **state)
