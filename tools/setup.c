@@ -24,6 +24,7 @@
 #include "estimator/settings.h"
 #include "flags.h"
 #include "input/column_names.h"
+#include "launch/task.h"
 #include "package.h"
 #include "params.h"
 #include "setup_onnx.h"
@@ -403,9 +404,44 @@ static bel_status *finish_training(const bel_options *options, bel_setup *setup,
     return finish(options, &params, setup, out_setup);
 }
 
+// A parameter server is told names, shapes and optimizers by the master. Its host may lack the data,
+// and a package, so neither is opened; the other processes look at their flags.
+static bel_status *finish_serving(const bel_options *options, bel_setup *setup,
+                                  bel_setup **out_setup)
+{
+    bel_run_config config;
+    int *towers = NULL;
+    bel_status *status = read_run(options, &config, &towers);
+    setup->model = bel_model_find("linear"); // any: it is not built
+    setup->input = (bel_flag_input){.options = options};
+    setup->input_fn = bel_flag_input_open;
+    setup->input_user = &setup->input;
+    config.model_dir = setup->model_dir;
+    if (status == NULL)
+        status = bel_estimator_create(setup->model->model_fn, &config, NULL, 0, &setup->estimator);
+    bel_free(towers);
+    if (status == NULL) {
+        *out_setup = setup;
+    } else {
+        bel_setup_destroy(setup);
+    }
+    return status;
+}
+
+static bel_status *find_role(const bel_options *options, bel_role *out_role)
+{
+    bel_task *task;
+    BEL_TRY(bel_task_from_environment(bel_options_bool(options, "chief_trains"), &task));
+    *out_role = task != NULL ? task->role : BEL_ROLE_MASTER;
+    bel_task_destroy(task);
+    return NULL;
+}
+
 bel_status *bel_setup_for_training(const bel_options *options, const char *job_file,
                                    bel_setup **out_setup)
 {
+    bel_role role;
+    BEL_TRY(find_role(options, &role));
     const char *model_dir = bel_options_string(options, "model_dir");
     if (model_dir == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--model_dir is needed: the folder for checkpoints");
@@ -413,7 +449,8 @@ bel_status *bel_setup_for_training(const bel_options *options, const char *job_f
     bel_setup *setup = bel_xcalloc(1, sizeof *setup);
     setup->model_dir = bel_xstrdup(model_dir);
     if (job_file != NULL) setup->job_file = bel_xstrdup(job_file);
-    return finish_training(options, setup, out_setup);
+    return role == BEL_ROLE_PS ? finish_serving(options, setup, out_setup)
+                               : finish_training(options, setup, out_setup);
 }
 
 bel_status *bel_setup_for_looking(const bel_options *options, bel_setup **out_setup)

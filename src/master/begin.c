@@ -135,6 +135,7 @@ static bel_status *make_backend(bel_job *job)
                                       .replaces = job->replaces,
                                       .task = job->task,
                                       .trainable = &job->trainable,
+                                      .max_steps = job->spec->max_steps,
                                       .watchdog = job->watchdog,
                                       .evals = job->evaluator_specs,
                                       .eval_count = job->evaluator_count};

@@ -416,11 +416,14 @@ static bool began(const remote *r)
     return r->config.replaces || r->backend.generation > 0;
 }
 
-// Nothing is left to train: members are only told to go.
+// Nothing is left to train: members are only told to go. Where --train_steps says so they know it
+// themselves, and this process may be alone, started again by a launcher.
 static bel_status *meet(remote *r)
 {
     enum { PATIENCE_SECS = 1 };
-    if (!began(r)) return gather_members(r);
+    int64_t max_steps = r->config.max_steps;
+    bool is_known = max_steps > 0 && r->state.step >= max_steps;
+    if (!began(r) && !is_known) return gather_members(r);
     bel_members_hear(r->config.members, PATIENCE_SECS);
     int evaluator = bel_members_find(r->config.members, BEL_ROLE_EVALUATOR, 0);
     if (evaluator >= 0 && bel_members_get(r->config.members, evaluator)->here) {

@@ -28,6 +28,7 @@ typedef struct bel_remote_config {
     bool replaces; // bel_remote_listen's
     const bel_task *task;
     const bel_trainable *trainable;
+    int64_t max_steps;          // at which training ends; 0: the data decide
     bel_watchdog *watchdog;     // fed while it goes round; NULL: there is none
     const bel_eval_spec *evals; // of an evaluator of its own: their results go to out_result
     int eval_count;

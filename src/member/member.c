@@ -15,10 +15,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/requests.h"
 #include "base/str.h"
 #include "base/trace.h"
+#include "checkpoint/checkpoint.h"
 #include "launch/job_trace.h"
 #include "member/member_inner.h"
 #include "optim/settings.h"
@@ -544,9 +546,35 @@ static void release(member *m)
     bel_free(m->exporters);
 }
 
+// Whether training has come to its end already, and its master with it: this process was started
+// again after the others, perhaps by a launcher that starts again whatever ends. Only --train_steps
+// tells; the end of the data is known to the master.
+static bool is_job_over(const bel_member_program *program)
+{
+    int64_t *steps = NULL, last = program->train->max_steps;
+    size_t count = 0;
+    const char *model_dir = program->estimator->config.model_dir;
+    if (last <= 0 || program->master_over != NULL) return false;
+    char *token = bel_path_join(model_dir, BEL_TOKEN_FILE);
+    bool runs = bel_file_exists(token);
+    bel_free(token);
+    bel_status *status = runs ? NULL : bel_ckpt_list(model_dir, &steps, &count);
+    bool over = status == NULL && count > 0 && steps[count - 1] >= last;
+    bel_status_ignore(status); // joining says what is wrong with the folder
+    bel_free(steps);
+    if (over)
+        bel_log_write(BEL_LOG_INFO, "training in %s is over, at step %lld: nothing to do",
+                      model_dir, (long long)last);
+    return over;
+}
+
 bel_status *bel_member_run(const bel_task *task, const bel_member_program *program,
                            bel_result *out_result)
 {
+    if (is_job_over(program)) {
+        if (out_result != NULL) *out_result = (bel_result){.evaluation_step = -1};
+        return NULL;
+    }
     member m = {.task = task,
                 .program = program,
                 .estimator = program->estimator,

@@ -152,10 +152,29 @@ tf tf1 chief 0
 for i in 0 1; do tf tf1 worker "$i"; done
 tf tf1 ps 0
 ends_well tf1 "$of3"
+for role in "worker 1" "ps 0" "chief 0"; do # one that is started again when all is over ends well, and at once
+    read -r type index <<<"$role"
+    tf tf1 "$type" "$index"
+    code=0
+    wait "${others[0]}" || code=$?
+    others=()
+    equal "$role after the end" "$code" 0
+    check "$role says so" grep -qE 'is over, at step 20|nothing to train' tf1-0.err
+done
 tf tf2 chief 0 --no_chief_trains
 for i in 0 1; do tf tf2 worker "$i" --no_chief_trains; done
 tf tf2 ps 0 --no_chief_trains
 ends_well tf2 "$of2"
+
+# --- A parameter server needs no data: there are none where it runs
+cp "$TRAIN_CSV" here.csv
+plain=("${digits[@]}")
+digits=("${digits[@]/#$TRAIN_CSV/here.csv}")
+tf bare chief 0
+for i in 0 1; do tf bare worker "$i"; done
+BELFRY_DATA_DIR=$work/nowhere tf bare ps 0
+ends_well bare "$of3"
+digits=("${plain[@]}")
 
 # --- A worker whose data to evaluate on are others is not asked to help: the results are the master's
 mkdir own other
