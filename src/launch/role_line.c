@@ -103,6 +103,7 @@ static bool read_object(const bel_json_value *object, bel_role_line *line)
     if (strcmp(event, "lost") == 0) {
         (void)bel_json_i64(object, "pid", &line->lost_pid); // without one no process ends
     }
+    line->begins = strcmp(event, "begins") == 0;
     line->leaves = strcmp(event, "leaves") == 0;
     line->carries = strcmp(event, "carries") == 0;
     if (strcmp(event, "carried") == 0) (void)bel_json_i64(object, "pid", &line->carried_pid);

@@ -38,6 +38,7 @@ typedef struct bel_role_line {
     bel_str text;        // the message, or the progress as people read it
     bel_progress progress;
     int64_t lost_pid;    // the master has lost this process; 0: the line says nothing of the kind
+    bool begins;         // the master has met its members, and training begins
     bool leaves;         // the process was told to go, and ends
     bool carries;        // a process is about to run on another host, of which the text is the name
     int64_t carried_pid; // that process; 0: the line says nothing of the kind

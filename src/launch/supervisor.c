@@ -47,13 +47,6 @@ static void kill_all(bel_supervisor *s)
     signal_all(s, SIGKILL);
 }
 
-// The master has told of its progress: from then on its own clocks bound every wait, also that for
-// a checkpoint that is saved. Before that there is nothing to save.
-static bool has_begun(const bel_supervisor *s)
-{
-    return s->progress != NULL;
-}
-
 // --- Signals ------------------------------------------------------------------------------------
 
 // The first signal is passed on, so that the job saves; a second one kills.
@@ -69,7 +62,7 @@ static void take_signals(bel_supervisor *s)
             s->stop_signal = warns ? SIGTERM : number;
             bel_log_write(BEL_LOG_INFO, "%s: the job saves and ends; a second one kills it", name);
             signal_all(s, SIGINT); // SIGTERM would tell each of them to leave a job that goes on
-            if (!has_begun(s) && s->deadline_ns == 0) s->deadline_ns = bel_clock_ns() + s->grace_ns;
+            s->answer_ns = bel_clock_ns() + s->grace_ns;
         } else if (s->warned) {
             s->warned = false; // this is the signal
         } else if (!s->killing) {
@@ -405,7 +398,7 @@ static void end_idle(bel_supervisor *s)
 {
     enum { LOOK_NS = 1000000000, BUSY_NS = 100000000, BUSY_BYTES = 1 << 20 };
     int64_t now = bel_clock_ns();
-    if (has_begun(s) || s->deadline_ns != 0 || now - s->idle_looked_ns < LOOK_NS) return;
+    if (s->begun || s->deadline_ns != 0 || now - s->idle_looked_ns < LOOK_NS) return;
     s->idle_looked_ns = now;
     bel_linux_activity sum;
     if (!find_activity(s, &sum)) return;
@@ -436,7 +429,9 @@ static bool check_deadline(bel_supervisor *s)
         s->ask_ns = INT64_MAX; // once
         signal_all(s, SIGINT);
     }
-    if (s->deadline_ns == 0 || bel_clock_ns() < s->deadline_ns) return true;
+    // A job that has begun is bounded by the master's clocks, also while it saves for long.
+    bool answers = s->begun || s->answer_ns == 0 || bel_clock_ns() < s->answer_ns || s->killing;
+    if (answers && (s->deadline_ns == 0 || bel_clock_ns() < s->deadline_ns)) return true;
     for (int i = 0; i < s->child_count; i++) {
         const bel_child *child = &s->children[i];
         if (!is_running(child)) continue;

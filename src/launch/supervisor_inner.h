@@ -69,6 +69,7 @@ typedef struct bel_supervisor {
 
     char *progress; // the newest progress object of the master; NULL before the first
     int64_t step;   // in it; -1 before the first
+    bool begun;     // the master has met its members: its clocks bound every wait from then on
     bool shown;     // the last step's line stands on the terminal for good
     bool changed;
 
@@ -87,6 +88,7 @@ typedef struct bel_supervisor {
     int64_t idle_since_ns;   // that moment; 0: not looked at yet
     int64_t idle_looked_ns;  // the last look
     double stuck_secs;       // the job was killed as it was idle for so long; 0: it was not
+    int64_t answer_ns;             // when a job that has not begun must have stopped; 0: no need
     const bel_child *first_failed; // from then on no child is added: they may move
 } bel_supervisor;
 

@@ -125,6 +125,7 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
     if (child->away && line.carried_signal > 0) child->carried_signal = (int)line.carried_signal;
     if (child->away && line.kind == BEL_ROLE_LINE_FOREIGN && says_something(&line))
         take_words(child, &line);
+    if (line.begins && is_master) s->begun = true;
     if (line.leaves) child->leaves = true;
     if (line.crash_signal > 0)
         child->crash = (bel_crash){line.crash_signal, line.crash_step, line.crash_block};

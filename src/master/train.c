@@ -320,6 +320,8 @@ static bel_status *run(bel_job *job)
     int64_t begun = bel_clock_ns();
     BEL_TRY(job->backend->ops->start(job->backend, &control, &job->segments[job->segment_count - 1],
                                      bel_job_block_end(job)));
+    if (job->task != NULL) // for the supervisor: from here on there may be something to save
+        bel_log_event(BEL_LOG_DEBUG, "begins", (long long)getpid(), "training begins");
     if (job->backend->runs) job->stopping.stop_at = -1; // members that go on may not know of it
     BEL_TRY(bel_job_start_loop(job));
     bel_status *status = watch(job);

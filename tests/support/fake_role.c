@@ -12,6 +12,8 @@
 // is lost
 //   gone=FILE        waits until there is no process of the pid there
 //   scale=N FOLDER   asks for so many workers, as `belfry jobs scale` does
+//   sleep=SECONDS    does nothing for so long
+//   begin=           says that training begins
 //   leave=CODE       says that it leaves, and exits with CODE
 //   exit=CODE        kill=SIGNAL                hang=         waits, deaf to SIGTERM and SIGINT
 //   stop=CODE        waits for SIGTERM or SIGINT, names it, exits with CODE; 0: 128 + its number
@@ -206,6 +208,9 @@ static void act(const char *program, const char *action, const char *value)
     if (strcmp(action, "gone") == 0) wait_for_end(value);
     if (strcmp(action, "scale") == 0) scale(value);
     if (strcmp(action, "await") == 0) wait_for_file(value);
+    if (strcmp(action, "sleep") == 0) poll(NULL, 0, 1000 * (int)strtol(value, NULL, 10));
+    if (strcmp(action, "begin") == 0)
+        bel_log_event(BEL_LOG_DEBUG, "begins", (long long)getpid(), "training begins");
     if (strcmp(action, "leave") == 0) leave((int)strtol(value, NULL, 10));
     if (strcmp(action, "exit") == 0) exit((int)strtol(value, NULL, 10));
     if (strcmp(action, "crash") == 0) crash(strtol(value, NULL, 10));

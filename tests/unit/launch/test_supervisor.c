@@ -520,7 +520,6 @@ static void test_death_while_stopping(void **state)
     tell(&r, "worker 0.0:kill=9");
     tell_path(&r, "worker 0.1:touch=", "back");
     tell_path(&r, "master:await=", "ready");
-    tell(&r, "master:progress=1");
     tell_path(&r, "master:touch=", "begun");
     tell(&r, "master:catch=");
     tell_path(&r, "master:await=", "back");
@@ -545,7 +544,6 @@ static void test_leaving_while_stopping(void **state)
     tell(&r, "worker 0.0:leave=143");
     tell_path(&r, "worker 0.1:touch=", "back");
     tell_path(&r, "master:await=", "ready");
-    tell(&r, "master:progress=1");
     tell_path(&r, "master:touch=", "begun");
     tell(&r, "master:catch=");
     tell_path(&r, "master:await=", "back");
@@ -571,7 +569,6 @@ static void test_stop_before_restart(void **state)
     tell_path(&r, "worker 0.2:touch=", "dies");
     tell(&r, "worker 0.2:kill=9");
     tell_path(&r, "worker 0.3:touch=", "back");
-    tell(&r, "master:progress=1");
     tell_path(&r, "master:touch=", "begun");
     tell(&r, "master:catch=");
     tell_path(&r, "master:await=", "back");
@@ -603,6 +600,25 @@ static void test_stop_before_the_beginning(void **state)
     assert_int_equal(r.result.exit_code, 143);
     assert_true(r.result.stopped);
     assert_holds(r.shown, "did not end in time");
+    end_run(&r);
+
+    r = make_run(1, 0); // one that has begun takes its time to save
+    tell_path(&r, "worker 0:touch=", "ready");
+    tell_path(&r, "master:await=", "ready");
+    tell(&r, "master:begin=");
+    tell_path(&r, "master:touch=", "begun");
+    tell(&r, "master:catch=");
+    tell_path(&r, "master:await=", "saved");
+    tell(&r, "master:exit=143");
+    tell(&r, "worker 0:catch=");
+    tell(&r, "worker 0:sleep=1");
+    tell_path(&r, "worker 0:touch=", "saved");
+    r.signal = SIGTERM;
+    r.signal_when = "begun";
+    r.grace_secs = 0.2;
+    supervise(&r);
+    assert_int_equal(r.result.exit_code, 143);
+    assert_lacks(r.shown, "did not end in time");
     end_run(&r);
 }
 
