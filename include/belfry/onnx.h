@@ -46,9 +46,12 @@ typedef struct bel_onnx_use {
 /// under their names, in the scope that is open; they begin with the elements in the file, and are
 /// trained but for the mean and variance of BatchNormalization, and those that `use` (may be NULL)
 /// freezes. A feature of another shape is reshaped where only the batch is open and the elements of
-/// an example are as many, and cast where its type is another one. Sets out_outputs for the first
+/// an example are as many, and cast where its type is another one. Where the file closes the batch,
+/// the model is rewritten for any batch if each row provably stays what the file computes of one
+/// example (docs/formats/onnx.md). Sets out_outputs for the first
 /// `capacity` outputs of the model and gives their number in the file; 0 after an error. Errors:
-/// those of reading the file, with its path; a feature that does not fit an input; a pattern of
+/// those of reading the file, with its path; a feature that does not fit an input; a closed batch
+/// whose examples are not known to stay apart; a pattern of
 /// `freeze` that matches no initializer; no such feed.
 BEL_API int bel_onnx_add(bel_model_context *context, const char *path, const bel_onnx_use *use,
                          bel_value **out_outputs, int capacity);

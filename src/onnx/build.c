@@ -25,6 +25,7 @@ struct bel_onnx_builder {
     bool *taken;                       // by value id: an initializer that a row has counted
     const bel_onnx_binding **bindings; // by input; NULL: none
     int64_t spent;                     // elements of constants that nodes made
+    size_t *ends;                      // by node of the model: nodes of the graph after it; or NULL
 };
 
 // --- Values --------------------------------------------------------------------------------------
@@ -505,6 +506,17 @@ static void try_node(bel_onnx_builder *b, const bel_onnx_node *node, bel_arena *
     bel_status_ignore(status); // told
 }
 
+// The nodes of the model's graph. Those of subgraphs count for the node that they are in.
+static bel_status *build_all(bel_onnx_builder *b, bel_arena *arena)
+{
+    const bel_onnx_model *model = b->model;
+    for (int i = 0; i < model->node_count; i++) {
+        BEL_TRY(build_nodes(b, &model->nodes[i], 1, arena));
+        if (b->ends != NULL) b->ends[i] = b->graph->node_count;
+    }
+    return NULL;
+}
+
 // Inputs, nodes in the order of the file, outputs.
 static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_outputs)
 {
@@ -513,14 +525,15 @@ static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_
     bool looks = b->options->each != NULL;
     for (int i = 0; i < model->node_count && looks; i++)
         try_node(b, &model->nodes[i], arena);
-    if (!looks) BEL_TRY(build_nodes(b, model->nodes, model->node_count, arena));
+    if (!looks) BEL_TRY(build_all(b, arena));
     for (int i = 0; i < model->output_count; i++)
         out_outputs[i] = value_of(b, model->output_ids[i]);
     return looks ? NULL : bel_graph_check(b->graph);
 }
 
-bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
-                           const bel_onnx_options *options, bel_value **out_outputs)
+bel_status *bel_onnx_build_as_bound(const bel_onnx_model *model, bel_graph *graph,
+                                    const bel_onnx_options *options, size_t *out_ends,
+                                    bel_value **out_outputs)
 {
     static const bel_onnx_options none = {.bindings = NULL};
     if (options == NULL) options = &none;
@@ -529,6 +542,7 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
     bel_onnx_builder b = {.model = model,
                           .graph = graph,
                           .options = options,
+                          .ends = out_ends,
                           .uses = bel_xcalloc(names, sizeof(int)),
                           .taken = bel_xcalloc(names, sizeof(bool)),
                           .values = bel_xcalloc(names, sizeof(bel_value *)),

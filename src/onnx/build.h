@@ -35,6 +35,12 @@ typedef struct bel_onnx_rule {
 // The domain of operations that ONNX lacks (write.h).
 #define BEL_ONNX_OWN_DOMAIN "belfry"
 
+// bel_onnx_build with each input in the shape of what it is bound to. `out_ends` (NULL: not wanted)
+// is set by node of the model: the number of nodes of the graph after it.
+bel_status *bel_onnx_build_as_bound(const bel_onnx_model *model, bel_graph *graph,
+                                    const bel_onnx_options *options, size_t *out_ends,
+                                    bel_value **out_outputs) BEL_MUST_USE;
+
 // The row that holds for an operator of a domain ("": ONNX's) in a version of its opset; NULL:
 // there is none.
 const bel_onnx_rule *bel_onnx_rule_of(const char *domain, const char *op, int version);

@@ -92,7 +92,10 @@ typedef struct bel_onnx_options {
     void *user; // its first argument
 } bel_onnx_options;
 
-// Adds the model's nodes to the graph and sets out_outputs[bel_onnx_output_count]. What depends on
+// Adds the model's nodes to the graph and sets out_outputs[bel_onnx_output_count]. An input may be
+// closed in dimension 0 and bound to a value that is open there: the model is then built for any
+// batch where its nodes provably keep the examples of a batch apart (batch.h). Where they do not,
+// it is UNIMPLEMENTED, with the input and the node. What depends on
 // constants alone is computed now and becomes a constant. `options` may be NULL. After an error the
 // graph is of no use. Errors name the node and its operator. NOT_FOUND: a binding without its
 // input; FAILED_PRECONDITION: an operation must know an input that is fed at run time;

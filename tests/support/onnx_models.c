@@ -158,6 +158,28 @@ static bel_str linear(bool unknown)
     return end(&m, "batch 2");
 }
 
+// x [1, 3] over the largest of all of it.
+static bel_str closed(void)
+{
+    maker m;
+    begin(&m, "1 3");
+    put_node(&m, "ReduceMax", "x", "most", NULL);
+    add(&m, "Div", "most", NULL);
+    dense(&m, 3, 2, false);
+    return end(&m, "1 2");
+}
+
+static bel_str running(void)
+{
+    maker m;
+    char axis[16];
+    const int64_t first = 0;
+    begin(&m, "4 3");
+    add(&m, "CumSum", int_list(&m, axis, 1, &first), NULL);
+    dense(&m, 3, 2, false);
+    return end(&m, "4 2");
+}
+
 static bel_str layers(const char *dims, int count, int64_t width, bool plain)
 {
     maker m;
@@ -323,8 +345,9 @@ static bel_str transformer(void)
     return end(&m, "batch 64 128");
 }
 
-static const char *const names[] = {"linear", "unknown", "chain",    "products",    "tiny_mlp",
-                                    "mlp",    "lenet",   "resnet20", "transformer", NULL};
+static const char *const names[] = {"linear",      "unknown", "chain",   "products",
+                                    "tiny_mlp",    "mlp",     "lenet",   "resnet20",
+                                    "transformer", "closed",  "running", NULL};
 
 const char *bel_onnx_model_name(int index)
 {
@@ -346,6 +369,8 @@ bel_str bel_onnx_model_make(const char *name)
     case 6: return lenet();
     case 7: return resnet20();
     case 8: return transformer();
+    case 9: return closed();
+    case 10: return running();
     default: return (bel_str){.text = NULL};
     }
 }
