@@ -24,8 +24,11 @@ static void copy_leaf(bel_batch_walk *walk, const bel_graph *closed, const bel_n
         place->value = bel_graph_add_view(walk->graph, NULL, &node->constant);
     } else if (node->op == BEL_OP_VARIABLE) {
         const bel_graph_variable *variable = &closed->variables[node->leaf];
+        size_t before = walk->graph->variable_count;
         place->value = bel_variable(walk->graph, variable->name, &spec->shape,
                                     variable->initializer, variable->kind);
+        if (walk->graph->variable_count > before)
+            walk->graph->variables[before].elements = variable->elements;
     } else {
         place->value = values[node->leaf];
         bool open = !bel_shape_equal(&place->value->spec.shape, &spec->shape);

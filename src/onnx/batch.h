@@ -8,7 +8,7 @@
 // Copies to `graph` what outputs[count] of `closed` depend on. `values` has one value of `graph`
 // for each input of `closed`: either of the same shape, or with an open dimension 0 where the input
 // has `batch`. The sizes of these open dimensions agree. Sets out_outputs: those that depend on
-// such an input have an open dimension 0, and row i of them is what `closed` computes where row i of
+// such an input have an open dimension 0. Row i of them is what `closed` computes where row i of
 // the inputs is its example. (A closed batch of several examples has one in each row.)
 //
 // *out_refused is a node of `closed` that works across examples, or is not known to keep them

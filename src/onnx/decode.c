@@ -468,8 +468,10 @@ static void list_names(decoder *d)
     bel_onnx_model *model = d->model;
     model->name_count = bel_names_count(d->values);
     model->names = bel_arena_alloc(model->arena, (size_t)model->name_count * sizeof *model->names);
-    for (int i = 0; i < model->name_count; i++)
-        model->names[i] = (bel_onnx_name){plain_name(bel_names_text(d->values, i)), -1, -1, NULL};
+    for (int i = 0; i < model->name_count; i++) {
+        const char *text = bel_names_text(d->values, i), *plain = plain_name(text);
+        model->names[i] = (bel_onnx_name){plain, -1, -1, NULL, plain != text};
+    }
     for (int i = 0; i < model->initializer_count; i++)
         model->names[i].initializer = i;
     for (int i = 0; i < model->input_count; i++)

@@ -60,6 +60,7 @@ typedef struct bel_onnx_name {
     const char *text;
     int input, initializer;
     const bel_tensor *local;
+    bool inner; // of a subgraph
 } bel_onnx_name;
 
 typedef struct bel_onnx_initializer_entry {

@@ -54,6 +54,18 @@ size_t bel_onnx_side_count(const bel_onnx_model *model);
 // Whether an initializer's elements lie in a mapped file, whose pages can be read again.
 bool bel_onnx_is_mapped(const bel_onnx_model *model, int initializer);
 
+// Which constants of a model are weights that a training changes: by what uses them (weights.c), or
+// because their name matches a pattern of train[train_count]. Lives at most as long as both.
+typedef struct bel_onnx_weights bel_onnx_weights;
+bel_onnx_weights *bel_onnx_weights_find(const bel_onnx_model *model, const char *const *train,
+                                        int train_count);
+void bel_onnx_weights_destroy(bel_onnx_weights *weights);                    // accepts NULL
+bool bel_onnx_weights_matched(const bel_onnx_weights *weights, int pattern); // some constant
+
+// The next float constant that nodes read and that is no weight, from *at on, which begins at 0;
+// NULL: there are no more.
+const char *bel_onnx_weights_next_fixed(const bel_onnx_weights *weights, int *at);
+
 // What stands for an input of the model. Inputs that are not bound become inputs of the graph under
 // their names.
 typedef struct bel_onnx_binding {
@@ -76,9 +88,12 @@ typedef struct bel_onnx_options {
     const bel_onnx_binding *bindings;
     int binding_count;
     // F32 initializers that operations compute with become variables, under their names in the
-    // graph's scope; their elements are bel_onnx_initializer's. They are trainable but for the
-    // mean and variance of BatchNormalization, which are frozen. Else all are constants.
+    // graph's scope, which begin with bel_onnx_initializer's elements. Else all are constants.
     bool variables;
+    // Instead, for training: what these say becomes variables, under the names of the constants.
+    // Those that are not f32 are cast, except to f32. They are trainable but for the mean and
+    // variance of BatchNormalization, which are frozen.
+    const bel_onnx_weights *weights;
     // Constants of the graph may lie where the model has them, which must outlive the graph then.
     // Those that begin within a line of the cache are copied.
     bool views;

@@ -176,6 +176,19 @@ check "the export has an open batch" grep -qF '"shape":["N",3]' single.export/si
 run_fails 2 'input "x" is closed at 4 in dimension 0, and node 0 "CumSum_v1" (CumSum) works across that' \
     belfry train --model_dir bad --model running.onnx --train_files two.csv --train_steps 3
 
+# A softmax that is written out is known; one with a factor behind it is named, and the factor is no weight.
+for name in logits written_out scaled; do
+    run_ok "$BUILD/tests/make_onnx" "$name" "$name.onnx"
+    run_ok belfry train --model_dir "head.$name" --model "$name.onnx" --train_files two.csv --train_steps 5
+done
+equal "the same weights" "$(digest head.written_out)" "$(digest head.logits)"
+check "what is trained is told" grep -q '2 variables are trained (8 parameters).*are no weights by their use: "w4"' err.txt
+check "probabilities are named" grep -q 'computed from probabilities (Softmax_[0-9]*, then Mul_[0-9]*)' err.txt
+run_ok belfry train --model_dir factor --model scaled.onnx --train_files two.csv --train_steps 1 --train 'w4'
+check "a constant is trained on request" grep -q '3 variables are trained (9 parameters)' err.txt
+run_fails 2 'train: "k*" matches no float constant; those that are no weights by their use: "w4"' \
+    belfry train --model_dir bad --model scaled.onnx --train_files two.csv --train_steps 1 --train 'k*'
+
 # --- What does not fit
 cp -r o other
 run_fails 2 "param.onnx_digest was|and is" belfry train_and_evaluate --model_dir other "${in[@]}" --model here/model.onnx

@@ -150,34 +150,6 @@ static void test_variables_have_gradients(void **state)
     end(&b);
 }
 
-// x [2, 3] with statistics of one channel.
-static void test_statistics_are_not_trained(void **state)
-{
-    (void)state;
-    static const float three[] = {1, 2, 3};
-    static const char *const names[] = {"scale", "bias", "mean", "variance"};
-    bel_str graph = {.text = NULL};
-    put(&graph, GRAPH_NODE,
-        make_node("BatchNormalization", "x scale bias mean variance", "y", NULL));
-    for (int i = 0; i < 4; i++) {
-        put(&graph, GRAPH_INITIALIZER,
-            make_tensor(names[i], FLOAT, (int64_t[]){3}, 1, three, sizeof three));
-    }
-    put(&graph, GRAPH_INPUT, make_port("x", FLOAT, "2 3"));
-    put(&graph, GRAPH_OUTPUT, make_port("y", FLOAT, "2 3"));
-    bel_str bytes = make_model(&graph, 17);
-    bel_onnx_options options = {.variables = true};
-    built b;
-    BEL_ASSERT_OK(build(&bytes, &options, &b));
-    assert_int_equal(b.graph->variable_count, 4);
-    for (int i = 0; i < 4; i++) {
-        bool statistic = i >= 2;
-        assert_int_equal(b.graph->variables[i].kind,
-                         statistic ? BEL_VARIABLE_FROZEN : BEL_VARIABLE_TRAINABLE);
-    }
-    end(&b);
-}
-
 // Reshape to [Shape(x)[1], 2]: known, as x's shape is closed.
 static void test_shapes_are_computed_when_built(void **state)
 {
@@ -521,7 +493,6 @@ int main(void)
         cmocka_unit_test(test_dimensions_without_a_name_differ),
         cmocka_unit_test(test_initializers_as_constants_or_variables),
         cmocka_unit_test(test_variables_have_gradients),
-        cmocka_unit_test(test_statistics_are_not_trained),
         cmocka_unit_test(test_shapes_are_computed_when_built),
         cmocka_unit_test(test_bindings),
         cmocka_unit_test(test_a_value_stands_for_an_input),

@@ -3,144 +3,14 @@
 #include <math.h>
 
 #include "base/alloc.h"
-#include "base/number.h"
 #include "base/thread.h"
 #include "graph/graph.h"
 #include "onnx/onnx.h"
 #include "runtime/program.h"
 #include "support/bel_test.h"
-#include "unit/onnx/onnx_bytes.h"
+#include "unit/onnx/onnx_text.h"
 
-enum { FLOAT = 1, INT64 = 7, ROWS = 3, MOST = 1 << 12 };
-
-// --- Models as text ------------------------------------------------------------------------------
-
-// One node a line: "y = Op a b; axis=0 perm=1,0". Numbers with commas are lists of whole numbers; a
-// text may not come. Names that begin with w are weights: "w2x3" is f32 [2, 3], and another one is
-// "w2x3_b"; i0,3 is an I64 list of 0 and 3.
-typedef struct model_case {
-    const char *name, *dims; // of input x
-    const char *nodes;
-} model_case;
-
-static void put_weights(bel_str *graph, const char *name)
-{
-    int64_t dims[BEL_MAX_RANK], rank = 0, count = 1;
-    static float numbers[MOST];
-    for (const char *at = name + 1; *at != '\0' && *at != '_'; at += *at == 'x') {
-        size_t length = strcspn(at, "x_");
-        assert_true(bel_parse_i64(at, length, &dims[rank]));
-        count *= dims[rank++];
-        at += length;
-    }
-    uint64_t state = 7 + strlen(name);
-    for (int64_t i = 0; i < count; i++) {
-        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-        numbers[i] = (float)(state >> 40) / (float)(1 << 23) - 1;
-    }
-    bel_str part =
-        make_tensor(name, FLOAT, dims, (int)rank, numbers, (size_t)count * sizeof *numbers);
-    put_part(graph, GRAPH_INITIALIZER, &part);
-}
-
-static int read_list(const char *text, size_t length, int64_t out[BEL_MAX_RANK])
-{
-    int count = 0;
-    for (size_t at = 0; at < length; at++) {
-        size_t digits = strcspn(text + at, ", ;\n");
-        if (digits > length - at) digits = length - at;
-        assert_true(bel_parse_i64(text + at, digits, &out[count++]));
-        at += digits;
-    }
-    return count;
-}
-
-static void put_attr(bel_str *attrs, const char *text, size_t length)
-{
-    int64_t numbers[BEL_MAX_RANK];
-    size_t name = strcspn(text, "=");
-    bool list = memchr(text, ',', length) != NULL;
-    int count = read_list(text + name + 1, length - name - 1, numbers);
-    bel_str attr = {.text = NULL};
-    put_bytes(&attr, 1, text, name);
-    for (int i = 0; i < count && list; i++)
-        put_int(&attr, 8, numbers[i]);
-    if (!list) put_int(&attr, 3, numbers[0]);
-    put_int(&attr, 20, list ? 7 : 2);
-    put_part(attrs, 5, &attr);
-}
-
-// Adds initializers that a node names for the first time.
-static void put_constants(bel_str *graph, const char *inputs, bel_str *seen)
-{
-    while (*inputs != '\0') {
-        char name[32];
-        size_t length = strcspn(inputs, " ");
-        bel_snprintf(name, sizeof name, "%.*s", (int)length, inputs);
-        char *mark = bel_strf("|%s|", name);
-        bool known = seen->text != NULL && strstr(seen->text, mark) != NULL;
-        if (!known && name[0] == 'w') put_weights(graph, name);
-        if (!known && name[0] == 'i') {
-            int64_t numbers[BEL_MAX_RANK], count = read_list(name + 1, strlen(name + 1), numbers);
-            bel_str part =
-                make_tensor(name, INT64, &count, 1, numbers, (size_t)count * sizeof *numbers);
-            put_part(graph, GRAPH_INITIALIZER, &part);
-        }
-        if (!known) bel_str_puts(seen, mark);
-        bel_free(mark);
-        inputs += length;
-        inputs += *inputs == ' ';
-    }
-}
-
-static void put_line(bel_str *graph, const char *line, size_t length, bel_str *seen)
-{
-    char text[200], *op, *rest;
-    const char *inputs = "";
-    bel_snprintf(text, sizeof text, "%.*s", (int)length, line);
-    bel_str attrs = {.text = NULL};
-    rest = strchr(text, ';');
-    if (rest != NULL) *rest++ = '\0';
-    while (rest != NULL && *rest != '\0') {
-        rest += strspn(rest, " ");
-        size_t size = strcspn(rest, " ");
-        put_attr(&attrs, rest, size);
-        rest += size;
-    }
-    op = strstr(text, " = ");
-    assert_non_null(op);
-    *op = '\0';
-    op += 3;
-    char *blank = strchr(op, ' ');
-    if (blank != NULL) {
-        *blank = '\0';
-        inputs = blank + 1;
-    }
-    put_constants(graph, inputs, seen);
-    bel_str part = make_node(op, inputs, text, &attrs);
-    put_part(graph, GRAPH_NODE, &part);
-}
-
-static bel_onnx_model *read_case(const model_case *c)
-{
-    bel_str graph = {.text = NULL}, seen = {.text = NULL};
-    bel_str part = make_port("x", FLOAT, c->dims);
-    put_part(&graph, GRAPH_INPUT, &part);
-    for (const char *at = c->nodes; *at != '\0';) {
-        size_t length = strcspn(at, "\n");
-        put_line(&graph, at, length, &seen);
-        at += length;
-        at += *at == '\n';
-    }
-    part = make_port("y", FLOAT, "");
-    put_part(&graph, GRAPH_OUTPUT, &part);
-    bel_str bytes = make_model(&graph, 17);
-    bel_onnx_model *model;
-    BEL_ASSERT_OK(bel_onnx_read(bytes.text, bytes.length, &model));
-    bel_str_deinit(&bytes);
-    bel_str_deinit(&seen);
-    return model;
-}
+enum { ROWS = 3, MOST = 1 << 12 };
 
 // --- Running -------------------------------------------------------------------------------------
 
@@ -186,10 +56,10 @@ static bel_status *build(const bel_onnx_model *model, bool open, bel_graph *grap
     return bel_graph_verify(graph);
 }
 
-static void check_case(const model_case *c)
+static void check_case(const text_model *c)
 {
     static float x[MOST], together[MOST], alone[MOST];
-    bel_onnx_model *model = read_case(c);
+    bel_onnx_model *model = read_text_model(c);
     bel_graph *open = bel_graph_create(), *closed = bel_graph_create();
     bel_value *y, *one;
     print_message("%s\n", c->name);
@@ -214,7 +84,7 @@ static void check_case(const model_case *c)
     bel_onnx_destroy(model);
 }
 
-static const model_case cases[] = {
+static const text_model cases[] = {
     {"divided by the largest of all", "1 4", "m = ReduceMax x; keepdims=1\ny = Div x m"},
     {"by a scalar of all", "1 4", "m = ReduceSum x; keepdims=0\ny = Div x m"},
     {"running sums over examples", "1 4", "y = CumSum x i0"},
@@ -273,8 +143,8 @@ static void test_rows_are_those_of_the_closed_model(void **state)
 
 static void assert_refused(const char *dims, const char *nodes, const char *part)
 {
-    model_case c = {"", dims, nodes};
-    bel_onnx_model *model = read_case(&c);
+    text_model c = {"", dims, nodes};
+    bel_onnx_model *model = read_text_model(&c);
     bel_graph *graph = bel_graph_create();
     bel_value *y;
     BEL_ASSERT_FAILS(build(model, true, graph, &y), BEL_UNIMPLEMENTED, part);
@@ -297,7 +167,7 @@ static void test_what_mixes_is_named(void **state)
 static void test_what_is_not_needed_may_mix(void **state)
 {
     (void)state;
-    check_case(&(model_case){"not needed", "2 4", "a = CumSum x i0\ny = Relu x"});
+    check_case(&(text_model){"not needed", "2 4", "a = CumSum x i0\ny = Relu x"});
 }
 
 int main(void)
