@@ -146,6 +146,10 @@ bel_status *bel_onnx_axis(int64_t axis, int32_t rank, int32_t *out_axis) BEL_MUS
 // dimensions; NULL: there is none.
 bel_value *bel_onnx_find_dim(const bel_graph *graph, int64_t dim, int32_t *out_axis);
 
+// 0, 1, 2 … up to the size of an open dimension; NULL: no value of the graph has it, or the graph
+// failed.
+bel_value *bel_onnx_count_to(bel_graph *graph, int64_t dim, bel_dtype dtype);
+
 // INVALID_ARGUMENT unless every dimension from `first` on is closed.
 bel_status *bel_onnx_closed(const bel_shape *shape, int32_t first, const char *why) BEL_MUST_USE;
 

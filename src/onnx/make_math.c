@@ -214,6 +214,18 @@ bel_status *bel_onnx_mish(bel_onnx_call *call)
     return NULL;
 }
 
+// x times the sigmoid of alpha x.
+bel_status *bel_onnx_swish(bel_onnx_call *call)
+{
+    bel_graph *graph = call->graph;
+    bel_value *x = bel_onnx_in(call, 0), *scaled = x;
+    double alpha = bel_onnx_number(call, "alpha");
+    if (alpha != 1) scaled = bel_mul(graph, x, bel_scalar(graph, bel_value_dtype(x), alpha));
+    bel_onnx_out(call, 0,
+                 alpha == 1 ? bel_silu(graph, x) : bel_mul(graph, x, bel_sigmoid(graph, scaled)));
+    return NULL;
+}
+
 bel_status *bel_onnx_gelu(bel_onnx_call *call)
 {
     static const char *const names[] = {"none", "tanh"};

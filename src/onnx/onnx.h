@@ -13,7 +13,7 @@
 
 typedef struct bel_onnx_model bel_onnx_model;
 
-// A model of opset 1 … 21. The bytes are not needed afterwards. DATA_LOSS: malformed;
+// A model of opset 1 … 24. The bytes are not needed afterwards. DATA_LOSS: malformed;
 // UNIMPLEMENTED: well formed, but with what Belfry lacks (an element type, a subgraph, external
 // data …).
 bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_model) BEL_MUST_USE;

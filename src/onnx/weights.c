@@ -56,6 +56,7 @@ static const struct {
     {"InstanceNormalization", 6, 0},
     {"GroupNormalization", 6, 0},
     {"LayerNormalization", 6, 0},
+    {"RMSNormalization", 2, 0},
     {"PRelu", 2, 0},
     {"LSTM", 14, 0},
     {"GRU", 14, 0},

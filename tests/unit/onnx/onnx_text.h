@@ -10,8 +10,11 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/thread.h"
 #include "belfry/tensor.h"
+#include "graph/graph.h"
 #include "onnx/onnx.h"
+#include "runtime/program.h"
 #include "support/bel_test.h"
 #include "unit/onnx/onnx_bytes.h"
 
@@ -161,6 +164,37 @@ static inline bel_onnx_model *read_text_model(const text_model *c)
     bel_str_deinit(&bytes);
     bel_str_deinit(&seen);
     return model;
+}
+
+// Runs `value` for input x of this shape, if the graph has it; writes at most TEXT_MOST elements
+// and gives their number.
+static inline int64_t run_text_graph(const bel_graph *graph, bel_value *value, const float *x,
+                                     bel_shape shape, float *out)
+{
+    bel_program_output output = {.value = value};
+    bel_program_options options = {.reference = true, .threads = 1};
+    bel_program *program;
+    bel_team *team;
+    void *arena;
+    BEL_ASSERT_OK(bel_program_compile(graph, &shape, &output, 1, &options, &program));
+    size_t bytes = bel_program_arena_bytes(program) + 64;
+    BEL_ASSERT_OK(bel_pages_create(bytes, false, "activations", &arena));
+    bel_instance *instance = bel_instance_create(program, arena);
+    if (graph->input_count > 0) bel_instance_bind_input(instance, 0, x);
+    bel_run_context context = {.seed = 1};
+    BEL_ASSERT_OK(bel_team_create(1, &team));
+    BEL_ASSERT_OK(bel_instance_run(instance, team, &context, NULL, NULL));
+    bel_tensor y = bel_instance_output(instance, 0);
+    int64_t count = bel_shape_elements(&y.shape);
+    assert_true(count <= TEXT_MOST);
+    for (int64_t i = 0; i < count; i++)
+        out[i] = y.dtype == BEL_DTYPE_F32 ? ((const float *)y.data)[i]
+                                          : (float)((const int64_t *)y.data)[i];
+    bel_team_destroy(team);
+    bel_instance_destroy(instance);
+    bel_pages_destroy(arena, bytes);
+    bel_program_destroy(program);
+    return count;
 }
 
 #endif

@@ -3,46 +3,12 @@
 #include <math.h>
 
 #include "base/alloc.h"
-#include "base/thread.h"
 #include "graph/graph.h"
 #include "onnx/onnx.h"
-#include "runtime/program.h"
 #include "support/bel_test.h"
 #include "unit/onnx/onnx_text.h"
 
-enum { ROWS = 3, MOST = 1 << 12 };
-
-// --- Running -------------------------------------------------------------------------------------
-
-// Runs `value` for x of this shape; writes at most MOST elements and gives their number.
-static int64_t run(const bel_graph *graph, bel_value *value, const float *x, bel_shape shape,
-                   float *out)
-{
-    bel_program_output output = {.value = value};
-    bel_program_options options = {.reference = true, .threads = 1};
-    bel_program *program;
-    bel_team *team;
-    void *arena;
-    BEL_ASSERT_OK(bel_program_compile(graph, &shape, &output, 1, &options, &program));
-    size_t bytes = bel_program_arena_bytes(program) + 64;
-    BEL_ASSERT_OK(bel_pages_create(bytes, false, "activations", &arena));
-    bel_instance *instance = bel_instance_create(program, arena);
-    bel_instance_bind_input(instance, 0, x);
-    bel_run_context context = {.seed = 1};
-    BEL_ASSERT_OK(bel_team_create(1, &team));
-    BEL_ASSERT_OK(bel_instance_run(instance, team, &context, NULL, NULL));
-    bel_tensor y = bel_instance_output(instance, 0);
-    int64_t count = bel_shape_elements(&y.shape);
-    assert_true(count <= MOST);
-    for (int64_t i = 0; i < count; i++)
-        out[i] = y.dtype == BEL_DTYPE_F32 ? ((const float *)y.data)[i]
-                                          : (float)((const int64_t *)y.data)[i];
-    bel_team_destroy(team);
-    bel_instance_destroy(instance);
-    bel_pages_destroy(arena, bytes);
-    bel_program_destroy(program);
-    return count;
-}
+enum { ROWS = 3 };
 
 static bel_status *build(const bel_onnx_model *model, bool open, bel_graph *graph, bel_value **y)
 {
@@ -58,7 +24,7 @@ static bel_status *build(const bel_onnx_model *model, bool open, bel_graph *grap
 
 static void check_case(const text_model *c)
 {
-    static float x[MOST], together[MOST], alone[MOST];
+    static float x[TEXT_MOST], together[TEXT_MOST], alone[TEXT_MOST];
     bel_onnx_model *model = read_text_model(c);
     bel_graph *open = bel_graph_create(), *closed = bel_graph_create();
     bel_value *y, *one;
@@ -70,9 +36,9 @@ static void check_case(const text_model *c)
     for (int64_t i = 0; i < ROWS * width; i++)
         x[i] = (float)((i * 37 + i / 5) % 23) / 7 - 1;
     shape.dims[0] *= ROWS;
-    int64_t all = run(open, y, x, shape, together), each = 0;
+    int64_t all = run_text_graph(open, y, x, shape, together), each = 0;
     for (int row = 0; row < ROWS; row++) {
-        each = run(closed, one, x + row * width, bel_onnx_input(model, 0)->shape, alone);
+        each = run_text_graph(closed, one, x + row * width, bel_onnx_input(model, 0)->shape, alone);
         for (int64_t i = 0; i < each; i++) // a product and a sum may round apart
             assert_true(fabsf(together[row * each + i] - alone[i]) <=
                         2e-6F * (1 + fabsf(alone[i])));
