@@ -145,7 +145,7 @@ static inline void put_text_line(bel_str *graph, const char *line, size_t length
     put_part(graph, GRAPH_NODE, &part);
 }
 
-static inline bel_onnx_model *read_text_model(const text_model *c)
+static inline bel_onnx_model *read_text_model(const text_model *c, int opset)
 {
     bel_str graph = {.text = NULL}, seen = {.text = NULL};
     bel_str part = make_port("x", TEXT_FLOAT, c->dims);
@@ -158,7 +158,7 @@ static inline bel_onnx_model *read_text_model(const text_model *c)
     }
     part = make_port("y", TEXT_FLOAT, "");
     put_part(&graph, GRAPH_OUTPUT, &part);
-    bel_str bytes = make_model(&graph, 17);
+    bel_str bytes = make_model(&graph, opset);
     bel_onnx_model *model;
     BEL_ASSERT_OK(bel_onnx_read(bytes.text, bytes.length, &model));
     bel_str_deinit(&bytes);

@@ -25,7 +25,7 @@ static bel_status *build(const bel_onnx_model *model, bool open, bel_graph *grap
 static void check_case(const text_model *c)
 {
     static float x[TEXT_MOST], together[TEXT_MOST], alone[TEXT_MOST];
-    bel_onnx_model *model = read_text_model(c);
+    bel_onnx_model *model = read_text_model(c, 17);
     bel_graph *open = bel_graph_create(), *closed = bel_graph_create();
     bel_value *y, *one;
     print_message("%s\n", c->name);
@@ -110,7 +110,7 @@ static void test_rows_are_those_of_the_closed_model(void **state)
 static void assert_refused(const char *dims, const char *nodes, const char *part)
 {
     text_model c = {"", dims, nodes};
-    bel_onnx_model *model = read_text_model(&c);
+    bel_onnx_model *model = read_text_model(&c, 17);
     bel_graph *graph = bel_graph_create();
     bel_value *y;
     BEL_ASSERT_FAILS(build(model, true, graph, &y), BEL_UNIMPLEMENTED, part);

@@ -242,6 +242,35 @@ static void test_newer_opsets(void **state)
         assert_true(fabs((double)y[i] - s[i] / root * (1 + 2 * i)) < 1e-5);
 }
 
+// Attention of opset 23 and the same of other operators: two heads of queries for one of keys, side
+// by side in the last dimension, each query seeing those before it.
+static void test_attention(void **state)
+{
+    (void)state;
+    static const char *const nodes[] = {
+        "k = MatMul x w4x2\nv = MatMul x w4x2_v\n"
+        "y = Attention x k v; q_num_heads=2 kv_num_heads=1 is_causal=1",
+        "k = MatMul x w4x2\nv = MatMul x w4x2_v\nq0 = Reshape x i0,0,2,2\n"
+        "q = Transpose q0; perm=0,2,1,3\nt = Transpose k; perm=0,2,1\nk1 = Unsqueeze t i1\n"
+        "v1 = Unsqueeze v i1\na = MatMul q k1\nr = Sqrt s2\nb = Div a r\nc = Trilu b; upper=0\n"
+        "m = Trilu n3x3 i1\nd = Add c m\np = Softmax d; axis=-1\nz = MatMul p v1\n"
+        "u = Transpose z; perm=0,2,1,3\ny = Reshape u i0,0,4"};
+    static float x[TEXT_MOST], y[2][TEXT_MOST];
+    for (int i = 0; i < 24; i++)
+        x[i] = (float)(i * 5 % 7) / 7;
+    for (int i = 0; i < 2; i++) {
+        bel_onnx_model *model = read_text_model(&(text_model){"", "n 3 4", nodes[i]}, 23);
+        bel_graph *graph = bel_graph_create();
+        bel_value *value;
+        BEL_ASSERT_OK(bel_onnx_build(model, graph, NULL, &value));
+        assert_int_equal(run_text_graph(graph, value, x, BEL_SHAPE(2, 3, 4), y[i]), 24);
+        bel_graph_destroy(graph);
+        bel_onnx_destroy(model);
+    }
+    for (int i = 0; i < 24; i++)
+        assert_true(fabsf(y[0][i] - y[1][i]) < 1e-6F);
+}
+
 // The rows of a table up to the batch's size; integers multiplied; a product of sizes in a shape.
 static void test_sizes_of_open_dimensions(void **state)
 {
@@ -255,7 +284,7 @@ static void test_sizes_of_open_dimensions(void **state)
     };
     static float x[TEXT_MOST], y[TEXT_MOST];
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        bel_onnx_model *model = read_text_model(&cases[c].model);
+        bel_onnx_model *model = read_text_model(&cases[c].model, 17);
         bel_graph *graph = bel_graph_create();
         bel_value *value;
         BEL_ASSERT_OK(bel_onnx_build(model, graph, NULL, &value));
@@ -277,7 +306,7 @@ static void test_integers_are_reduced(void **state)
     text_model text = {"", "1",
                        "a = ReduceProd i3,4,5; keepdims=0\nb = ReduceMax i3,4,5; keepdims=1\n"
                        "c = ReduceMin i3,4,5; keepdims=1\nd = Add b c\nz = Add d a\ny = Add z i0"};
-    bel_onnx_model *model = read_text_model(&text);
+    bel_onnx_model *model = read_text_model(&text, 17);
     bel_graph *graph = bel_graph_create();
     bel_value *value;
     BEL_ASSERT_OK(bel_onnx_build(model, graph, NULL, &value));
@@ -291,7 +320,7 @@ static void test_integers_are_reduced(void **state)
 static void test_an_open_dimension_does_not_broadcast(void **state)
 {
     (void)state;
-    bel_onnx_model *model = read_text_model(&(text_model){"", "n 3", "y = Add x w2x3"});
+    bel_onnx_model *model = read_text_model(&(text_model){"", "n 3", "y = Add x w2x3"}, 17);
     bel_graph *graph = bel_graph_create();
     bel_value *value;
     BEL_ASSERT_FAILS(bel_onnx_build(model, graph, NULL, &value), BEL_INVALID_ARGUMENT,
@@ -308,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_what_functions_may_not_do),
         cmocka_unit_test(test_nodes_in_any_order),
         cmocka_unit_test(test_newer_opsets),
+        cmocka_unit_test(test_attention),
         cmocka_unit_test(test_sizes_of_open_dimensions),
         cmocka_unit_test(test_integers_are_reduced),
         cmocka_unit_test(test_an_open_dimension_does_not_broadcast),

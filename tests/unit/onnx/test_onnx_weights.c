@@ -19,7 +19,7 @@ typedef struct built {
 
 static built build(const text_model *text, const char *const *train, int train_count)
 {
-    built b = {.model = read_text_model(text), .graph = bel_graph_create()};
+    built b = {.model = read_text_model(text, 17), .graph = bel_graph_create()};
     b.weights = bel_onnx_weights_find(b.model, train, train_count);
     bel_onnx_options options = {.weights = b.weights};
     bel_value *y;
