@@ -163,6 +163,8 @@ static const bel_option table[] = {
      "the checkpoint unless told.", NULL},
     {"freeze", STRINGS, TRAINING, "", NULL, "PATTERN", MODEL,
      "*.onnx: variables that are not trained, by their names in the file.", "model=onnx"},
+    {"train", STRINGS, TRAINING, "", NULL, "PATTERN", MODEL,
+     "*.onnx: constants that are trained although their use does not make them weights.", "model=onnx"},
     {"package", STRING, RUNNING | EXPORT, "", NULL, "FILE", MODEL,
      "A shared object with a model of your own (docs/models.md), in place of --model.", NULL},
     {"package_path", STRING, BUILDING | TYPED, "", NULL, "FOLDER", MODEL,

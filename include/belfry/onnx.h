@@ -38,18 +38,32 @@ typedef struct bel_onnx_use {
     const bel_onnx_feed *feeds;
     int feed_count;
     /// An output that a Softmax, LogSoftmax or Sigmoid gives is what went into that, as losses take
-    /// it.
+    /// it; a Softmax may be written out (Exp, ReduceSum, Div). The log warns of outputs that are
+    /// computed from probabilities.
     bool logits;
+    /// Patterns of constants that are trained although their use does not make them weights, by
+    /// their names in the file.
+    const char *const *train;
+    int train_count;
 } bel_onnx_use;
 
-/// Adds the model in file `path` to the context's graph. Its F32 initializers become variables
-/// under their names, in the scope that is open; they begin with the elements in the file, and are
-/// trained but for the mean and variance of BatchNormalization, and those that `use` (may be NULL)
-/// freezes. A feature of another shape is reshaped where only the batch is open and the elements of
-/// an example are as many, and cast where its type is another one. Sets out_outputs for the first
-/// `capacity` outputs of the model and gives their number in the file; 0 after an error. Errors:
-/// those of reading the file, with its path; a feature that does not fit an input; a pattern of
-/// `freeze` that matches no initializer; no such feed.
+/// Adds the model in file `path` to the context's graph. Its weights become variables under their
+/// names in the file, in the scope that is open, and begin with the elements there. A float
+/// constant is a weight by its use: a factor of a product or convolution, a table of a look-up, a
+/// scale or a bias (docs/models.md). All are trained but the mean and variance of
+/// BatchNormalization, and those that `use` (may be NULL) freezes. In training the log says what is
+/// trained and what is not.
+///
+/// A feature of another shape is reshaped where only the batch is open and the elements of an
+/// example are as many, and cast where its type is another one. Where the file closes the batch,
+/// the model is rewritten for any batch if each row provably stays what the file computes of one
+/// example (docs/formats/onnx.md).
+///
+/// Sets out_outputs for the first `capacity` outputs of the model and gives their number in the
+/// file; 0 after an error. Errors: those of reading the file, with its path; a feature that does
+/// not fit an input; a closed batch whose examples are not known to stay apart; a pattern of
+/// `freeze` that matches no variable, or one of `train` that matches no float constant; no such
+/// feed.
 BEL_API int bel_onnx_add(bel_model_context *context, const char *path, const bel_onnx_use *use,
                          bel_value **out_outputs, int capacity);
 

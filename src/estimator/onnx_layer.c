@@ -91,86 +91,228 @@ static bel_status *bind_inputs(const adding *a)
 
 // --- Variables -----------------------------------------------------------------------------------
 
-static bool is_frozen(const adding *a, const char *name, bool *matched)
+enum { MOST_NAMES = 8 };
+
+// A list of names that grows, of which the first ones are told.
+typedef struct name_list {
+    bel_str text;
+    size_t count;
+} name_list;
+
+static void list_name(name_list *list, const char *name)
 {
-    bool frozen = false;
-    for (int p = 0; p < a->use.freeze_count; p++) {
-        if (fnmatch(a->use.freeze[p], name, FNM_NOESCAPE) != 0) continue;
-        frozen = matched[p] = true;
-    }
-    return frozen;
+    const char *before = list->count == 0 ? "" : ", ";
+    if (list->count < MOST_NAMES) bel_str_printf(&list->text, "%s\"%s\"", before, name);
+    if (list->count++ == MOST_NAMES) bel_str_puts(&list->text, " …");
 }
 
-// Variables begin with what the file has; those before `first` are others'. `matched`: by pattern.
-static void set_variables(const adding *a, int first, bool *matched)
+static const char *listed(const name_list *list)
 {
-    for (int i = 0; i < bel_onnx_initializer_count(a->model); i++) {
-        bel_tensor tensor;
-        char full[BEL_GRAPH_MAX_NAME];
-        const char *name = bel_onnx_initializer(a->model, i, &tensor);
-        if (!bel_graph_full_name(a->graph, name, full)) return; // too long: said
-        int v = bel_graph_find_variable(a->graph, full);
-        if (v < first) continue; // a constant
+    return list->count > 0 ? list->text.text : "none";
+}
+
+// Patterns are of names in the file, without the scope that is open. `matched`: by pattern.
+static void freeze_variables(const adding *a, size_t first, bool *matched)
+{
+    size_t scope = strlen(a->graph->scope);
+    for (size_t v = first; v < a->graph->variable_count; v++) {
         bel_graph_variable *variable = &a->graph->variables[v];
-        const bel_spec *spec = &variable->value->spec;
-        if (tensor.dtype != spec->dtype || !bel_shape_equal(&tensor.shape, &spec->shape)) continue;
-        variable->elements = tensor.data;
-        if (is_frozen(a, name, matched)) variable->kind = BEL_VARIABLE_FROZEN;
+        for (int p = 0; p < a->use.freeze_count; p++) {
+            if (fnmatch(a->use.freeze[p], variable->name + scope, FNM_NOESCAPE) != 0) continue;
+            variable->kind = BEL_VARIABLE_FROZEN;
+            matched[p] = true;
+        }
     }
 }
 
-static bel_status *check_patterns(const adding *a, const bool *matched)
+static bel_status *check_frozen(const adding *a, const bool *matched)
 {
-    enum { MOST_NAMES = 8 };
     for (int p = 0; p < a->use.freeze_count; p++) {
         if (matched[p]) continue;
-        bel_str names = {0};
-        size_t count = a->graph->variable_count;
-        for (size_t v = 0; v < count && v < MOST_NAMES; v++)
-            bel_str_printf(&names, "%s\"%s\"", v > 0 ? ", " : "", a->graph->variables[v].name);
+        name_list names = {.count = 0};
+        for (size_t v = 0; v < a->graph->variable_count; v++)
+            list_name(&names, a->graph->variables[v].name);
         bel_status *status =
-            BEL_ERR(BEL_INVALID_ARGUMENT, "freeze: \"%s\" matches no variable; there are %s%s",
-                    a->use.freeze[p], names.text != NULL ? names.text : "none",
-                    count > MOST_NAMES ? " …" : "");
-        bel_str_deinit(&names);
+            BEL_ERR(BEL_INVALID_ARGUMENT, "freeze: \"%s\" matches no variable; there are %s",
+                    a->use.freeze[p], listed(&names));
+        bel_str_deinit(&names.text);
         return status;
     }
     return NULL;
 }
 
-// What only moves or renames elements.
-static bool moves(bel_op op)
+static name_list fixed_constants(const bel_onnx_weights *weights)
 {
-    return op == BEL_OP_RESHAPE || op == BEL_OP_FLATTEN || op == BEL_OP_SQUEEZE ||
-           op == BEL_OP_UNSQUEEZE || op == BEL_OP_CAST || op == BEL_OP_TRANSPOSE ||
-           op == BEL_OP_CLIP;
+    name_list names = {.count = 0};
+    const char *name;
+    for (int at = 0; (name = bel_onnx_weights_next_fixed(weights, &at)) != NULL;)
+        list_name(&names, name);
+    return names;
 }
 
-// Probabilities that were moved are not looked behind: who trains them gets a softmax of a softmax.
+static bel_status *check_trained(const adding *a, const bel_onnx_weights *weights)
+{
+    for (int p = 0; p < a->use.train_count; p++) {
+        if (bel_onnx_weights_matched(weights, p)) continue;
+        name_list names = fixed_constants(weights);
+        bel_status *status = BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "train: \"%s\" matches no float constant; those that are no weights by their use: %s",
+            a->use.train[p], listed(&names));
+        bel_str_deinit(&names.text);
+        return status;
+    }
+    return NULL;
+}
+
+// What a training changes, and what it leaves.
+static void tell_weights(const adding *a, size_t first, const bel_onnx_weights *weights)
+{
+    name_list trained = {.count = 0}, frozen = trained, fixed = fixed_constants(weights);
+    int64_t parameters = 0;
+    for (size_t v = first; v < a->graph->variable_count; v++) {
+        const bel_graph_variable *variable = &a->graph->variables[v];
+        bool is_trained = variable->kind == BEL_VARIABLE_TRAINABLE;
+        list_name(is_trained ? &trained : &frozen, variable->name);
+        if (is_trained) parameters += bel_shape_elements(&variable->value->spec.shape);
+    }
+    bel_log_write(trained.count > 0 ? BEL_LOG_INFO : BEL_LOG_WARN,
+                  "ONNX model: %zu variables are trained (%lld parameters): %s; frozen: %s; float "
+                  "constants that are no weights by their use: %s%s",
+                  trained.count, (long long)parameters, listed(&trained), listed(&frozen),
+                  listed(&fixed), fixed.count > 0 ? " (--train PATTERN trains them)" : "");
+    bel_str_deinit(&trained.text);
+    bel_str_deinit(&frozen.text);
+    bel_str_deinit(&fixed.text);
+}
+
+static bel_status *build(const adding *a, bel_value **outputs)
+{
+    size_t first = a->graph->variable_count;
+    bel_onnx_weights *weights = bel_onnx_weights_find(a->model, a->use.train, a->use.train_count);
+    const bel_onnx_options options = {.bindings = a->bindings,
+                                      .binding_count = bel_onnx_input_count(a->model),
+                                      .weights = weights};
+    bool *matched = bel_xcalloc((size_t)a->use.freeze_count + 1, sizeof *matched);
+    bel_status *status = check_trained(a, weights);
+    if (status == NULL) status = bel_onnx_build(a->model, a->graph, &options, outputs);
+    if (status == NULL) {
+        freeze_variables(a, first, matched);
+        status = check_frozen(a, matched);
+    }
+    if (status == NULL && bel_context_mode(a->context) == BEL_MODE_TRAIN)
+        tell_weights(a, first, weights);
+    bel_free(matched);
+    bel_onnx_weights_destroy(weights);
+    return status;
+}
+
+// --- Logits --------------------------------------------------------------------------------------
+
+static const bel_value *input_of(const bel_value *value, int input)
+{
+    return value->node->inputs[input];
+}
+
+static bool is_made_by(const bel_value *value, bel_op op)
+{
+    return value->node->op == op;
+}
+
+// z of e^z / sum(e^z) along the last of two dimensions; NULL: it is something else.
+static bel_value *written_out(const bel_value *value)
+{
+    if (!is_made_by(value, BEL_OP_DIV) || value->spec.shape.rank != 2) return NULL;
+    const bel_value *powers = input_of(value, 0), *sum = input_of(value, 1);
+    bool fits = is_made_by(powers, BEL_OP_EXP) && is_made_by(sum, BEL_OP_REDUCE_SUM) &&
+                input_of(sum, 0) == powers && sum->spec.shape.rank == 2 &&
+                sum->spec.shape.dims[0] == value->spec.shape.dims[0];
+    return fits ? powers->node->inputs[0] : NULL;
+}
+
+static bool is_known(const bel_value *value)
+{
+    return is_made_by(value, BEL_OP_CONSTANT) || is_made_by(value, BEL_OP_VARIABLE);
+}
+
+// 1 over something with a power of e in it, as a sigmoid is written out.
+static bool is_over_powers(const bel_value *value)
+{
+    const bel_value *at = NULL;
+    if (is_made_by(value, BEL_OP_RECIPROCAL)) at = input_of(value, 0);
+    if (is_made_by(value, BEL_OP_DIV)) at = input_of(value, 1);
+    if (at == NULL) return false;
+    if (is_made_by(at, BEL_OP_ADD)) at = input_of(at, is_known(input_of(at, 0)) ? 1 : 0);
+    if (is_made_by(at, BEL_OP_REDUCE_SUM)) at = input_of(at, 0);
+    return is_made_by(at, BEL_OP_EXP);
+}
+
+static bool are_probabilities(const bel_value *value)
+{
+    return is_made_by(value, BEL_OP_SOFTMAX) || is_made_by(value, BEL_OP_SIGMOID) ||
+           is_made_by(value, BEL_OP_MASKED_SOFTMAX) || is_over_powers(value);
+}
+
+// The value that this one has the elements of, moved, limited, or changed by a constant; NULL: it
+// is none such.
+static const bel_value *changed_from(const bel_value *value)
+{
+    switch (value->node->op) {
+    case BEL_OP_RESHAPE:
+    case BEL_OP_FLATTEN:
+    case BEL_OP_SQUEEZE:
+    case BEL_OP_UNSQUEEZE:
+    case BEL_OP_CAST:
+    case BEL_OP_TRANSPOSE:
+    case BEL_OP_CLIP:
+    case BEL_OP_IDENTITY:
+    case BEL_OP_SLICE:
+    case BEL_OP_NEG: return input_of(value, 0);
+    case BEL_OP_CONCAT: return input_of(value, value->node->input_count - 1);
+    case BEL_OP_ADD:
+    case BEL_OP_SUB:
+    case BEL_OP_MUL:
+    case BEL_OP_DIV:
+    case BEL_OP_MIN:
+    case BEL_OP_MAX:
+        if (is_known(input_of(value, 0))) return input_of(value, 1);
+        return is_known(input_of(value, 1)) ? input_of(value, 0) : NULL;
+    default: return NULL;
+    }
+}
+
+// Probabilities that were changed are not looked behind: a loss takes the softmax of them.
 static void warn_of_probabilities(const bel_value *value)
 {
     const bel_value *at = value;
-    while (moves(at->node->op))
-        at = at->node->inputs[0];
-    if (at == value || (at->node->op != BEL_OP_SOFTMAX && at->node->op != BEL_OP_SIGMOID)) return;
+    while (at != NULL && !are_probabilities(at))
+        at = changed_from(at);
+    if (at == NULL) return;
     bel_log_write(
         BEL_LOG_WARN,
-        "an output of the ONNX model is probabilities behind %s; they are taken for "
-        "what a loss takes the softmax or sigmoid of; hint: export the model without that",
-        value->node->name);
+        "an output of the ONNX model is computed from probabilities (%s, then %s); losses "
+        "take it for what they take the softmax or sigmoid of; hint: export the model "
+        "without that",
+        at->node->name, value->node->name);
 }
 
 static bel_value *before_activation(bel_value *value)
 {
     while (value->node->op == BEL_OP_IDENTITY)
         value = value->node->inputs[0];
-    warn_of_probabilities(value);
     switch (value->node->op) {
     case BEL_OP_SOFTMAX:
     case BEL_OP_LOG_SOFTMAX:
     case BEL_OP_SIGMOID: return value->node->inputs[0];
-    default: return value;
+    case BEL_OP_LOG: // of a softmax
+        if (is_made_by(input_of(value, 0), BEL_OP_SOFTMAX))
+            return input_of(value, 0)->node->inputs[0];
+        break;
+    default: break;
     }
+    bel_value *logits = written_out(value);
+    if (logits == NULL) warn_of_probabilities(value);
+    return logits != NULL ? logits : value;
 }
 
 // --- Whole ---------------------------------------------------------------------------------------
@@ -198,18 +340,10 @@ static bel_status *add(adding *a, bel_value **out_outputs, int capacity)
     }
     BEL_TRY(bind_inputs(a));
     bel_value *outputs[MOST_OUTPUTS];
-    const bel_onnx_options options = {.bindings = a->bindings,
-                                      .binding_count = bel_onnx_input_count(a->model),
-                                      .variables = true};
-    int first = (int)a->graph->variable_count;
-    BEL_TRY(bel_onnx_build(a->model, a->graph, &options, outputs));
-    bool *matched = bel_xcalloc((size_t)a->use.freeze_count + 1, sizeof *matched);
-    set_variables(a, first, matched);
-    bel_status *status = check_patterns(a, matched);
-    bel_free(matched);
+    BEL_TRY(build(a, outputs));
     for (int o = 0; o < count && o < capacity; o++)
         out_outputs[o] = a->use.logits ? before_activation(outputs[o]) : outputs[o];
-    return status;
+    return NULL;
 }
 
 int bel_onnx_add(bel_model_context *context, const char *path, const bel_onnx_use *use,

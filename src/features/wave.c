@@ -182,14 +182,24 @@ static bel_status *read_samples(const wave_format *format, chunk data, const cha
     return NULL;
 }
 
-// The chunk's bytes, or an error where the file ends before them. Programs that write into a pipe
-// leave the length of "data" at its largest: then it goes up to the end, in whole samples.
+// Whether the length of "data" is what a program leaves there that writes into a pipe: it cannot go
+// back to correct it. ffmpeg leaves the largest number, SoX 0x7ffff000 without a header or a part
+// of a sample, others 0x80000000 or 0. An empty "data" in a file of the length that its RIFF header
+// says is empty.
+static bool is_of_stream(uint32_t size, size_t left, bool has_its_length)
+{
+    const uint32_t least = 0x7fff0000;
+    return size > left ? size >= least : size == 0 && left > 0 && !has_its_length;
+}
+
+// The chunk's bytes, or an error where the file ends before them. That of a stream goes up to the
+// end, in whole samples.
 static bel_status *take_data(const wave_format *format, const uint8_t *data, uint32_t size,
-                             size_t left, const char *name, chunk *out_chunk)
+                             size_t left, bool has_its_length, const char *name, chunk *out_chunk)
 {
     size_t block = (size_t)format->channels * format->sample_bytes;
     *out_chunk = (chunk){data, size};
-    if (size == UINT32_MAX) {
+    if (is_of_stream(size, left, has_its_length)) {
         out_chunk->size = left - left % block;
     } else if (size > left) {
         return BEL_ERR(BEL_DATA_LOSS,
@@ -207,7 +217,7 @@ bel_status *bel_wave_parse(const void *data, size_t size, const char *name, bel_
         return BEL_ERR(BEL_DATA_LOSS, "%s: expected a WAV file (RIFF … WAVE), got another%s", name,
                        size >= 4 && memcmp(bytes, "RF64", 4) == 0 ? " (RF64)" : "");
     }
-    bool has_format = false;
+    bool has_format = false, has_its_length = get_u32(bytes + 4) == size - 8;
     wave_format format = {0};
     for (size_t at = 12; size - at >= 8;) {
         const uint8_t *head = bytes + at;
@@ -215,7 +225,8 @@ bel_status *bel_wave_parse(const void *data, size_t size, const char *name, bel_
         at += 8;
         if (memcmp(head, "data", 4) == 0 && has_format) {
             chunk found;
-            BEL_TRY(take_data(&format, bytes + at, chunk_size, size - at, name, &found));
+            BEL_TRY(take_data(&format, bytes + at, chunk_size, size - at, has_its_length, name,
+                              &found));
             return read_samples(&format, found, name, out_wave);
         }
         if (memcmp(head, "data", 4) == 0) break;

@@ -4,7 +4,8 @@
 //
 // The first output that fits counts; one that a Softmax or a Sigmoid gives as what went into that.
 // Parameters: onnx_file (its path), freeze (patterns of variables that are not trained, with commas
-// between), class_count, objective and what that reads, and those of the optimizer.
+// between), train (of constants that are trained as well), class_count, objective and what that
+// reads, and those of the optimizer.
 #include <string.h>
 
 #include "belfry/onnx.h"
@@ -12,19 +13,34 @@
 
 enum { MOST_OUTPUTS = 16, MOST_PATTERNS = 64 };
 
-// The pieces of a list of texts; the list is written over. -1: there are more than `most`.
-static int split(char *list, const char **out_pieces, int most)
+// A list of patterns that a parameter has, with commas between.
+typedef struct pattern_list {
+    const char *pieces[MOST_PATTERNS];
+    int count;
+    char text[4096];
+} pattern_list;
+
+// False, and the graph has failed: the list is too long.
+static bool read_patterns(bel_model_context *context, const char *name, pattern_list *out)
 {
-    int count = 0;
-    while (*list != '\0') {
-        char *comma = strchr(list, ',');
-        if (count == most) return -1;
-        out_pieces[count++] = list;
+    const char *text = bel_context_param(context, name, "");
+    out->count = 0;
+    bool fits = strlen(text) < sizeof out->text;
+    memcpy(out->text, fits ? text : "", fits ? strlen(text) + 1 : 1);
+    for (char *at = out->text; fits && *at != '\0';) {
+        char *comma = strchr(at, ',');
+        fits = out->count < MOST_PATTERNS;
+        if (fits) out->pieces[out->count++] = at;
         if (comma == NULL) break;
         *comma = '\0';
-        list = comma + 1;
+        at = comma + 1;
     }
-    return count;
+    if (!fits) {
+        bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                       "parameter %s: expected at most %d patterns and 4,095 bytes", name,
+                       MOST_PATTERNS);
+    }
+    return fits;
 }
 
 // The output as the objective takes it, f32 [batch, wanted]; NULL: it is none. A number may lack
@@ -74,24 +90,22 @@ static void fail(bel_graph *g, const char *path, bel_value *output, int64_t want
 bel_status *bel_onnx_file_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
-    const char *path = bel_context_param(context, "onnx_file", NULL), *patterns[MOST_PATTERNS];
-    const char *freeze = bel_context_param(context, "freeze", "");
+    const char *path = bel_context_param(context, "onnx_file", NULL);
     bel_value *outputs[MOST_OUTPUTS];
-    char list[4096];
-    if (path == NULL || strlen(freeze) >= sizeof list) {
-        bel_graph_fail(g, BEL_INVALID_ARGUMENT, "%s",
-                       path == NULL ? "parameter onnx_file is missing: the path of the model"
-                                    : "parameter freeze: expected at most 4,095 bytes");
+    pattern_list freeze, train;
+    if (path == NULL) {
+        bel_graph_fail(g, BEL_INVALID_ARGUMENT,
+                       "parameter onnx_file is missing: the path of the model");
         return NULL;
     }
-    memcpy(list, freeze, strlen(freeze) + 1);
-    bel_onnx_use use = {.size = sizeof use, .freeze = patterns, .logits = true};
-    use.freeze_count = split(list, patterns, MOST_PATTERNS);
-    if (use.freeze_count < 0) {
-        bel_graph_fail(g, BEL_INVALID_ARGUMENT, "parameter freeze: expected at most %d patterns",
-                       MOST_PATTERNS);
+    if (!read_patterns(context, "freeze", &freeze) || !read_patterns(context, "train", &train))
         return NULL;
-    }
+    bel_onnx_use use = {.size = sizeof use,
+                        .freeze = freeze.pieces,
+                        .freeze_count = freeze.count,
+                        .logits = true,
+                        .train = train.pieces,
+                        .train_count = train.count};
     int64_t wanted = bel_part_outputs(context);
     int count = bel_onnx_add(context, path, &use, outputs, MOST_OUTPUTS);
     if (count == 0) return NULL;

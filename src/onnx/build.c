@@ -10,6 +10,8 @@
 #include "onnx/build.h"
 #include "onnx/fold.h"
 #include "onnx/sizes.h"
+#include "onnx/weights.h"
+#include "ops/kernels/elements.h"
 
 enum { LONGEST_VARIABLE = 300 }; // of a variable's name with its scope
 
@@ -20,11 +22,11 @@ struct bel_onnx_builder {
     bel_value **values;                // by value id; NULL: not there yet
     const bel_onnx_sizes **sizes;      // by value id; NULL: it is no sizes
     bel_arena *arena;                  // of sizes
-    bool *frozen;                      // by value id: a variable that is not trained
     int *uses;                         // by value id: nodes and outputs that read it
     bool *taken;                       // by value id: an initializer that a row has counted
     const bel_onnx_binding **bindings; // by input; NULL: none
     int64_t spent;                     // elements of constants that nodes made
+    size_t *ends;                      // by node of the model: nodes of the graph after it; or NULL
 };
 
 // --- Values --------------------------------------------------------------------------------------
@@ -35,11 +37,14 @@ static const bel_tensor *initializer_of(const bel_onnx_builder *b, int id)
     return index < 0 ? b->model->names[id].local : &b->model->initializers[index].tensor;
 }
 
+// Whether an initializer is a variable of the graph.
 static bool is_variable(const bel_onnx_builder *b, int id)
 {
     const bel_tensor *tensor = initializer_of(b, id);
-    bool local = b->model->names[id].local != NULL;
-    return b->options->variables && tensor != NULL && !local && tensor->dtype == BEL_DTYPE_F32 &&
+    if (tensor == NULL || b->model->names[id].local != NULL) return false;
+    if (b->options->weights != NULL)
+        return bel_onnx_role_of(b->options->weights, id) != BEL_ONNX_FIXED;
+    return b->options->variables && tensor->dtype == BEL_DTYPE_F32 &&
            bel_shape_elements(&tensor->shape) > 0;
 }
 
@@ -75,8 +80,19 @@ static bel_value *input_value(bel_onnx_builder *b, int input)
     return bel_input_value(b->graph, port->name, port->dtype, &port->shape);
 }
 
-// Variables begin at 0; who loads the model puts the initializer's elements in.
-static bel_value *variable_of(bel_onnx_builder *b, int id)
+// The elements as f32, which live as long as the graph and the model.
+static const float *elements_as_f32(bel_onnx_builder *b, const bel_tensor *tensor)
+{
+    if (tensor->dtype == BEL_DTYPE_F32) return tensor->data;
+    int64_t count = bel_shape_elements(&tensor->shape);
+    float *elements = bel_arena_alloc(b->graph->arena, (size_t)count * sizeof *elements);
+    for (int64_t i = 0; i < count; i++)
+        elements[i] = (float)bel_element_get(tensor, i);
+    return elements;
+}
+
+// A variable under the name of value `id` that begins with these elements, as their type.
+static bel_value *variable_of(bel_onnx_builder *b, int id, const bel_tensor *tensor)
 {
     const char *name = b->model->names[id].text;
     if (strlen(b->graph->scope) + strlen(name) > LONGEST_VARIABLE) {
@@ -85,9 +101,17 @@ static bel_value *variable_of(bel_onnx_builder *b, int id)
                        LONGEST_VARIABLE);
         return NULL;
     }
-    bel_variable_kind kind = b->frozen[id] ? BEL_VARIABLE_FROZEN : BEL_VARIABLE_TRAINABLE;
-    return bel_variable(b->graph, name, &initializer_of(b, id)->shape,
-                        (bel_initializer){.kind = BEL_INIT_ZEROS}, kind);
+    const bel_onnx_weights *weights = b->options->weights;
+    bool frozen = weights != NULL && bel_onnx_role_of(weights, id) == BEL_ONNX_STATISTIC;
+    size_t before = b->graph->variable_count;
+    bel_value *value =
+        bel_variable(b->graph, name, &tensor->shape, (bel_initializer){.kind = BEL_INIT_ZEROS},
+                     frozen ? BEL_VARIABLE_FROZEN : BEL_VARIABLE_TRAINABLE);
+    if (b->graph->variable_count > before)
+        b->graph->variables[before].elements = elements_as_f32(b, tensor);
+    return value == NULL || tensor->dtype == BEL_DTYPE_F32
+               ? value
+               : bel_cast(b->graph, value, tensor->dtype);
 }
 
 // Where the model has the elements, if that is where a line of the cache begins, as in a copy.
@@ -113,7 +137,7 @@ static bel_value *value_of(bel_onnx_builder *b, int id)
         return NULL;
     }
     if (is_variable(b, id)) {
-        b->values[id] = variable_of(b, id);
+        b->values[id] = variable_of(b, id, initializer_of(b, id));
     } else if (initializer_of(b, id) != NULL) {
         b->values[id] = constant_value(b, initializer_of(b, id));
     } else if (name->input >= 0) {
@@ -341,6 +365,15 @@ static bool has_sizes(const bel_onnx_call *call)
     return false;
 }
 
+// An output that is a constant, and a weight.
+static bel_value *as_weight(bel_onnx_builder *b, int id, bel_value *value)
+{
+    const bel_onnx_weights *weights = b->options->weights;
+    bool is = weights != NULL && value != NULL && value->node->op == BEL_OP_CONSTANT &&
+              bel_onnx_role_of(weights, id) != BEL_ONNX_FIXED;
+    return is ? variable_of(b, id, &value->node->constant) : value;
+}
+
 // Tried as constants first, or as sizes; where that is left to run time the function is called a
 // second time, with the graph itself.
 static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, bel_arena *arena)
@@ -360,7 +393,8 @@ static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, be
         BEL_TRY(bel_onnx_make_outputs(&call));
     }
     for (int i = 0; i < node->output_count; i++)
-        if (node->outputs[i] >= 0) b->values[node->outputs[i]] = call.outputs[i];
+        if (node->outputs[i] >= 0)
+            b->values[node->outputs[i]] = as_weight(b, node->outputs[i], call.outputs[i]);
     bel_arena_reset(arena);
     return NULL;
 }
@@ -432,22 +466,6 @@ static bel_status *add_inputs(bel_onnx_builder *b)
     return bel_graph_check(b->graph);
 }
 
-// The statistics of batch normalisation are no parameters.
-static void freeze_statistics(bel_onnx_builder *b, const bel_onnx_node *nodes, int count)
-{
-    for (int i = 0; i < count; i++) {
-        const bel_onnx_node *node = &nodes[i];
-        for (int k = 0; k < node->attr_count; k++) {
-            const bel_onnx_subgraph *graph = node->attrs[k].graph;
-            if (graph != NULL && graph->refused == NULL)
-                freeze_statistics(b, graph->nodes, graph->node_count);
-        }
-        if (strcmp(node->op, "BatchNormalization") != 0) continue;
-        for (int k = 3; k < node->input_count && k < 5; k++)
-            if (node->inputs[k] >= 0) b->frozen[node->inputs[k]] = true;
-    }
-}
-
 static void count_uses(bel_onnx_builder *b)
 {
     for (int i = 0; i < b->model->node_count; i++) {
@@ -505,6 +523,17 @@ static void try_node(bel_onnx_builder *b, const bel_onnx_node *node, bel_arena *
     bel_status_ignore(status); // told
 }
 
+// The nodes of the model's graph. Those of subgraphs count for the node that they are in.
+static bel_status *build_all(bel_onnx_builder *b, bel_arena *arena)
+{
+    const bel_onnx_model *model = b->model;
+    for (int i = 0; i < model->node_count; i++) {
+        BEL_TRY(build_nodes(b, &model->nodes[i], 1, arena));
+        if (b->ends != NULL) b->ends[i] = b->graph->node_count;
+    }
+    return NULL;
+}
+
 // Inputs, nodes in the order of the file, outputs.
 static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_outputs)
 {
@@ -513,14 +542,15 @@ static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_
     bool looks = b->options->each != NULL;
     for (int i = 0; i < model->node_count && looks; i++)
         try_node(b, &model->nodes[i], arena);
-    if (!looks) BEL_TRY(build_nodes(b, model->nodes, model->node_count, arena));
+    if (!looks) BEL_TRY(build_all(b, arena));
     for (int i = 0; i < model->output_count; i++)
         out_outputs[i] = value_of(b, model->output_ids[i]);
     return looks ? NULL : bel_graph_check(b->graph);
 }
 
-bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
-                           const bel_onnx_options *options, bel_value **out_outputs)
+bel_status *bel_onnx_build_as_bound(const bel_onnx_model *model, bel_graph *graph,
+                                    const bel_onnx_options *options, size_t *out_ends,
+                                    bel_value **out_outputs)
 {
     static const bel_onnx_options none = {.bindings = NULL};
     if (options == NULL) options = &none;
@@ -529,15 +559,14 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
     bel_onnx_builder b = {.model = model,
                           .graph = graph,
                           .options = options,
+                          .ends = out_ends,
                           .uses = bel_xcalloc(names, sizeof(int)),
                           .taken = bel_xcalloc(names, sizeof(bool)),
                           .values = bel_xcalloc(names, sizeof(bel_value *)),
                           .sizes = bel_xcalloc(names, sizeof(bel_onnx_sizes *)),
                           .arena = bel_arena_create(),
-                          .frozen = bel_xcalloc(names, sizeof(bool)),
                           .bindings = bel_xcalloc(inputs, sizeof(bel_onnx_binding *))};
     bel_arena *arena = bel_arena_create(); // emptied after each node
-    freeze_statistics(&b, model->nodes, model->node_count);
     count_uses(&b);
     bel_status *status = NULL;
     for (int i = 0; i < options->binding_count && status == NULL; i++)
@@ -547,7 +576,6 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
     bel_arena_destroy(b.arena);
     bel_free(b.values);
     bel_free(b.sizes);
-    bel_free(b.frozen);
     bel_free(b.uses);
     bel_free(b.taken);
     bel_free(b.bindings);

@@ -35,6 +35,12 @@ typedef struct bel_onnx_rule {
 // The domain of operations that ONNX lacks (write.h).
 #define BEL_ONNX_OWN_DOMAIN "belfry"
 
+// bel_onnx_build with each input in the shape of what it is bound to. `out_ends` (NULL: not wanted)
+// is set by node of the model: the number of nodes of the graph after it.
+bel_status *bel_onnx_build_as_bound(const bel_onnx_model *model, bel_graph *graph,
+                                    const bel_onnx_options *options, size_t *out_ends,
+                                    bel_value **out_outputs) BEL_MUST_USE;
+
 // The row that holds for an operator of a domain ("": ONNX's) in a version of its opset; NULL:
 // there is none.
 const bel_onnx_rule *bel_onnx_rule_of(const char *domain, const char *op, int version);
@@ -139,6 +145,10 @@ bel_status *bel_onnx_axis(int64_t axis, int32_t rank, int32_t *out_axis) BEL_MUS
 // A value of the graph that has an open dimension of this symbol or multiple, and which of its
 // dimensions; NULL: there is none.
 bel_value *bel_onnx_find_dim(const bel_graph *graph, int64_t dim, int32_t *out_axis);
+
+// 0, 1, 2 … up to the size of an open dimension; NULL: no value of the graph has it, or the graph
+// failed.
+bel_value *bel_onnx_count_to(bel_graph *graph, int64_t dim, bel_dtype dtype);
 
 // INVALID_ARGUMENT unless every dimension from `first` on is closed.
 bel_status *bel_onnx_closed(const bel_shape *shape, int32_t first, const char *why) BEL_MUST_USE;

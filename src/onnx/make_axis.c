@@ -59,10 +59,55 @@ ROWS(hardmax, hardmax)
 typedef bel_value *reduce_fn(bel_graph *graph, bel_value *x, const int64_t *axes, int count,
                              bool keepdims);
 
+typedef bel_value *join_fn(bel_graph *graph, bel_value *a, bel_value *b);
+
 static bel_value *reduce_log_sum(bel_graph *graph, bel_value *x, const int64_t *axes, int count,
                                  bool keepdims)
 {
     return bel_log(graph, bel_reduce_sum(graph, x, axes, count, keepdims));
+}
+
+// Belfry's reductions are of floats. Of integers one element after the other is taken along each
+// axis, which is for the short vectors that shapes are computed with.
+static bel_status *reduce_integers(bel_onnx_call *call, bel_value *x, join_fn *join,
+                                   const bel_shape *axes)
+{
+    enum { MOST_INTEGERS = 64 };
+    bel_graph *graph = call->graph;
+    bel_shape shape = bel_value_shape(x);
+    int64_t listed[BEL_MAX_RANK];
+    int32_t count = axes->rank > 0 ? axes->rank : shape.rank;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t axis;
+        BEL_TRY(bel_onnx_axis(axes->rank > 0 ? axes->dims[i] : i, shape.rank, &axis));
+        int64_t size = shape.dims[axis];
+        if (join == NULL || size < 1 || size > MOST_INTEGERS) {
+            return BEL_ERR(BEL_UNIMPLEMENTED,
+                           "Belfry reduces integers by ReduceSum, ReduceProd, ReduceMax and "
+                           "ReduceMin, along 1 to %d elements; axis %d has %lld",
+                           MOST_INTEGERS, (int)axis, (long long)size);
+        }
+        bel_value *all = NULL;
+        const int64_t along = listed[i] = axis;
+        for (int64_t k = 0; k < size; k++) {
+            const int64_t end = k + 1;
+            bel_value *one = bel_slice(graph, x, &along, &k, &end, NULL, 1);
+            all = k == 0 ? one : join(graph, all, one);
+        }
+        x = all;
+    }
+    bool kept = bel_onnx_int(call, "keepdims") != 0 || count == 0;
+    bel_onnx_out(call, 0, kept ? bel_identity(graph, x) : bel_squeeze(graph, x, listed, count));
+    return NULL;
+}
+
+static join_fn *join_of(reduce_fn *fn)
+{
+    return fn == bel_reduce_sum    ? bel_add
+           : fn == bel_reduce_prod ? bel_mul
+           : fn == bel_reduce_max  ? bel_max
+           : fn == bel_reduce_min  ? bel_min
+                                   : NULL;
 }
 
 // Axes are an attribute or the second input. An empty list of them means all, or with
@@ -77,6 +122,9 @@ static bel_status *reduce(bel_onnx_call *call, reduce_fn *fn)
         bel_onnx_out(call, 0, bel_identity(call->graph, x));
         return NULL;
     }
+    bel_dtype dtype = bel_value_dtype(x);
+    if (dtype == BEL_DTYPE_I64 || dtype == BEL_DTYPE_I32)
+        return reduce_integers(call, x, join_of(fn), &axes);
     bool keepdims = bel_onnx_int(call, "keepdims") != 0;
     bel_onnx_out(call, 0, fn(call->graph, x, axes.dims, axes.rank, keepdims));
     return NULL;

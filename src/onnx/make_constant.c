@@ -82,8 +82,19 @@ static bel_status *count_whole(const bel_tensor *ends, double *out_count)
     return NULL;
 }
 
-// From 0 in steps of 1 before the size of an open dimension, or of a multiple of it: sums of as
-// many ones.
+// Sums of as many ones as an open dimension has elements.
+bel_value *bel_onnx_count_to(bel_graph *graph, int64_t dim, bel_dtype dtype)
+{
+    int32_t from;
+    bel_value *like = bel_onnx_find_dim(graph, dim, &from);
+    if (like == NULL) return NULL;
+    bel_attr_list attrs = {.count = 1, .items = {{.name = "shape", .ints = BEL_SHAPE(-1 - from)}}};
+    bel_value *inputs[] = {bel_onnx_scalar(graph, dtype, 1), like};
+    bel_value *ones = bel_graph_add(graph, BEL_OP_EXPAND, &attrs, inputs, 2);
+    return bel_cum_sum(graph, ones, 0, true, false);
+}
+
+// From 0 in steps of 1 before the size of an open dimension, or of a multiple of it.
 static bel_status *range_of_size(bel_onnx_call *call)
 {
     bel_onnx_size_list ends[3];
@@ -97,15 +108,11 @@ static bel_status *range_of_size(bel_onnx_call *call)
             "a range with the size of an open dimension that is not from 0 in steps of 1");
     }
     int64_t dim;
-    int32_t from;
     bool fits = bel_onnx_dim_of(ends[1].items[0], &dim);
-    bel_value *like = fits ? bel_onnx_find_dim(call->graph, dim, &from) : NULL;
-    if (like == NULL) return BEL_ERR(BEL_UNIMPLEMENTED, "no value has as many elements");
-    bel_attr_list attrs = {.count = 1, .items = {{.name = "shape", .ints = BEL_SHAPE(-1 - from)}}};
     bel_dtype dtype = bel_onnx_sizes_in(call, 1)->dtype;
-    bel_value *inputs[] = {bel_onnx_scalar(call->graph, dtype, 1), like};
-    bel_value *ones = bel_graph_add(call->graph, BEL_OP_EXPAND, &attrs, inputs, 2);
-    bel_onnx_out(call, 0, bel_cum_sum(call->graph, ones, 0, true, false));
+    bel_value *y = fits ? bel_onnx_count_to(call->graph, dim, dtype) : NULL;
+    if (y == NULL) return BEL_ERR(BEL_UNIMPLEMENTED, "no value has as many elements");
+    bel_onnx_out(call, 0, y);
     return NULL;
 }
 

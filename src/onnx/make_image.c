@@ -200,6 +200,26 @@ bel_status *bel_onnx_layer_norm(bel_onnx_call *call)
     return NULL;
 }
 
+// x over the root of the mean of its squares along all dimensions from the axis on, times a scale.
+bel_status *bel_onnx_rms_norm(bel_onnx_call *call)
+{
+    bel_graph *graph = call->graph;
+    bel_value *in[2];
+    bel_onnx_ins(call, 2, in);
+    bel_shape x = bel_value_shape(in[0]);
+    bel_dtype dtype = bel_value_dtype(in[0]);
+    int64_t axes[BEL_MAX_RANK];
+    int32_t axis, count = 0;
+    BEL_TRY(bel_onnx_axis(bel_onnx_int(call, "axis"), x.rank, &axis));
+    for (int32_t d = axis; d < x.rank; d++)
+        axes[count++] = d;
+    bel_value *squares = bel_reduce_mean(graph, bel_mul(graph, in[0], in[0]), axes, count, true);
+    bel_value *epsilon = bel_scalar(graph, dtype, bel_onnx_number(call, "epsilon"));
+    bel_value *root = bel_sqrt(graph, bel_add(graph, squares, epsilon));
+    bel_onnx_out(call, 0, bel_mul(graph, bel_div(graph, in[0], root), in[1]));
+    return NULL;
+}
+
 bel_status *bel_onnx_instance_norm(bel_onnx_call *call)
 {
     bel_value *in[3];

@@ -165,18 +165,26 @@ bel_status *bel_onnx_is_inf(bel_onnx_call *call)
     return NULL;
 }
 
+// A weight of another type is a cast of its f32 variable, and goes back to f32 without that.
+static bel_value *cast(bel_graph *graph, bel_value *x, bel_dtype dtype)
+{
+    bool back = x != NULL && dtype == BEL_DTYPE_F32 && x->node->op == BEL_OP_CAST &&
+                x->node->inputs[0]->node->op == BEL_OP_VARIABLE;
+    return back ? bel_identity(graph, x->node->inputs[0]) : bel_cast(graph, x, dtype);
+}
+
 bel_status *bel_onnx_cast(bel_onnx_call *call)
 {
     bel_dtype dtype;
     BEL_TRY_CTX(bel_onnx_dtype(bel_onnx_int(call, "to"), &dtype), "attribute \"to\"");
-    bel_onnx_out(call, 0, bel_cast(call->graph, bel_onnx_in(call, 0), dtype));
+    bel_onnx_out(call, 0, cast(call->graph, bel_onnx_in(call, 0), dtype));
     return NULL;
 }
 
 bel_status *bel_onnx_cast_like(bel_onnx_call *call)
 {
     bel_dtype dtype = bel_value_dtype(bel_onnx_in(call, 1));
-    bel_onnx_out(call, 0, bel_cast(call->graph, bel_onnx_in(call, 0), dtype));
+    bel_onnx_out(call, 0, cast(call->graph, bel_onnx_in(call, 0), dtype));
     return NULL;
 }
 
@@ -203,6 +211,18 @@ bel_status *bel_onnx_mish(bel_onnx_call *call)
     bel_graph *graph = call->graph;
     bel_value *x = bel_onnx_in(call, 0);
     bel_onnx_out(call, 0, bel_mul(graph, x, bel_tanh(graph, bel_softplus(graph, x))));
+    return NULL;
+}
+
+// x times the sigmoid of alpha x.
+bel_status *bel_onnx_swish(bel_onnx_call *call)
+{
+    bel_graph *graph = call->graph;
+    bel_value *x = bel_onnx_in(call, 0), *scaled = x;
+    double alpha = bel_onnx_number(call, "alpha");
+    if (alpha != 1) scaled = bel_mul(graph, x, bel_scalar(graph, bel_value_dtype(x), alpha));
+    bel_onnx_out(call, 0,
+                 alpha == 1 ? bel_silu(graph, x) : bel_mul(graph, x, bel_sigmoid(graph, scaled)));
     return NULL;
 }
 

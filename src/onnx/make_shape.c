@@ -369,8 +369,8 @@ bel_status *bel_onnx_split(bel_onnx_call *call)
     return split(call, sizes.data, bel_shape_elements(&sizes.shape));
 }
 
-// Lists of the slice: starts, ends, axes, steps; the last two may be missing (rank 0).
-static bel_status *slice(bel_onnx_call *call, const bel_shape lists[4])
+// Lists of the slice of x: starts, ends, axes, steps; the last two may be missing (rank 0).
+static bel_status *slice(bel_onnx_call *call, bel_value *from, const bel_shape lists[4])
 {
     int32_t count = lists[0].rank;
     bool fits = lists[1].rank == count && (lists[2].rank == 0 || lists[2].rank == count) &&
@@ -380,7 +380,7 @@ static bel_status *slice(bel_onnx_call *call, const bel_shape lists[4])
                        "starts, ends, axes and steps have %d, %d, %d and %d numbers", (int)count,
                        (int)lists[1].rank, (int)lists[2].rank, (int)lists[3].rank);
     }
-    bel_shape x = bel_onnx_in_shape(call, 0), ends = lists[1];
+    bel_shape x = bel_value_shape(from), ends = lists[1];
     for (int32_t i = 0; i < count; i++) { // what exporters write for "to the end"
         int64_t axis = lists[2].rank == 0 ? i : lists[2].dims[i];
         if (axis < 0) axis += x.rank;
@@ -388,9 +388,9 @@ static bel_status *slice(bel_onnx_call *call, const bel_shape lists[4])
         if (open && ends.dims[i] >= INT32_MAX) ends.dims[i] = INT64_MAX;
     }
     bel_onnx_out(call, 0,
-                 bel_slice(call->graph, bel_onnx_in(call, 0),
-                           lists[2].rank == 0 ? NULL : lists[2].dims, lists[0].dims, ends.dims,
-                           lists[3].rank == 0 ? NULL : lists[3].dims, count));
+                 bel_slice(call->graph, from, lists[2].rank == 0 ? NULL : lists[2].dims,
+                           lists[0].dims, ends.dims, lists[3].rank == 0 ? NULL : lists[3].dims,
+                           count));
     return NULL;
 }
 
@@ -400,26 +400,46 @@ bel_status *bel_onnx_old_slice(bel_onnx_call *call)
     BEL_TRY(bel_onnx_ints(call, "starts", &lists[0]));
     BEL_TRY(bel_onnx_ints(call, "ends", &lists[1]));
     BEL_TRY(bel_onnx_ints(call, "axes", &lists[2]));
-    return slice(call, lists);
+    return slice(call, bel_onnx_in(call, 0), lists);
 }
 
-// Ends, where the size of an open dimension along that very dimension is "to the end".
-static bel_status *slice_ends(bel_onnx_call *call, const bel_shape *axes, bel_shape *out_ends)
+// Up to the size of an open dimension, from 0 in steps of 1: a Gather at as many indices. There
+// must be as many elements, where ONNX would end before.
+static bel_status *slice_to_size(bel_onnx_call *call, bel_onnx_extent end, int64_t axis,
+                                 bool from_first, bel_value **x)
+{
+    int64_t dim;
+    bool fits = from_first && bel_onnx_dim_of(end, &dim) && axis < bel_value_shape(*x).rank;
+    bel_value *indices = fits ? bel_onnx_count_to(call->graph, dim, BEL_DTYPE_I64) : NULL;
+    if (indices == NULL) {
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "an end is the size of an open dimension; Belfry reads that where axis %lld "
+                       "is cut from 0 in steps of 1, and some value has that size",
+                       (long long)axis);
+    }
+    *x = bel_gather_axis(call->graph, *x, indices, axis);
+    return NULL;
+}
+
+// Ends, where the size of an open dimension along that very dimension is "to the end". Along others
+// x is cut here.
+static bel_status *slice_ends(bel_onnx_call *call, const bel_shape lists[4], bel_value **x,
+                              bel_shape *out_ends)
 {
     bel_onnx_size_list ends;
-    bel_shape x = bel_onnx_in_shape(call, 0), list = {.rank = 0};
+    bel_shape list = {.rank = 0};
     BEL_TRY(bel_onnx_known_sizes(call, 2, &ends));
     for (int32_t i = 0; i < ends.count; i++) {
-        int64_t axis = i < axes->rank ? axes->dims[i] : i, dim;
-        if (axis < 0) axis += x.rank;
-        bool whole = ends.items[i].symbol < 0 && axis >= 0 && axis < x.rank &&
-                     bel_onnx_dim_of(ends.items[i], &dim) && dim == x.dims[axis];
-        if (!whole && ends.items[i].symbol < 0) {
-            return BEL_ERR(
-                BEL_UNIMPLEMENTED,
-                "end %d is the size of an open dimension, but not of the one that is cut", (int)i);
-        }
-        list.dims[list.rank++] = whole ? INT64_MAX : ends.items[i].number;
+        bel_shape shape = bel_value_shape(*x);
+        int64_t axis = i < lists[2].rank ? lists[2].dims[i] : i, dim;
+        if (axis < 0) axis += shape.rank;
+        bool size = ends.items[i].symbol < 0;
+        bool whole = size && axis >= 0 && axis < shape.rank &&
+                     bel_onnx_dim_of(ends.items[i], &dim) && dim == shape.dims[axis];
+        bool first = axis >= 0 && i < lists[0].rank && lists[0].dims[i] == 0 &&
+                     (i >= lists[3].rank || lists[3].dims[i] == 1);
+        if (size && !whole) BEL_TRY(slice_to_size(call, ends.items[i], axis, first, x));
+        list.dims[list.rank++] = size ? INT64_MAX : ends.items[i].number;
     }
     *out_ends = list;
     return NULL;
@@ -428,12 +448,13 @@ static bel_status *slice_ends(bel_onnx_call *call, const bel_shape *axes, bel_sh
 bel_status *bel_onnx_slice(bel_onnx_call *call)
 {
     bel_shape lists[4] = {{.rank = 0}};
+    bel_value *x = bel_onnx_in(call, 0);
     for (int i = 0; i < 4; i++) {
         if (!bel_onnx_has(call, i + 1) || i == 1) continue;
         BEL_TRY(bel_onnx_known_ints(call, i + 1, &lists[i]));
     }
-    BEL_TRY(slice_ends(call, &lists[2], &lists[1]));
-    return slice(call, lists);
+    BEL_TRY(slice_ends(call, lists, &x, &lists[1]));
+    return slice(call, x, lists);
 }
 
 // --- Padding -------------------------------------------------------------------------------------

@@ -60,11 +60,13 @@ typedef struct bel_onnx_name {
     const char *text;
     int input, initializer;
     const bel_tensor *local;
+    bool inner; // of a subgraph
 } bel_onnx_name;
 
 typedef struct bel_onnx_initializer_entry {
     const char *name;
     bel_tensor tensor;
+    bel_status *refused; // why Belfry cannot read it; no node takes it then; or NULL
 } bel_onnx_initializer_entry;
 
 struct bel_onnx_model {

@@ -13,7 +13,7 @@
 
 typedef struct bel_onnx_model bel_onnx_model;
 
-// A model of opset 1 … 21. The bytes are not needed afterwards. DATA_LOSS: malformed;
+// A model of opset 1 … 24. The bytes are not needed afterwards. DATA_LOSS: malformed;
 // UNIMPLEMENTED: well formed, but with what Belfry lacks (an element type, a subgraph, external
 // data …).
 bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_model) BEL_MUST_USE;
@@ -54,6 +54,18 @@ size_t bel_onnx_side_count(const bel_onnx_model *model);
 // Whether an initializer's elements lie in a mapped file, whose pages can be read again.
 bool bel_onnx_is_mapped(const bel_onnx_model *model, int initializer);
 
+// Which constants of a model are weights that a training changes: by what uses them (weights.c), or
+// because their name matches a pattern of train[train_count]. Lives at most as long as both.
+typedef struct bel_onnx_weights bel_onnx_weights;
+bel_onnx_weights *bel_onnx_weights_find(const bel_onnx_model *model, const char *const *train,
+                                        int train_count);
+void bel_onnx_weights_destroy(bel_onnx_weights *weights);                    // accepts NULL
+bool bel_onnx_weights_matched(const bel_onnx_weights *weights, int pattern); // some constant
+
+// The next float constant that nodes read and that is no weight, from *at on, which begins at 0;
+// NULL: there are no more.
+const char *bel_onnx_weights_next_fixed(const bel_onnx_weights *weights, int *at);
+
 // What stands for an input of the model. Inputs that are not bound become inputs of the graph under
 // their names.
 typedef struct bel_onnx_binding {
@@ -76,9 +88,12 @@ typedef struct bel_onnx_options {
     const bel_onnx_binding *bindings;
     int binding_count;
     // F32 initializers that operations compute with become variables, under their names in the
-    // graph's scope; their elements are bel_onnx_initializer's. They are trainable but for the
-    // mean and variance of BatchNormalization, which are frozen. Else all are constants.
+    // graph's scope, which begin with bel_onnx_initializer's elements. Else all are constants.
     bool variables;
+    // Instead, for training: what these say becomes variables, under the names of the constants.
+    // Those that are not f32 are cast, except to f32. They are trainable but for the mean and
+    // variance of BatchNormalization, which are frozen.
+    const bel_onnx_weights *weights;
     // Constants of the graph may lie where the model has them, which must outlive the graph then.
     // Those that begin within a line of the cache are copied.
     bool views;
@@ -92,7 +107,10 @@ typedef struct bel_onnx_options {
     void *user; // its first argument
 } bel_onnx_options;
 
-// Adds the model's nodes to the graph and sets out_outputs[bel_onnx_output_count]. What depends on
+// Adds the model's nodes to the graph and sets out_outputs[bel_onnx_output_count]. An input may be
+// closed in dimension 0 and bound to a value that is open there: the model is then built for any
+// batch where its nodes provably keep the examples of a batch apart (batch.h). Where they do not,
+// it is UNIMPLEMENTED, with the input and the node. What depends on
 // constants alone is computed now and becomes a constant. `options` may be NULL. After an error the
 // graph is of no use. Errors name the node and its operator. NOT_FOUND: a binding without its
 // input; FAILED_PRECONDITION: an operation must know an input that is fed at run time;

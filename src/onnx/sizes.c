@@ -301,6 +301,24 @@ static void compute(bel_onnx_call *call, int which, bel_arena *arena, bool *out_
     *out_done = true;
 }
 
+// The product of a vector of them: how many elements a part of a shape has.
+static void multiply(bel_onnx_call *call, bel_arena *arena, bool *out_done)
+{
+    bel_onnx_sizes in;
+    if (!read_input(call, 0, &in, arena) || in.shape.rank != 1) return;
+    bool axes = bel_onnx_has(call, 1) || bel_onnx_find_attr(call, "axes") != NULL;
+    if (!axes && bel_onnx_find_attr(call, "noop_with_empty_axes") != NULL) return;
+    bel_onnx_extent product = {1, 0};
+    for (int64_t i = 0; i < in.shape.dims[0]; i++)
+        product = product.symbol > 0 || in.items[i].symbol > 0
+                      ? unknown
+                      : bel_onnx_size_product(product, in.items[i]);
+    bool kept = bel_onnx_int(call, "keepdims") != 0;
+    bel_onnx_sizes sizes = {in.dtype, kept ? BEL_SHAPE(1) : bel_shape_scalar(), &product};
+    bel_onnx_out_sizes(call, 0, &sizes);
+    *out_done = true;
+}
+
 bel_status *bel_onnx_follow(bel_onnx_call *call, bool *out_done)
 {
     const char *op = call->node->op;
@@ -311,6 +329,7 @@ bel_status *bel_onnx_follow(bel_onnx_call *call, bool *out_done)
         if (strcmp(movers[i].op, op) == 0) status = move(call, movers[i].moved, arena, out_done);
     for (size_t i = 0; i < sizeof computers / sizeof computers[0]; i++)
         if (strcmp(computers[i].op, op) == 0) compute(call, (int)i, arena, out_done);
+    if (strcmp(op, "ReduceProd") == 0) multiply(call, arena, out_done);
     bel_arena_destroy(arena);
     return status;
 }

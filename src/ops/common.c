@@ -56,8 +56,9 @@ bel_status *bel_broadcast_shapes(const bel_shape *a, const bel_shape *b, bel_sha
         if (p != q && p != 1 && q != 1) {
             char at[BEL_SHAPE_TEXT], bt[BEL_SHAPE_TEXT];
             return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "shapes %s and %s do not broadcast (dimension %d from the end)",
-                           bel_shape_text(a, at), bel_shape_text(b, bt), (int)i + 1);
+                           "shapes %s and %s do not broadcast (dimension %d from the end)%s",
+                           bel_shape_text(a, at), bel_shape_text(b, bt), (int)i + 1,
+                           p < 0 || q < 0 ? ": an open dimension fits 1 and itself only" : "");
         }
         shape.dims[shape.rank - 1 - i] = p == 1 ? q : p;
     }

@@ -162,6 +162,33 @@ run_ok belfry train --model_dir pair --model two.onnx --train_files two.csv --tr
 run_ok belfry evaluate --model_dir pair --eval_files two.csv
 check "two classes have an auc" grep -q '^auc ' out.txt
 
+# A file that closes the batch at one example says what is computed of one: so no row depends on the
+# batch that it is in, not even where the model works across all dimensions.
+run_ok "$BUILD/tests/make_onnx" closed closed.onnx
+run_ok "$BUILD/tests/make_onnx" running running.onnx
+run_ok belfry train --model_dir single --model closed.onnx --train_files two.csv --train_steps 3 --train_batch_size 8
+run_ok belfry predict --model_dir single --eval_files two.csv --eval_batch_size 1
+cp out.txt by_one.txt
+run_ok belfry predict --model_dir single --eval_files two.csv --eval_batch_size 7
+check "rows do not depend on their batch" cmp out.txt by_one.txt
+run_ok belfry export --model_dir single --export_dir single.export
+check "the export has an open batch" grep -qF '"shape":["N",3]' single.export/signature.json
+run_fails 2 'input "x" is closed at 4 in dimension 0, and node 0 "CumSum_v1" (CumSum) works across that' \
+    belfry train --model_dir bad --model running.onnx --train_files two.csv --train_steps 3
+
+# A softmax that is written out is known; one with a factor behind it is named, and the factor is no weight.
+for name in logits written_out scaled; do
+    run_ok "$BUILD/tests/make_onnx" "$name" "$name.onnx"
+    run_ok belfry train --model_dir "head.$name" --model "$name.onnx" --train_files two.csv --train_steps 5
+done
+equal "the same weights" "$(digest head.written_out)" "$(digest head.logits)"
+check "what is trained is told" grep -q '2 variables are trained (8 parameters).*are no weights by their use: "w4"' err.txt
+check "probabilities are named" grep -q 'computed from probabilities (Softmax_[0-9]*, then Mul_[0-9]*)' err.txt
+run_ok belfry train --model_dir factor --model scaled.onnx --train_files two.csv --train_steps 1 --train 'w4'
+check "a constant is trained on request" grep -q '3 variables are trained (9 parameters)' err.txt
+run_fails 2 'train: "k*" matches no float constant; those that are no weights by their use: "w4"' \
+    belfry train --model_dir bad --model scaled.onnx --train_files two.csv --train_steps 1 --train 'k*'
+
 # --- What does not fit
 cp -r o other
 run_fails 2 "param.onnx_digest was|and is" belfry train_and_evaluate --model_dir other "${in[@]}" --model here/model.onnx

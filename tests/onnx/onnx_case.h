@@ -44,6 +44,12 @@ bel_status *onnx_case_run(const onnx_case *opened, bool reference, int *out_boun
 bel_status *onnx_case_run_open(const onnx_case *opened, bool reference, bool variables,
                                double *out_difference) BEL_MUST_USE;
 
+// The same of a model whose inputs all begin with one open batch, as if its file closed that at
+// `batch`: the model is opened again when it is built. *out_fits is false, and nothing is run,
+// where an input begins with something else, or the case has one example.
+bel_status *onnx_case_run_closed(const onnx_case *opened, int64_t batch, bool variables,
+                                 bool *out_fits, double *out_difference) BEL_MUST_USE;
+
 // The same as onnx_case_run for a model of one optimizer (ai.onnx.preview.training) against
 // src/optim.
 bool onnx_is_optimizer(const onnx_case *opened);

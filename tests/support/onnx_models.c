@@ -158,6 +158,50 @@ static bel_str linear(bool unknown)
     return end(&m, "batch 2");
 }
 
+// x [1, 3] over the largest of all of it.
+static bel_str closed(void)
+{
+    maker m;
+    begin(&m, "1 3");
+    put_node(&m, "ReduceMax", "x", "most", NULL);
+    add(&m, "Div", "most", NULL);
+    dense(&m, 3, 2, false);
+    return end(&m, "1 2");
+}
+
+static bel_str running(void)
+{
+    maker m;
+    char axis[16];
+    const int64_t first = 0;
+    begin(&m, "4 3");
+    add(&m, "CumSum", int_list(&m, axis, 1, &first), NULL);
+    dense(&m, 3, 2, false);
+    return end(&m, "4 2");
+}
+
+// A dense layer, and what makes probabilities of it: 0: nothing; 1: Exp over its sum; 2: Softmax
+// and a factor.
+static bel_str head(int kind)
+{
+    maker m;
+    char powers[16], number[16];
+    begin(&m, "batch 3");
+    dense(&m, 3, 2, false);
+    if (kind == 1) {
+        bel_snprintf(powers, sizeof powers, "%s", add(&m, "Exp", "", NULL));
+        const char *sum = add(&m, "ReduceSum", int_list(&m, number, 1, (int64_t[]){1}), NULL);
+        bel_snprintf(number, sizeof number, "%s", sum);
+        bel_snprintf(m.last, sizeof m.last, "%s", powers);
+        add(&m, "Div", number, NULL);
+    }
+    if (kind == 2) {
+        add(&m, "Softmax", "", NULL);
+        add(&m, "Mul", weights(&m, number, (bel_shape){0}, 0.5F, 0), NULL);
+    }
+    return end(&m, "batch 2");
+}
+
 static bel_str layers(const char *dims, int count, int64_t width, bool plain)
 {
     maker m;
@@ -323,8 +367,9 @@ static bel_str transformer(void)
     return end(&m, "batch 64 128");
 }
 
-static const char *const names[] = {"linear", "unknown", "chain",    "products",    "tiny_mlp",
-                                    "mlp",    "lenet",   "resnet20", "transformer", NULL};
+static const char *const names[] = {"linear",  "unknown", "chain",       "products",    "tiny_mlp",
+                                    "mlp",     "lenet",   "resnet20",    "transformer", "closed",
+                                    "running", "logits",  "written_out", "scaled",      NULL};
 
 const char *bel_onnx_model_name(int index)
 {
@@ -346,6 +391,11 @@ bel_str bel_onnx_model_make(const char *name)
     case 6: return lenet();
     case 7: return resnet20();
     case 8: return transformer();
+    case 9: return closed();
+    case 10: return running();
+    case 11:
+    case 12:
+    case 13: return head(index - 11);
     default: return (bel_str){.text = NULL};
     }
 }

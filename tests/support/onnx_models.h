@@ -19,6 +19,11 @@
 //   lenet        two convolutions and three dense layers on [batch, 1, 28, 28]
 //   resnet20     20 layers with residual connections on [batch, 3, 32, 32], with statistics
 //   transformer  a block of 4 heads on [batch, 64, 128]
+//   closed       x [1, 3] over the largest of all, then a dense layer
+//   running      x [4, 3] summed along the batch, then a dense layer
+//   logits       a dense layer on [batch, 3]
+//   written_out  its softmax as Exp, ReduceSum and Div
+//   scaled       its Softmax times 0.5, which is an initializer
 bel_str bel_onnx_model_make(const char *name);
 
 // Their names, from 0 on; NULL behind the last.

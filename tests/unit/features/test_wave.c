@@ -79,9 +79,12 @@ static void test_unusual_chunks(void **state)
     static const float expected[] = {0.5F, 0.25F};
     wav_case it = {.code = 1, .bits = 16, .channels = 1, .rate = 8000, .odd_chunk = true};
     assert_wave(&it, two, sizeof two, expected, 2);
-    it.data_size = UINT32_MAX; // written into a pipe
-    assert_wave(&it, two, sizeof two, expected, 2);
-    assert_wave(&it, two, 3, expected, 1); // half a sample at the end of such a file
+    static const uint32_t of_streams[] = {UINT32_MAX, 0x7ffff000, 0x7fffefd8, 0x80000000};
+    for (size_t i = 0; i < sizeof of_streams / sizeof of_streams[0]; i++) {
+        it.data_size = of_streams[i]; // written into a pipe
+        assert_wave(&it, two, sizeof two, expected, 2);
+        assert_wave(&it, two, 3, expected, 1); // half a sample at the end of such a file
+    }
 
     bel_str file = {0};
     it.data_size = 0;
@@ -91,6 +94,27 @@ static void test_unusual_chunks(void **state)
     BEL_ASSERT_OK(bel_wave_parse(file.text, file.length, "a.wav", &wave));
     assert_int_equal(wave.sample_count, 2);
     bel_wave_deinit(&wave);
+    bel_str_deinit(&file);
+}
+
+// A length of 0 is that of a stream, unless the header knows how long the file is.
+static void test_no_length(void **state)
+{
+    (void)state;
+    static const uint8_t two[] = {0, 0x40, 0, 0x20};
+    static const uint32_t none = 0;
+    wav_case it = {.code = 1, .bits = 16, .channels = 1, .rate = 8000};
+    bel_str file = {0};
+    bel_wave wave;
+    put_wav(&file, &it, two, sizeof two);
+    memcpy(file.text + file.length - sizeof two - 4, &none, 4);
+    BEL_ASSERT_OK(bel_wave_parse(file.text, file.length, "a.wav", &wave));
+    assert_int_equal(wave.sample_count, 2);
+    bel_wave_deinit(&wave);
+    const uint32_t length = (uint32_t)file.length - 8;
+    memcpy(file.text + 4, &length, 4);
+    BEL_ASSERT_FAILS(bel_wave_parse(file.text, file.length, "a.wav", &wave), BEL_DATA_LOSS,
+                     "expected samples, got none");
     bel_str_deinit(&file);
 }
 
@@ -183,9 +207,13 @@ static void test_files_by_path(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds_of_samples), cmocka_unit_test(test_channels_are_mixed),
-        cmocka_unit_test(test_unusual_chunks),   cmocka_unit_test(test_what_is_refused),
-        cmocka_unit_test(test_other_files),      cmocka_unit_test(test_samples_that_are_no_numbers),
+        cmocka_unit_test(test_kinds_of_samples),
+        cmocka_unit_test(test_channels_are_mixed),
+        cmocka_unit_test(test_unusual_chunks),
+        cmocka_unit_test(test_no_length),
+        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_other_files),
+        cmocka_unit_test(test_samples_that_are_no_numbers),
         BEL_TEST_IN_FOLDER(test_files_by_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

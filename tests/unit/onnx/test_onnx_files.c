@@ -172,6 +172,7 @@ static void test_refused_files(void **state)
     }
     bel_str tensor = external("weights.bin", "0", "8"), graph = {.text = NULL};
     put(&graph, GRAPH_INITIALIZER, tensor);
+    put(&graph, GRAPH_NODE, make_node("Identity", "w", "y", NULL));
     bel_str bytes = make_model(&graph, 17);
     BEL_ASSERT_FAILS(bel_onnx_read(bytes.text, bytes.length, &model), BEL_UNIMPLEMENTED,
                      "not read by its path");
