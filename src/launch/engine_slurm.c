@@ -195,6 +195,18 @@ static bool is_pending(const char *state)
     return strncmp(state, "PENDING", strlen("PENDING")) == 0;
 }
 
+// Whether Slurm is not through with a job: one that was stopped may be started again (scontrol
+// requeue, preemption), which shows once its processes are gone.
+static bool is_live(const char *state)
+{
+    static const char *const over[] = {"CANCELLED",  "COMPLETED", "FAILED",
+                                       "TIMEOUT",    "NODE_FAIL", "PREEMPTED",
+                                       "OUT_OF_MEM", "BOOT_FAIL", "DEADLINE"};
+    for (size_t i = 0; i < sizeof over / sizeof over[0]; i++)
+        if (strncmp(state, over[i], strlen(over[i])) == 0) return false;
+    return state[0] != '\0';
+}
+
 // One that Slurm has, or has again, and that its own process does not tell of. One that it has no
 // more, and that has not said how it ended, never will: that is written down.
 static bel_status *look(bel_job_record *record)
@@ -213,6 +225,11 @@ static bel_status *look(bel_job_record *record)
         record->state = BEL_JOB_QUEUED;
         bel_free(record->message);
         record->message = bel_strf("Slurm's job %s: %s", record->engine_id, state);
+    } else if (before == BEL_JOB_CANCELLED && is_live(state)) {
+        record->state = BEL_JOB_RUNNING;
+        bel_free(record->message);
+        record->message = bel_strf("it has saved and stopped, and Slurm's job %s is there: %s",
+                                   record->engine_id, state);
     }
     bel_free(state);
     return status;

@@ -128,11 +128,16 @@ run_ok "$engines/slurm-up" --lose "$work/slurm" "$lost"
 check "Slurm starts it again elsewhere" begins_again lost
 check "it ends well" becomes lost SUCCEEDED
 equal "digest after the loss of a node" "$(digest lost)" "$long"
-run_ok submit requeued
+submit requeued --wait >waited.txt 2>&1 &
+waiting=$!
 check "it trains" job_reaches requeued 700
 run_ok scontrol requeue "$(cat "$(job_folder requeued)/engine_id")"
 check "Slurm starts it again" begins_again requeued
 check "it ends well" becomes requeued SUCCEEDED
+code=0
+wait "$waiting" || code=$?
+cp waited.txt err.txt
+equal "the submission that waits has waited for all of it" "$code" 0
 equal "digest of a job that was started again" "$(digest requeued)" "$long"
 check "it went on from a checkpoint" grep -q 'resuming from' "$(job_folder requeued)/logs/supervisor.log"
 finish

@@ -292,7 +292,7 @@ static void test_a_file_that_is_written_while_it_is_read(void **state)
     fputc('7', file);
     assert_int_equal(fclose(file), 0);
     BEL_ASSERT_FAILS(bel_csv_set_check_content(&set), BEL_DATA_LOSS,
-                     "t.csv: it was changed while it was looked at");
+                     "t.csv: it was written to while it was read");
     bel_csv_set_close(&set);
     bel_arena_destroy(arena);
     bel_free(path);
