@@ -153,6 +153,12 @@ static bel_status *open_new_logs(log_stream *stream)
 static bel_status *print_line(const log_stream *stream, log_file *file)
 {
     bel_str text = {0};
+    if (!bel_log_shows(
+            file->line.level)) { // what only supervisors read, but with --log_level debug
+        bel_role_line_deinit(&file->line);
+        file->has_line = false;
+        return NULL;
+    }
     if (stream->json) {
         bel_role_line_write_json(&file->line, file->raw.text, file->raw.length, file->process,
                                  &text);

@@ -13,6 +13,7 @@
 #include "estimator/measure.h"
 #include "inputs.h"
 #include "launch/engine.h"
+#include "launch/stop_signals.h"
 #include "launch/supervisor.h"
 #include "results.h"
 #include "setup.h"
@@ -115,6 +116,7 @@ static bel_status *supervise(const bel_options *options, const bel_words *words,
                                     .tcp = bel_options_bool(options, "tcp")};
     bel_supervisor_result result = {0};
     fflush(stdout); // nothing of this process may come behind what its children print
+    bel_stop_signals_block(); // what it has come to is written down whatever comes
     bel_status *status = bel_supervise(&config, &result);
     if (status == NULL) status = report(&result, out_exit_code);
     bel_free(result.message);

@@ -21,6 +21,7 @@
 #include "job_text.h"
 #include "launch/engine.h"
 #include "launch/registry.h"
+#include "launch/stop_signals.h"
 #include "launch/supervisor.h"
 #include "results.h"
 #include "verbs.h"
@@ -89,6 +90,7 @@ static bel_status *run(bel_job_record *record, const bel_plan *plan, const bel_w
                                     .changed = on_change,
                                     .context = record};
     bel_supervisor_result result = {0};
+    bel_stop_signals_block(); // what it has come to is written down whatever comes
     bel_status *status = bel_supervise(&config, &result);
     if (status == NULL) {
         bel_job_state state = result.stopped          ? BEL_JOB_CANCELLED

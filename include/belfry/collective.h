@@ -56,8 +56,9 @@ BEL_API bel_value *bel_replica_id(bel_graph *graph);
 
 /// Replaces each of `count` values, of mixed types and shapes, by its reduction over the replicas,
 /// in one exchange where none of them waits for another.
-#define bel_all_reduce_n(graph, values, count, op)                                                 \
-    bel_all_reduce_n_at((graph), (values), (count), (op), __FILE__, __LINE__)
+/// Called as bel_all_reduce_n(graph, values, count, op).
+#define bel_all_reduce_n(graph, ...)                                                               \
+    bel_all_reduce_n_at((graph), __VA_ARGS__, __FILE__, __LINE__)
 
 /// Values of all replicas one behind the other, along a new leading axis of bel_replica_count. Any
 /// type; rank up to BEL_MAX_RANK - 1.
@@ -75,8 +76,9 @@ BEL_API bel_value *bel_replica_id(bel_graph *graph);
     bel_broadcast_at((graph), (value), (source), __FILE__, __LINE__)
 
 /// Replaces each of `count` values by that of replica `source`, as bel_all_reduce_n does.
-#define bel_broadcast_n(graph, values, count, source)                                              \
-    bel_broadcast_n_at((graph), (values), (count), (source), __FILE__, __LINE__)
+/// Called as bel_broadcast_n(graph, values, count, source).
+#define bel_broadcast_n(graph, ...)                                                                \
+    bel_broadcast_n_at((graph), __VA_ARGS__, __FILE__, __LINE__)
 
 /// What bel_map_reduce and bel_map_gather do with an item. Called while the graph is built, once
 /// for each item of a replica; `item` has the shape of items[i].

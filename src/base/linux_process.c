@@ -122,6 +122,17 @@ bool bel_linux_process_wait(bel_linux_process *process, int timeout_ms, bel_linu
     return true;
 }
 
+void bel_linux_reap_others(const int64_t *pids, int count)
+{
+    siginfo_t ended = {0};
+    while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0) {
+        for (int i = 0; i < count; i++)
+            if (pids[i] == ended.si_pid) return; // bel_linux_process_wait is for that one
+        (void)waitpid(ended.si_pid, NULL, 0);    // it has ended
+        ended.si_pid = 0;
+    }
+}
+
 void bel_linux_process_signal(const bel_linux_process *process, int number, bool group)
 {
     if (process->descriptor < 0) return;

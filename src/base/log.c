@@ -33,6 +33,11 @@ static void read_format(void)
     if (format != NULL && strcmp(format, "json") == 0) line_format = BEL_LOG_JSON;
 }
 
+bool bel_log_shows(bel_log_level level)
+{
+    return level <= max_level;
+}
+
 void bel_log_configure(bel_log_level level, bel_log_format format)
 {
     max_level = level;

@@ -17,6 +17,7 @@ typedef enum bel_log_format { BEL_LOG_TEXT, BEL_LOG_JSON } bel_log_format;
 // Without it: INFO, and the format that BELFRY_LOG_FORMAT says ("json"; else text). A supervisor
 // sets that for those it starts, so it counts more than `format`, too.
 void bel_log_configure(bel_log_level level, bel_log_format format);
+bool bel_log_shows(bel_log_level level);
 bel_log_format bel_log_get_format(void);
 
 // Lines of text begin with the local time, "2027-03-01 14:05:09 "; those of JSON always have it.

@@ -29,14 +29,37 @@ bool bel_setting_is_of_step(const char *name)
     return !bel_setting_is_of_job(name) && !is_among(name, names, sizeof names / sizeof names[0]);
 }
 
-// What people cannot read is named by what it stands for.
-static void note(bel_str *list, const char *name, const char *was, const char *is)
+enum { SHOWN = 100 }; // bytes of a value
+
+// The line of `text` in which its byte `at` is, or as much of it as is shown.
+static void put_line(bel_str *out, const char *text, size_t at)
 {
+    size_t begin = at;
+    while (begin > 0 && text[begin - 1] != '\n')
+        begin--;
+    if (at - begin > SHOWN / 2) begin = at - SHOWN / 2;
+    int length = (int)strcspn(text + begin, "\n");
+    bel_str_printf(out, "\"%.*s\"", length < SHOWN ? length : SHOWN, text + begin);
+}
+
+void bel_setting_note_difference(bel_str *list, const char *name, const char *was, const char *is)
+{
+    bool both = was != NULL && is != NULL;
     if (strcmp(name, BEL_SETTING_INPUT) == 0)
         name = "input (the data, their order, the number of epochs)";
-    if (strcmp(name, BEL_SETTING_TABLE) == 0) was = "another description", is = "this one";
-    bel_str_printf(list, "%s%s was %s and is %s", list->length > 0 ? "; " : "", name,
-                   was != NULL ? was : "not set", is != NULL ? is : "not set");
+    if (strcmp(name, BEL_SETTING_TABLE) == 0) name = "the description of the table's columns";
+    bel_str_printf(list, "%s%s was ", list->length > 0 ? "; " : "", name);
+    if (both && (strlen(was) > SHOWN || strlen(is) > SHOWN)) {
+        size_t at = 0;
+        while (was[at] == is[at] && was[at] != '\0')
+            at++;
+        put_line(list, was, at);
+        bel_str_puts(list, " and is ");
+        put_line(list, is, at);
+    } else {
+        bel_str_printf(list, "%.*s and is %.*s", SHOWN, was != NULL ? was : "not set", SHOWN,
+                       is != NULL ? is : "not set");
+    }
 }
 
 void bel_settings_differences(const bel_ckpt_reader *reader, char *const *names,
@@ -47,11 +70,11 @@ void bel_settings_differences(const bel_ckpt_reader *reader, char *const *names,
     for (int i = 0; i < count; i++) {
         const char *was = bel_ckpt_setting(reader, names[i]);
         if (!counts(names[i]) || (was != NULL && strcmp(was, values[i]) == 0)) continue;
-        note(list, names[i], was, values[i]);
+        bel_setting_note_difference(list, names[i], was, values[i]);
     }
     for (int i = 0; i < info->setting_count; i++) {
         const char *name = info->setting_names[i];
         if (counts(name) && !is_among(name, (const char *const *)names, (size_t)count))
-            note(list, name, info->setting_values[i], NULL);
+            bel_setting_note_difference(list, name, info->setting_values[i], NULL);
     }
 }

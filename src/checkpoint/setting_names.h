@@ -33,6 +33,10 @@ bool bel_setting_is_of_job(const char *name);
 // Whether a step of one replica depends on it: whatever the data, their order and the job are.
 bool bel_setting_is_of_step(const char *name);
 
+// Adds "name was A and is B" to a list, with a semicolon before it where it is not the first. Of long
+// texts the first line that differs is shown. NULL: not set.
+void bel_setting_note_difference(bel_str *list, const char *name, const char *was, const char *is);
+
 // Settings that differ between a checkpoint and a list of `count`, of those that `counts` says true
 // of: both ways, as one that only one side has is a difference, too. Each is added to `list` as
 // "name was A and is B", with semicolons between them: `was` is the checkpoint's.

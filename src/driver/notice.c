@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -14,6 +15,8 @@
 #include "base/log.h"
 #include "base/requests.h"
 #include "base/thread.h"
+
+extern char **environ;
 
 enum { SECOND_NS = 1000000000, COMMAND_SECS = BEL_NOTICE_COMMAND_SECS };
 
@@ -50,18 +53,40 @@ static void check_command(bel_notice *n, int code)
                   code == NOT_FOUND ? "was not found" : "cannot be run");
 }
 
+// This process's environment but for what would let the command take part in the job. The texts stay
+// the environment's; free the list with bel_free.
+static char **without_secrets(void)
+{
+    static const char *const secret[] = {"BELFRY_SECRET=", "BELFRY_SECRET_FILE=", "BELFRY_TASK="};
+    size_t count = 0, kept = 0;
+    while (environ[count] != NULL)
+        count++;
+    char **list = bel_xcalloc(count + 1, sizeof *list);
+    for (size_t i = 0; i < count; i++) {
+        bool hidden = false;
+        for (size_t k = 0; k < sizeof secret / sizeof secret[0]; k++)
+            hidden = hidden || strncmp(environ[i], secret[k], strlen(secret[k])) == 0;
+        if (!hidden) list[kept++] = environ[i];
+    }
+    return list;
+}
+
 // True when the command has succeeded in time.
 static bool run_command(bel_notice *n)
 {
     enum { NAP_MS = 50 };
     char shell[] = "/bin/sh", option[] = "-c", *text = bel_xstrdup(n->command);
     char *const arguments[] = {shell, option, text, NULL};
-    const bel_linux_spawn spawn = {
-        .program = shell, .arguments = arguments, .standard = {-1, -1, -1}};
+    char **environment = without_secrets();
+    const bel_linux_spawn spawn = {.program = shell,
+                                   .arguments = arguments,
+                                   .environment = environment,
+                                   .standard = {-1, -1, -1}};
     bel_linux_process process;
     bel_linux_end end = {.code = 1};
     bel_status *status = bel_linux_process_spawn(&spawn, &process);
     bel_free(text);
+    bel_free(environment);
     if (status != NULL) {
         bel_status_ignore(status); // no processes or memory at this moment: it is tried again
         return false;

@@ -17,6 +17,7 @@ static volatile sig_atomic_t writing_end = -1;
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGCHLD};
 enum { NUMBER_COUNT = sizeof numbers / sizeof numbers[0] };
 static struct sigaction before[NUMBER_COUNT];
+static sigset_t mask_before;
 
 // On any thread. Only calls that are safe in a handler, and errno stays what it was.
 static void on_signal(int number)
@@ -26,6 +27,20 @@ static void on_signal(int number)
     ssize_t wrote = write(writing_end, &byte, 1); // a pipe full of signals needs no more of them
     (void)wrote;
     errno = error;
+}
+
+static void set_of(sigset_t *out_set)
+{
+    sigemptyset(out_set);
+    for (int i = 0; i < NUMBER_COUNT; i++)
+        sigaddset(out_set, numbers[i]);
+}
+
+void bel_stop_signals_block(void)
+{
+    sigset_t mine;
+    set_of(&mine);
+    sigprocmask(SIG_BLOCK, &mine, NULL);
 }
 
 bel_status *bel_stop_signals_open(int *out_descriptor)
@@ -43,6 +58,9 @@ bel_status *bel_stop_signals_open(int *out_descriptor)
         bool ignored = numbers[i] == SIGHUP && before[i].sa_handler == SIG_IGN;
         if (!ignored) sigaction(numbers[i], &action, NULL);
     }
+    sigset_t mine;
+    set_of(&mine);
+    sigprocmask(SIG_UNBLOCK, &mine, &mask_before);
     *out_descriptor = ends[0];
     return NULL;
 }
@@ -60,6 +78,7 @@ int bel_stop_signals_read(int descriptor)
 
 void bel_stop_signals_close(int descriptor)
 {
+    sigprocmask(SIG_SETMASK, &mask_before, NULL);
     for (int i = 0; i < NUMBER_COUNT; i++)
         sigaction(numbers[i], &before[i], NULL);
     int end = writing_end;

@@ -14,7 +14,11 @@ bel_status *bel_stop_signals_open(int *out_descriptor) BEL_MUST_USE;
 // a scheduler's warning that the time is nearly up (also for SIGUSR2).
 int bel_stop_signals_read(int descriptor);
 
-// Signals are handled as before.
+// From now on these signals wait, but while they come through a descriptor: so none ends a process
+// that has closed it and has something to write down yet.
+void bel_stop_signals_block(void);
+
+// Signals are handled, or wait, as before.
 void bel_stop_signals_close(int descriptor);
 
 #endif

@@ -348,6 +348,17 @@ static void take_ends(bel_supervisor *s)
     if (master != NULL) take_master_end(s, master);
 }
 
+// In a container this process may be the first one, to which orphans of its children fall.
+static void reap_orphans(const bel_supervisor *s)
+{
+    if (getpid() != 1) return;
+    int64_t *pids = bel_xcalloc((size_t)s->child_count + 1, sizeof *pids);
+    for (int i = 0; i < s->child_count; i++)
+        pids[i] = s->children[i].process.pid;
+    bel_linux_reap_others(pids, s->child_count);
+    bel_free(pids);
+}
+
 // --- Time ---------------------------------------------------------------------------------------
 
 // A process on another host that was killed, or its host, says nothing: its place is needed.
@@ -501,6 +512,7 @@ static void watch(bel_supervisor *s)
                 if (waiting[2 + 2 * i].revents != 0) bel_child_read(s, &s->children[i], false);
             take_ends(s);
         }
+        reap_orphans(s);
         restart_due(s);
         if (!check_deadline(s)) break;
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "belfry/estimator.h"
+#include "checkpoint/setting_names.h"
 
 static const char *find_value(char *const *names, char *const *values, int count, const char *name)
 {
@@ -20,10 +21,13 @@ static const char *find_value(char *const *names, char *const *values, int count
 static bel_status *differs(const Bel__Join *join, const char *name, const char *setting,
                            const char *there, const char *here)
 {
-    return BEL_ERR(BEL_FAILED_PRECONDITION,
-                   "%s on %s runs with other settings than the master: %s is %s there and %s here",
-                   name, join->host, setting, there != NULL ? there : "not set",
-                   here != NULL ? here : "not set");
+    bel_str text = {0};
+    bel_setting_note_difference(&text, setting, here, there);
+    bel_status *status = BEL_ERR(BEL_FAILED_PRECONDITION,
+                                 "%s on %s runs with other settings than the master: %s there",
+                                 name, join->host, text.text);
+    bel_str_deinit(&text);
+    return status;
 }
 
 // The first setting in which a member differs, also one that only one side has; NULL: none.

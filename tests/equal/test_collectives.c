@@ -155,6 +155,7 @@ static bel_status *golden_model(bel_model_context *context, bel_estimator_spec *
     bel_value *sums[3] = {a, b, whole}, *given[2] = {a, whole};
     bel_all_reduce_n(g, sums, 3, BEL_REDUCE_SUM);
     bel_broadcast_n(g, given, 2, 1);
+    bel_all_reduce_n(g, (bel_value *[]){a, b}, 2, BEL_REDUCE_SUM); // a literal has commas
     keep(g, "list_a", sums[0]);
     keep(g, "list_b", sums[1]);
     keep(g, "list_i64", sums[2]);

@@ -99,6 +99,22 @@ static char *read_all(int descriptor)
 
 // A child has no descriptors that are close-on-exec, and every signal at its default although some
 // are ignored or blocked here.
+// Children that nobody waits for are reaped, and the others left to their waits.
+static void test_reaping_others(void **state)
+{
+    (void)state;
+    bel_linux_process orphan = start("exit 0", -1), own = start("exit 7", -1);
+    struct pollfd ended[] = {{.fd = orphan.descriptor, .events = POLLIN},
+                             {.fd = own.descriptor, .events = POLLIN}};
+    assert_int_equal(poll(&ended[0], 1, 60000), 1);
+    bel_linux_reap_others(&own.pid, 1);
+    assert_int_equal(kill((pid_t)orphan.pid, 0), -1); // it is no zombie any more
+    assert_int_equal(poll(&ended[1], 1, 60000), 1);
+    bel_linux_reap_others(&own.pid, 1);
+    assert_int_equal(wait_for(&own).code, 7);
+    close(orphan.descriptor);
+}
+
 static void test_what_a_child_gets(void **state)
 {
     (void)state;
@@ -259,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_stands_still),
+        cmocka_unit_test(test_reaping_others),
         cmocka_unit_test(test_what_a_child_gets),
         cmocka_unit_test(test_signals_to_groups),
         cmocka_unit_test(test_identity),

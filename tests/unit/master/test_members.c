@@ -183,7 +183,7 @@ static void test_refusals(void **state)
     refuse(join, "job.token is missing");
     join = good_join(BEL_ROLE_WORKER, 1);
     join.settings[0]->value = two;
-    refuse(join, "worker 1 on host-a runs with other settings than the master: seed is 2 there");
+    refuse(join, "worker 1 on host-a runs with other settings than the master: seed was 1 and is 2 there");
     join = good_join(BEL_ROLE_WORKER, 1);
     static char more[] = "a\nb\nc\n", other[] = "a\nc\nb\n";
     join.collectives = more;
@@ -192,10 +192,10 @@ static void test_refusals(void **state)
     refuse(join, "collective 1 is c there and b here");
     join = good_join(BEL_ROLE_WORKER, 1);
     join.settings[1]->name = other;
-    refuse(join, "model is not set there and x here");
+    refuse(join, "model was x and is not set there");
     join = good_join(BEL_ROLE_WORKER, 1);
     join.n_settings = 0;
-    refuse(join, "seed is not set there and 1 here");
+    refuse(join, "seed was 1 and is not set there");
 }
 
 // A member that reads an old token, or none, may join again; once it sits, that is no message.
