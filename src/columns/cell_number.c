@@ -7,6 +7,10 @@
 #include <string.h>
 
 #include "base/decimal.h"
+#include "base/number.h"
+#include "base/str.h"
+
+enum { MOST_EXPONENT = 1000 };
 
 static bool is_digit(char c)
 {
@@ -80,6 +84,70 @@ bool bel_cell_number_has_comma(const char *text, size_t length)
         return false;
     const char *behind = pass_whole(pass_sign(text, end), end, ',', &groups);
     return behind != end || groups == 0;
+}
+
+// --- Exactly -------------------------------------------------------------------------------------
+
+// Digits in front of and behind the point, without zeros at either end; *out_power is that of ten
+// of the last one. Behind them.
+static const char *take_digits(const char *at, const char *end, char *out_digits, size_t *out_count,
+                               int64_t *out_power)
+{
+    size_t count = 0, kept = 0; // kept: up to the last one that is no zero
+    int64_t power = 0;
+    bool fraction = false;
+    for (; at < end && (is_digit(*at) || (*at == '.' && !fraction)); at++) {
+        if (*at == '.') {
+            fraction = true;
+            continue;
+        }
+        power -= fraction;
+        if (*at == '0' && count == 0) continue;
+        out_digits[count++] = *at;
+        if (*at != '0') kept = count;
+    }
+    *out_count = kept;
+    *out_power = power + (int64_t)(count - kept);
+    return at;
+}
+
+size_t bel_cell_number_key(char decimal, const char *text, size_t length,
+                           char out_key[BEL_CELL_NUMBER_ROOM])
+{
+    enum { EXPONENT = 24 }; // room for one
+    char pointed[BEL_CELL_NUMBER_ROOM], digits[BEL_CELL_NUMBER_ROOM];
+    size_t bare = decimal == ',' ? bel_cell_number_pointed(text, length, pointed) : 0, count;
+    if (bare > 0) text = pointed, length = bare;
+    if (length == 0 || length > BEL_CELL_NUMBER_ROOM - EXPONENT) return 0;
+    const char *end = text + length, *at = pass_sign(text, end);
+    bool named = end - at > 1 && *at == '0' && is_digit(at[1]);
+    int64_t power, exponent = 0;
+    if (named || !is_number(text, end)) return 0;
+    at = take_digits(at, end, digits, &count, &power);
+    if (at < end) at++; // the "e"
+    if (at < end && *at == '+') at++;
+    if (at < end && !bel_parse_i64(at, (size_t)(end - at), &exponent)) return 0;
+    if (exponent < -MOST_EXPONENT || exponent > MOST_EXPONENT) return 0;
+    if (count == 0) return (size_t)bel_snprintf(out_key, BEL_CELL_NUMBER_ROOM, "0e0");
+    return (size_t)bel_snprintf(out_key, BEL_CELL_NUMBER_ROOM, "%s%.*se%lld",
+                                *text == '-' ? "-" : "", (int)count, digits,
+                                (long long)(power + exponent));
+}
+
+bool bel_cell_number_is_long(const char *text, size_t length)
+{
+    enum { HELD = 15, MOST = 19 }; // digits that a double holds, and a number of 64 bits
+    const char *end = text + length, *at = pass_sign(text, end);
+    uint64_t value = 0;
+    if (end - at <= HELD) return false;
+    for (const char *digit = at; digit < end; digit++)
+        if (!is_digit(*digit)) return false;
+    while (end > at && end[-1] == '0')
+        end--;
+    if (end - at > MOST) return true;
+    for (; at < end; at++)
+        value = value * 10 + (uint64_t)(*at - '0');
+    return value > (uint64_t)1 << 53;
 }
 
 // --- What is none --------------------------------------------------------------------------------

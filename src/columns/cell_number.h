@@ -20,6 +20,16 @@ bool bel_cell_number_read(char decimal, const char *text, size_t length, double 
 // "1,5" and "0,125"; "1,125" may have it between thousands.
 bool bel_cell_number_has_comma(const char *text, size_t length);
 
+// A number as a text that is the same for all ways to write it: "9", "9.0", "+9" and "0.9e1" are
+// "9e0", and "0.50" is "5e-1". Exact, with all its digits. Returns its length; 0: it is no number,
+// has zeros in front, as names have ("00501"), or is too long. Whole numbers have no "e-" in it.
+size_t bel_cell_number_key(char decimal, const char *text, size_t length,
+                           char out_key[BEL_CELL_NUMBER_ROOM]);
+
+// Whether a text is digits alone, perhaps with a sign, of a number that a double cannot hold: as
+// one it would be equal to others.
+bool bel_cell_number_is_long(const char *text, size_t length);
+
 // What a text that is no number would be one without.
 typedef enum bel_cell_dress {
     BEL_DRESS_NONE,     // it is no number without it, either

@@ -41,6 +41,7 @@ static const char *const ways[] = {"one_hot", "embedding"};
 
 static const key keys[] = {
     {"note", ANY, TEXT, FIELD(note), 0, NULL, 0},
+    {"warning", ANY, TEXT, FIELD(warning), 0, NULL, 0},
     {"scale", OF(NUMBER), CHOICE, FIELD(scale), 0, bel_column_scale_names, BEL_SCALES},
     {"mean", OF(NUMBER) | OF(DATE) | OF(LABEL) | OF(WEIGHT), NUMBER, FIELD(mean), 0, NULL, 0},
     {"deviation", OF(NUMBER) | OF(DATE) | OF(LABEL), NUMBER, FIELD(deviation), 0, NULL, 0},

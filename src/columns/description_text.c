@@ -166,6 +166,10 @@ static void put_column(bel_str *out, const bel_column *column)
         bel_str_puts(out, ", note: ");
         put_text(out, column->note);
     }
+    if (column->warning != NULL) {
+        bel_str_puts(out, ", warning: ");
+        put_text(out, column->warning);
+    }
     bel_str_puts(out, "}\n");
 }
 

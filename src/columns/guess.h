@@ -7,7 +7,7 @@
 
 // Raised whenever the rules give another description of the same table: what was seen by others is
 // not used then (input/look_cache.h).
-enum { BEL_GUESS_RULES = 2 };
+enum { BEL_GUESS_RULES = 3 };
 
 typedef struct bel_guess_column {
     const char *name;

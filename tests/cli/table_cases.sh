@@ -86,5 +86,11 @@ run_ok belfry predict --model_dir m --eval_files values.csv
 check "values that training did not have are said" grep -q '"colour"' err.txt
 count=$((count + 1))
 
+# --- A counter of the rows says nothing, also where rows are held out; a copy of the label says too much
+awk 'BEGIN { srand(4); print "id,a,twin,y"; for (i = 1; i <= 300; i++) print i "," rand() "," (i <= 150 ? "p" : "q") "," (i <= 150) }' >counted.csv
+run_ok belfry train_and_evaluate --train_files counted.csv --label_column y --eval_share 0.2 --num_epochs 1 --model_dir counted --no_report
+check "a counter with gaps is left out" grep -q 'column "id" is left out: it counts the rows' err.txt
+check "a column that tells the label is said" grep -q 'column "twin": it alone predicts nearly all of "y"' err.txt
+
 check "twenty cases or more" test "$count" -ge 20
 finish

@@ -72,17 +72,17 @@ static void reads_dates(void **state)
 static void moments_are_right_far_from_zero(void **state)
 {
     (void)state;
-    bel_column_statistics total = {.consecutive = true};
+    bel_column_statistics total = {0};
     for (int part = 0; part < 3; part++) {
         bel_column_gatherer g;
         bel_column_gatherer_begin(&g, false, false, '.');
         for (int i = 0; i < 1000; i++)
-            bel_column_gatherer_take_number(&g, 1e9 + part * 1000 + i);
+            bel_column_gatherer_take_number(&g, 1e9 + part * 1000 + i, i);
         bel_column_gatherer_end(&g);
         bel_column_statistics_merge(&total, &g.statistics);
     }
     assert_int_equal(total.numbers, 3000);
-    assert_true(total.consecutive);
+    assert_true(total.range.rises);
     assert_true(fabs(total.values_of_numbers.mean - (1e9 + 1499.5)) < 1e-6);
     double deviation = sqrt((3000.0 * 3000.0 - 1) / 12);
     assert_true(fabs(bel_moments_deviation(&total.values_of_numbers) / deviation - 1) < 1e-12);
@@ -325,15 +325,16 @@ static void whole_numbers_are_equal_in_categories(void **state)
     static const struct {
         const char *text;
         int value;
-    } cases[] = {{"1", 0},   {"1.0", 0},  {"2", 1},     {"2.0", 1},  {"3", 2},
-                 {"3.0", 3}, {"-4.0", 4}, {"1.00", -1}, {"1.", -1},  {"", -1},
-                 {"-", -1},  {"-.0", -1}, {".0", -1},   {"x.0", -1}, {"1.5", -1}};
+    } cases[] = {{"1", 0},    {"1.0", 0},  {"2", 1},    {"2.0", 1},   {"3", 2}, {"3.0", 3},
+                 {"-4.0", 4}, {"1.00", 0}, {"+1", 0},   {"10e-1", 0}, {"", -1}, {"-", -1},
+                 {"-.0", -1}, {".0", -1},  {"x.0", -1}, {"1.5", -1}};
     bel_columns *columns;
     row one, other;
     BEL_ASSERT_OK(bel_columns_parse(text, "c.yaml", &columns));
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(bel_column_value(&columns->items[0], cases[i].text, strlen(cases[i].text)),
                          cases[i].value);
+    assert_int_equal(bel_column_value(&columns->items[0], "01", 2), -1); // a name
     put(columns, &one, (const char *const[]){"x", "1"});
     put(columns, &other, (const char *const[]){"x", "1.0"});
     assert_true(one.ids[0] == other.ids[0]);
@@ -435,7 +436,7 @@ static void kinds_follow_from_all_cells(void **state)
     char *text = make_table(5000);
     bel_columns *columns = infer(text, &(bel_columns_options){.thread_count = 1});
     assert_int_equal(columns->delimiter, ';');
-    assert_int_equal(kind_of(columns, "row"), BEL_COLUMN_NUMBER); // rows without a label are gaps
+    assert_int_equal(kind_of(columns, "row"), BEL_COLUMN_IGNORE); // with gaps: rows without a label
     assert_int_equal(kind_of(columns, "size"), BEL_COLUMN_NUMBER);
     assert_int_equal(kind_of(columns, "city"), BEL_COLUMN_CATEGORY);
     assert_int_equal(kind_of(columns, "day"), BEL_COLUMN_DATE);
@@ -639,7 +640,139 @@ static void numbers_may_be_names(void **state)
     assert_int_equal(kind_of(columns, "late"), BEL_COLUMN_CATEGORY);
     assert_int_equal(kind_of(columns, "share"), BEL_COLUMN_NUMBER);
     assert_int_equal(kind_of(columns, "index"), BEL_COLUMN_NUMBER);      // each comes twice
-    assert_int_equal(kind_of(columns, "Unnamed: 0"), BEL_COLUMN_NUMBER); // too many gaps
+    assert_int_equal(kind_of(columns, "Unnamed: 0"), BEL_COLUMN_IGNORE); // with gaps
+    bel_columns_destroy(columns);
+    bel_str_deinit(&text);
+}
+
+// Rows that are left out, a split of the file, and steps are gaps: what rises or falls in whole
+// numbers counts the rows, and so do dates. An id of another number in each row is none to learn.
+static void gaps_do_not_hide_a_counter(void **state)
+{
+    (void)state;
+    bel_str text = {0};
+    bel_str_puts(&text, "nr,down,PassengerId,shop_id,grid,x,day,minute,y\n");
+    for (int i = 0; i < 1200; i++) {
+        if (i * 7 % 5 == 0) continue; // as if held out
+        bel_str_printf(&text, "%d,%d,%d,%d,%d,%d,%04d-01-%02d,2020-01-01 %02d:%02d,%d\n",
+                       10 * i + 3, -i, i * 7 % 1200, i % 60, i * 7 % 1200, i % 13, 1000 + i,
+                       i % 28 + 1, i / 60, i % 60, i % 3);
+    }
+    bel_columns *columns = infer(text.text, &(bel_columns_options){0});
+    static const char *const left_out[] = {"nr", "down", "PassengerId", "minute"};
+    for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++)
+        assert_int_equal(kind_of(columns, left_out[i]), BEL_COLUMN_IGNORE);
+    assert_int_equal(kind_of(columns, "shop_id"), BEL_COLUMN_NUMBER); // each comes again
+    assert_int_equal(kind_of(columns, "grid"), BEL_COLUMN_NUMBER);    // ends with "id", and is none
+    const bel_column *day = &columns->items[bel_columns_find(columns, "day")];
+    assert_int_equal(day->kind, BEL_COLUMN_DATE);
+    assert_int_equal(day->parts & (BEL_DATE_TIME | BEL_DATE_SEASON), BEL_DATE_SEASON);
+    bel_columns_destroy(columns);
+    columns = infer(text.text, &(bel_columns_options){.numbers = (const char *const[]){"nr"},
+                                                      .number_count = 1});
+    assert_int_equal(kind_of(columns, "nr"), BEL_COLUMN_NUMBER);
+    bel_columns_destroy(columns);
+    bel_str_deinit(&text);
+}
+
+static void numbers_have_one_key(void **state)
+{
+    (void)state;
+    static const struct {
+        char decimal;
+        const char *text, *key;
+    } cases[] = {{'.', "9", "9e0"},
+                 {'.', "+9.00", "9e0"},
+                 {'.', "0.9e+1", "9e0"},
+                 {'.', "-9.99e2", "-999e0"},
+                 {'.', "900", "9e2"},
+                 {'.', "0.050", "5e-2"},
+                 {'.', "-0.0", "0e0"},
+                 {'.', "1234567890123456789", "1234567890123456789e0"},
+                 {',', "1.234,50", "12345e-1"},
+                 {',', "9,0", "9e0"},
+                 {'.', "007", ""},
+                 {'.', "x", ""},
+                 {'.', "", ""},
+                 {'.', "1e9999", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char key[BEL_CELL_NUMBER_ROOM] = "";
+        size_t length =
+            bel_cell_number_key(cases[i].decimal, cases[i].text, strlen(cases[i].text), key);
+        assert_string_equal(length > 0 ? key : "", cases[i].key);
+    }
+    assert_true(bel_cell_number_is_long("9007199254740993", 16));
+    assert_true(bel_cell_number_is_long("-12345678901234567890123", 24));
+    assert_false(bel_cell_number_is_long("9007199254740992", 16));
+    assert_false(bel_cell_number_is_long("100000000000000000000", 21));
+    assert_false(bel_cell_number_is_long("0.12345678901234567", 19));
+}
+
+// Equal numbers are one value, one class and one mark of missing values, and a number is never cut
+// short before it is known that it is one.
+static void numbers_are_told_apart_by_their_value(void **state)
+{
+    (void)state;
+    bel_str text = {0};
+    static const char *const nines[] = {"9", "9.0", "9.00", "7", "x"};
+    static const char *const marks[] = {"-999", "-999.0", "-9.99e2"};
+    bel_str_puts(&text, "user,code,size,y\n");
+    for (int i = 0; i < 600; i++)
+        bel_str_printf(&text, "123456789012345678%d,%s,%s,%s\n", i * 7 % 6, nines[i % 5],
+                       i % 4 == 0 ? marks[i % 3] : nines[i % 3],
+                       i % 2 == 0   ? "1.0"
+                       : i % 3 == 0 ? "1"
+                                    : "2");
+    bel_columns *columns =
+        infer(text.text, &(bel_columns_options){.missing = (const char *const[]){"-999"},
+                                                .missing_count = 1,
+                                                .categories = (const char *const[]){"code"},
+                                                .category_count = 1,
+                                                .numbers = (const char *const[]){"size"},
+                                                .number_count = 1});
+    const bel_column *user = &columns->items[0], *code = &columns->items[1];
+    assert_int_equal(user->kind, BEL_COLUMN_CATEGORY);
+    assert_int_equal(user->value_count, 6);
+    assert_int_equal(code->value_count, 3);
+    assert_string_equal(code->values[0], "9");
+    assert_true(columns->items[2].low == 9 && columns->items[2].high == 9); // no mark is one
+    assert_int_equal(bel_columns_class_count(columns), 2);
+    assert_true(bel_columns_class_rows(columns, 0) == 400);
+    bel_columns_destroy(columns);
+    columns = infer(text.text, &(bel_columns_options){.label = "user"});
+    assert_int_equal(bel_columns_class_count(columns), 6);
+    bel_columns_destroy(columns);
+    bel_str_deinit(&text);
+}
+
+// What is likely a mistake is said, by name.
+static void mistakes_are_suspected(void **state)
+{
+    (void)state;
+    bel_str text = {0};
+    bel_str_puts(&text, "copy,place,marked,far,half,noise,y\n");
+    for (int i = 0; i < 400; i++) {
+        int random = i * 7919 % 401, y = random % 2;
+        bel_str_printf(&text, "%s,%d,%d,%s%d,%d,%d,%d\n", y ? "b" : "a", random + y * 1000,
+                       i % 3 == 0 ? -999 : i % 37, i == 17 ? "1e" : "", i % 41, y * 20 + i % 41,
+                       i % 29, y);
+    }
+    bel_columns *columns = infer(text.text, &(bel_columns_options){0}), *again;
+    static const char *const says[] = {"it alone predicts nearly all of \"y\"",
+                                       "it alone predicts nearly all of \"y\"",
+                                       "-999 is in 34 % of the rows",
+                                       "t.csv:19:",
+                                       NULL,
+                                       NULL,
+                                       NULL};
+    for (int i = 0; i < columns->count; i++) {
+        const char *warning = columns->items[i].warning;
+        assert_true((warning != NULL) == (says[i] != NULL));
+        assert_true(warning == NULL || strstr(warning, says[i]) != NULL);
+    }
+    BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(columns), "again", &again));
+    assert_string_equal(bel_columns_text(again), bel_columns_text(columns));
+    bel_columns_destroy(again);
     bel_columns_destroy(columns);
     bel_str_deinit(&text);
 }
@@ -802,6 +935,10 @@ int main(void)
         BEL_TEST_IN_FOLDER(markers_are_missing_texts),
         BEL_TEST_IN_FOLDER(markers_among_dates_are_missing),
         BEL_TEST_IN_FOLDER(numbers_may_be_names),
+        BEL_TEST_IN_FOLDER(gaps_do_not_hide_a_counter),
+        cmocka_unit_test(numbers_have_one_key),
+        BEL_TEST_IN_FOLDER(numbers_are_told_apart_by_their_value),
+        BEL_TEST_IN_FOLDER(mistakes_are_suspected),
         BEL_TEST_IN_FOLDER(decimal_commas_are_found),
         BEL_TEST_IN_FOLDER(few_other_texts_among_numbers_are_wrong),
         BEL_TEST_IN_FOLDER(numbers_may_be_missing),
