@@ -330,6 +330,7 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
         .length_column = input->length_column,
         .class_count = input->class_count,
         .scale = input->feature_scale,
+        .vector_dtype = input->vector_dtype,
         .holdout = holdout,
     });
     bel_free(id_text);

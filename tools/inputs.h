@@ -11,6 +11,7 @@
 typedef struct bel_flag_input {
     const bel_options *options;
     double feature_scale;
+    bel_dtype vector_dtype;      // of the numbers of a CSV file
     const char *id_columns;      // "NAME,NAME"; NULL: none
     const char *id_list_columns; // in the same way
     int64_t id_list_most;        // 0: the default

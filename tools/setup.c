@@ -130,6 +130,7 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
 
     setup->input = (bel_flag_input){.options = options,
                                     .feature_scale = 1,
+                                    .vector_dtype = setup->vector_dtype,
                                     .label_column = setup->label_column,
                                     .columns = setup->columns};
     if (setup->columns != NULL) {

@@ -181,8 +181,8 @@ char *bel_columns_write(const bel_columns *columns);
 // The hash by which a value of a column is known.
 uint64_t bel_column_hash(const bel_column *column, const char *text, size_t length);
 // The number of a value, or of a class; -1: it is none. Equal numbers are one value: "1.0" and
-// "1e0" are the value "1", unless they are values themselves. Where some values are no numbers, only
-// whole ones are equal so.
+// "1e0" are the value "1", unless they are values themselves. Where some values are no numbers,
+// only whole ones are equal so.
 int bel_column_value(const bel_column *column, const char *text, size_t length);
 
 // Makes texts and their count ready to be looked for.
