@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "input/column_names.h"
 #include "tensor/half.h"
 
 static void put_field(bel_str *out, const char *text)
@@ -168,13 +170,17 @@ static void put_csv(const bel_answers *answers, const bel_str *cells, const bel_
 static void put_json(const bel_answers *answers, int64_t example, const bel_str *cells,
                      const void *prediction, int classes, bel_str *out)
 {
+    // Of cells that are no UTF-8.
+    bel_arena *arena = answers->name_count > 0 ? bel_arena_create() : NULL;
     bel_str_printf(out, "{\"example\":%lld", (long long)example);
     for (int i = 0; i < answers->name_count; i++) {
         bel_str_puts(out, ",");
         bel_json_write_string(out, answers->names[i]);
         bel_str_puts(out, ":");
-        bel_json_write_string(out, cells[i].text != NULL ? cells[i].text : "");
+        bel_json_write_string(
+            out, bel_column_name_utf8(cells[i].text != NULL ? cells[i].text : "", arena));
     }
+    bel_arena_destroy(arena);
     if (classes == 0) {
         bel_str_puts(out, ",\"prediction\":");
         put_prediction(answers, bel_answer_element(prediction, 0), out);

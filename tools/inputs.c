@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "input/paths.h"
@@ -108,6 +109,47 @@ bool bel_flag_inputs_evaluates(const bel_options *options)
     size_t count;
     bel_options_list(options, "eval_files", &count);
     return count > 0 || share_of(options) != NULL;
+}
+
+// Whether two paths name one file.
+static bool are_one_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static void say_common_files(const bel_options *options)
+{
+    bel_arena *arena = bel_arena_create();
+    const char *const *trained, *const *evaluated;
+    int train_count = 0, eval_count = 0;
+    bel_status *status =
+        bel_flag_inputs_paths(options, BEL_MODE_TRAIN, arena, &trained, &train_count);
+    if (status == NULL)
+        status = bel_flag_inputs_paths(options, BEL_MODE_EVAL, arena, &evaluated, &eval_count);
+    const char *common = NULL;
+    for (int t = 0; t < train_count && status == NULL; t++)
+        for (int e = 0; e < eval_count && common == NULL; e++)
+            if (are_one_file(trained[t], evaluated[e])) common = evaluated[e];
+    if (common != NULL) {
+        bel_log_write(BEL_LOG_WARN,
+                      "%s is trained on and evaluated on: that says nothing of other examples; "
+                      "hint: --eval_share 0.2 in place of --eval_files holds rows out",
+                      common);
+    }
+    bel_status_ignore(status); // told when the files are opened
+    bel_arena_destroy(arena);
+}
+
+void bel_flag_inputs_say(const bel_options *options)
+{
+    if (!bel_options_has(options, "eval_files")) return;
+    if (bel_options_is_given(options, "eval_files")) {
+        if (bel_options_is_given(options, "train_files")) say_common_files(options);
+    } else if (!bel_flag_inputs_evaluates(options)) {
+        bel_log_write(BEL_LOG_INFO, "nothing is evaluated: neither --eval_files nor --eval_share "
+                                    "is given");
+    }
 }
 
 static bool read_share(const char *text, bel_holdout *holdout)

@@ -36,6 +36,9 @@ bel_status *bel_flag_inputs_paths(const bel_options *options, bel_mode mode, bel
 // Whether there are examples to evaluate on: --eval_files, or --eval_share of those to train on.
 bool bel_flag_inputs_evaluates(const bel_options *options);
 
+// Says what is not evaluated, or on examples that are trained on as well.
+void bel_flag_inputs_say(const bel_options *options);
+
 // Whether --eval_share is given; false where the command has no such flag.
 bool bel_flag_inputs_hold_out(const bel_options *options);
 

@@ -30,10 +30,11 @@ static int64_t likely_steps(const bel_options *options, const bel_columns *colum
                             int64_t replicas)
 {
     int64_t steps = bel_options_int(options, "train_steps"), epochs = bel_table_epochs(columns);
-    int64_t batch = batch_of(options, columns) * replicas;
+    int64_t batch = batch_of(options, columns) * replicas, rows = bel_columns_rows(columns);
     if (steps > 0) return steps;
     if (bel_options_int(options, "num_epochs") > 0) epochs = bel_options_int(options, "num_epochs");
-    steps = (epochs * bel_columns_rows(columns) + batch - 1) / batch;
+    if (rows > 0 && epochs > INT64_MAX / 2 / rows) epochs = INT64_MAX / 2 / rows;
+    steps = (epochs * rows + batch - 1) / batch;
     return steps > 0 ? steps : 1; // a description by hand may say nothing of rows
 }
 

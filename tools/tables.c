@@ -119,7 +119,24 @@ static void put_labels(const bel_columns *columns, bel_str *text)
         bel_str_printf(text, ", \"%s\" is the second", bel_columns_class(columns, 1));
 }
 
-static void say(const bel_columns *columns, const char *path)
+// Numbers that are few are taken for classes, which may not be what was meant.
+static void say_number_classes(const bel_options *options, const bel_columns *columns)
+{
+    int count = bel_columns_class_count(columns);
+    bool asked = bel_options_is_given(options, "objective"), numbers = count > 2 && !asked;
+    double number;
+    for (int c = 0; c < count && numbers; c++) {
+        const char *text = bel_columns_class(columns, c);
+        numbers = bel_parse_f64(text, strlen(text), &number);
+    }
+    if (!numbers) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "label \"%s\": its %d different numbers are taken for classes; hint: "
+                  "--objective regression learns them as numbers",
+                  bel_columns_label(columns), count);
+}
+
+static void say(const bel_options *options, const bel_columns *columns, const char *path)
 {
     int counts[BEL_COLUMN_KINDS] = {0};
     bel_str text = {0};
@@ -135,6 +152,7 @@ static void say(const bel_columns *columns, const char *path)
                   labels.text, text.text);
     bel_str_deinit(&labels);
     bel_str_deinit(&text);
+    say_number_classes(options, columns);
     for (int i = 0; i < columns->count; i++) {
         const bel_column *c = &columns->items[i];
         bool said = c->kind == BEL_COLUMN_IGNORE && c->note != NULL;
@@ -166,7 +184,7 @@ static bel_status *infer_training(const bel_options *options, bel_columns **out_
     bel_status *status = find_training(options, arena, &paths, &count, &files);
     if (status == NULL && files) {
         status = bel_table_infer(options, paths, count, true, out_columns);
-        if (status == NULL) say(*out_columns, paths[0]);
+        if (status == NULL) say(options, *out_columns, paths[0]);
     }
     bel_arena_destroy(arena);
     return status;

@@ -166,7 +166,7 @@ static double calibration_error(void *user, const double *sums, int64_t count)
     double off = 0, all = sums[count - 1];
     for (int64_t bin = 0; bin < count - 1; bin++)
         off += fabs(sums[bin]);
-    return all > 0 ? off / all : 0;
+    return all > 0 ? off / all : NAN;
 }
 
 // Whether probabilities mean what they say, in ten bins of them.
@@ -251,7 +251,7 @@ typedef enum hit { HITS, PREDICTED, ACTUAL, HIT_COUNTS } hit;
 
 static double share(double part, double whole)
 {
-    return whole > 0 ? part / whole : 0;
+    return whole > 0 ? part / whole : NAN;
 }
 
 static double precision_of_labels(void *user, const double *sums, int64_t count)
@@ -376,7 +376,7 @@ typedef enum sum {
 static double mean_of(const double *sums, double off)
 {
     double n = sums[ONES];
-    if (!(n > 0)) return 0;
+    if (!(n > 0)) return NAN;
     return off / n * (sums[DEVIATIONS] / n) + (sums[MEANS] + sums[MEAN_RESTS]) / n;
 }
 
@@ -397,20 +397,20 @@ static double r_squared(void *user, const double *sums, int64_t count)
     (void)user, (void)count;
     double spread = sums[LABEL_SQUARES] - sums[LABELS] * sums[LABELS] / sums[ONES];
     const double rounding = 4e-7; // of sums of F32: labels that are all the same
-    return spread > rounding * sums[LABEL_SQUARES] ? 1 - sums[SQUARES] / spread : 0;
+    return spread > rounding * sums[LABEL_SQUARES] ? 1 - sums[SQUARES] / spread : NAN;
 }
 
 static double root_mean_square(void *user, const double *sums, int64_t count)
 {
     (void)user, (void)count;
-    if (!(sums[ONES] > 0)) return 0;
+    if (!(sums[ONES] > 0)) return NAN;
     return sqrt(sums[SQUARES] / sums[ONES]) * (sums[DEVIATIONS] / sums[ONES]);
 }
 
 static double mean_size(void *user, const double *sums, int64_t count)
 {
     (void)user, (void)count;
-    if (!(sums[ONES] > 0)) return 0;
+    if (!(sums[ONES] > 0)) return NAN;
     return sums[SIZES] / sums[ONES] * (sums[DEVIATIONS] / sums[ONES]);
 }
 

@@ -92,5 +92,23 @@ run_ok belfry train_and_evaluate --train_files counted.csv --label_column y --ev
 check "a counter with gaps is left out" grep -q 'column "id" is left out: it counts the rows' err.txt
 check "a column that tells the label is said" grep -q 'column "twin": it alone predicts nearly all of "y"' err.txt
 
+# --- What is likely not meant is said
+awk 'BEGIN { srand(6); print "key,a,y"; for (i = 0; i < 100; i++) printf "caf\351 %d,%g,%d\n", i, rand(), i % 7 }' >latin.csv
+run_ok belfry train_and_evaluate --train_files latin.csv --eval_files ./latin.csv --key_columns key --train_batch_size 200 \
+    --num_epochs 1 --model_dir latin --no_report
+check "numbers that become classes" grep -q 'label "y": its 7 different numbers are taken for classes; hint: --objective regression' err.txt
+check "a batch of more rows than there are" grep -q 'a single step takes all 100 examples: it has room for 200' err.txt
+check "the same file twice" grep -q 'latin.csv is trained on and evaluated on' err.txt
+run_ok belfry train_and_evaluate --train_files latin.csv --label_column y --objective regression --ignore key --num_epochs 2 \
+    --model_dir unevaluated --no_report
+check "no evaluation" grep -q 'nothing is evaluated: neither --eval_files nor --eval_share is given' err.txt
+check "and nothing of classes, batches or files" test "$(grep -c 'taken for classes\|single step\|trained on and' err.txt)" = 0
+run_ok belfry predict --eval_files latin.csv --model_dir latin --json
+check "bytes of keys that are no UTF-8 are ISO 8859-1" grep -q '"key":"café 0"' out.txt
+for flag in --num_epochs --train_batch_size --eval_batch_size; do
+    run_fails 2 "$flag: expected a whole number in" belfry train_and_evaluate --train_files latin.csv --eval_files latin.csv \
+        --num_gpus 4 "$flag" 4611686018427387904 --model_dir huge
+done
+
 check "twenty cases or more" test "$count" -ge 20
 finish
