@@ -18,11 +18,11 @@ enum {
     MOST_NUMBER_CLASSES = 20, // a label of more whole numbers is a number
     MOST_CLASSES = 10000,
     MOST_ONE_HOT = 128,
-    WEEKDAY_ROWS = 10000, // so many rows have something to say of weekdays
-    MOST_MARKERS = 3,     // texts among numbers that stand for missing ones
-    NUMBER_TENTHS = 9,    // of cells that are numbers, and the others are wrong
-    TEXT_WORDS = 4,       // so many words a cell, and it is a text
-    MANY_ROWS = 1000,     // of which a value comes LEAST_OFTEN times to be told apart
+    WEEKDAY_ROWS = 210, // so many rows have something to say of weekdays: 30 of each
+    MOST_MARKERS = 3,   // texts among numbers that stand for missing ones
+    NUMBER_TENTHS = 9,  // of cells that are numbers, and the others are wrong
+    TEXT_WORDS = 4,     // so many words a cell, and it is a text
+    MANY_ROWS = 1000,   // of which a value comes LEAST_OFTEN times to be told apart
     LEAST_OFTEN = 5,
     HASH_LEAST = 3,   // so often come values of more than are counted, in half of the rows
     MANY_VALUES = 32, // of fewer rows: of which each comes twice

@@ -41,7 +41,29 @@ static void reads_dates(void **state)
     assert_date("2000-03-01T00:00:00Z", false, 11017 * day);
     assert_date("2000-03-01T00:00+02", false, 11017 * day - 7200);
     assert_date("1969-12-31 23:59", false, -60);
+    assert_date("2000-03-01 01:30 PM", false, 11017 * day + 48600);
+    assert_date("3/1/2000 12:00:00 AM", false, 11017 * day);
+    assert_date("2000-03-01 12 pm", false, 11017 * day + 43200);
+    assert_date("2000-03-01 12:00:00 UTC", false, 11017 * day + 43200);
+    assert_date("2000-03-01 00:00:01,250", false, 11017 * day + 1);
+    assert_date("20000301T010203Z", false, 11017 * day + 3723);
+    assert_date("20000301 0102", false, 11017 * day + 3720);
+    assert_date("2000-03", false, 11017 * day);
+    assert_date("2000Q2", false, 11048 * day);
+    assert_date("2000-Q2", false, 11048 * day);
+    assert_date("Q2 2000", false, 11048 * day);
+    assert_date("[01/Mar/2000:01:00:00 +0100]", false, 11017 * day);
+    assert_date("01/Mar/2000:01:00:00", false, 11017 * day + 3600);
+    assert_date("Mar 1, 2000, 1:00 PM", false, 11017 * day + 46800);
     static const char *const none[] = {"2001-02-29",
+                                       "2000-13",
+                                       "1234-12",
+                                       "2000Q5",
+                                       "20000301",
+                                       "2000-03-01 13:00 PM",
+                                       "2000-03-01 5",
+                                       "2000-03-01 12:00 UTCX",
+                                       "Q2 20",
                                        "13/13/2000",
                                        "2000-00-01",
                                        "12345678",
