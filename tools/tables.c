@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "checkpoint/checkpoint.h"
 #include "columns/description.h"
+#include "columns/guess.h"
 #include "estimator/settings.h"
 #include "input/table_look.h"
 #include "inputs.h"
@@ -232,29 +233,45 @@ static bel_status *remembered(const char *model_dir, bel_columns **out_columns, 
     return NULL;
 }
 
+static bool is_column(const void *columns, const char *name)
+{
+    return bel_columns_find(columns, name) >= 0;
+}
+
 // A command that goes on names columns as it did before, or it would not be read.
+static bel_status *check_pattern(const char *flag, const char *pattern, unsigned kinds,
+                                 const bel_columns *columns)
+{
+    bool found = false;
+    for (int i = 0; i < columns->count; i++) {
+        const bel_column *c = &columns->items[i];
+        bool other = (kinds >> c->kind & 1) == 0;
+        if (strcmp(pattern, c->name) != 0 && fnmatch(pattern, c->name, 0) != 0) continue;
+        found = true;
+        if (strcmp(flag, "log_columns") == 0 && c->scale != BEL_SCALE_LOG) other = true;
+        if (!other) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--%s %s: the training began with column \"%s\" as %s; hint: another "
+                       "model_dir to begin anew",
+                       flag, pattern, c->name, bel_column_kind_names[c->kind]);
+    }
+    if (found) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s %s: the training began without such a column", flag,
+                   pattern);
+}
+
 static bel_status *check_agrees(const bel_options *options, const char *flag, unsigned kinds,
                                 const bel_columns *columns)
 {
     size_t count;
     const char *const *patterns = bel_options_list(options, flag, &count);
-    for (size_t p = 0; p < count; p++) {
-        bool found = false;
-        for (int i = 0; i < columns->count; i++) {
-            const bel_column *c = &columns->items[i];
-            bool other = (kinds >> c->kind & 1) == 0;
-            if (fnmatch(patterns[p], c->name, 0) != 0) continue;
-            found = true;
-            if (strcmp(flag, "log_columns") == 0 && c->scale != BEL_SCALE_LOG) other = true;
-            if (!other) continue;
-            return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "--%s %s: the training began with column \"%s\" as %s; hint: another "
-                           "model_dir to begin anew",
-                           flag, patterns[p], c->name, bel_column_kind_names[c->kind]);
-        }
-        if (found) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s %s: the training began without such a column",
-                       flag, patterns[p]);
+    for (size_t p = 0; p < count;) {
+        char *name;
+        p += (size_t)bel_guess_join_name(patterns + p, (int)(count - p), is_column, columns, &name);
+        bel_status *status =
+            check_pattern(flag, name != NULL ? name : patterns[p - 1], kinds, columns);
+        bel_free(name);
+        if (status != NULL) return status;
     }
     return NULL;
 }

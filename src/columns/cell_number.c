@@ -65,7 +65,49 @@ size_t bel_cell_number_pointed(const char *text, size_t length, char out_text[BE
     return is_number(out_text, out_text + count) ? count : 0;
 }
 
-bool bel_cell_number_read(char decimal, const char *text, size_t length, double *out_value)
+// Bytes of what stands between thousands and nowhere else: an apostrophe, straight or curved, or a
+// space that does not break, of any width; 0: it is none.
+static size_t separator_at(const char *at, const char *end)
+{
+    static const char *const separators[] = {"'", "\xC2\xA0", "\xE2\x80\x99", "\xE2\x80\xAF",
+                                             "\xE2\x80\x89"};
+    for (size_t i = 0; i < sizeof separators / sizeof separators[0]; i++) {
+        size_t length = strlen(separators[i]);
+        if ((size_t)(end - at) >= length && memcmp(at, separators[i], length) == 0) return length;
+    }
+    return 0;
+}
+
+static int digits_at(const char *at, const char *end)
+{
+    int count = 0;
+    while (at < end && count < 5 && is_digit(*at))
+        at++, count++;
+    return count;
+}
+
+// Takes out what stands between thousands; 0: nothing does, or it stands where it may not.
+static size_t without_separators(const char *text, size_t length, char out[BEL_CELL_NUMBER_ROOM])
+{
+    const char *end = text + length, *at = pass_sign(text, end);
+    int digits = digits_at(at, end);
+    size_t count = (size_t)(at + digits - text), bytes;
+    if (length >= BEL_CELL_NUMBER_ROOM || digits < 1 || digits > 3) return 0;
+    memcpy(out, text, count);
+    at += digits;
+    if (separator_at(at, end) == 0) return 0;
+    while ((bytes = separator_at(at, end)) > 0) {
+        at += bytes;
+        if (digits_at(at, end) != 3) return 0;
+        memcpy(out + count, at, 3);
+        count += 3;
+        at += 3;
+    }
+    memcpy(out + count, at, (size_t)(end - at));
+    return count + (size_t)(end - at);
+}
+
+static bool read_bare(char decimal, const char *text, size_t length, double *out_value)
 {
     char pointed[BEL_CELL_NUMBER_ROOM];
     if (decimal == ',') {
@@ -73,6 +115,14 @@ bool bel_cell_number_read(char decimal, const char *text, size_t length, double 
         text = pointed;
     }
     return length > 0 && bel_decimal_parse(text, text + length, out_value) == text + length;
+}
+
+bool bel_cell_number_read(char decimal, const char *text, size_t length, double *out_value)
+{
+    char joined[BEL_CELL_NUMBER_ROOM];
+    if (read_bare(decimal, text, length, out_value)) return true;
+    length = without_separators(text, length, joined);
+    return length > 0 && read_bare(decimal, joined, length, out_value);
 }
 
 bool bel_cell_number_has_comma(const char *text, size_t length)
@@ -84,6 +134,83 @@ bool bel_cell_number_has_comma(const char *text, size_t length)
         return false;
     const char *behind = pass_whole(pass_sign(text, end), end, ',', &groups);
     return behind != end || groups == 0;
+}
+
+// --- With something beside it --------------------------------------------------------------------
+
+// Currencies in front of a number.
+static size_t currency_at(const char *at, const char *end)
+{
+    static const char *const currencies[] = {"US$", "$",   "\xE2\x82\xAC", "\xC2\xA3", "\xC2\xA5",
+                                             "USD", "EUR", "GBP",          "CHF",      "Rs."};
+    for (size_t i = 0; i < sizeof currencies / sizeof currencies[0]; i++) {
+        size_t length = strlen(currencies[i]);
+        if ((size_t)(end - at) > length && memcmp(at, currencies[i], length) == 0) return length;
+    }
+    return 0;
+}
+
+// Cuts a unit off, and the spaces between it and the number; a sign may stand in front of both.
+static void cut_unit(const char **text, const char **end, bool *negative, bel_cell_dressed *number)
+{
+    enum { LONGEST = 16 };
+    const char *at = *text, *last = *end;
+    *negative = last - at > 1 && *at == '-' && currency_at(at + 1, last) > 0;
+    if (*negative) at++;
+    size_t front = currency_at(at, last);
+    if (front > 0) {
+        number->unit = at;
+        number->unit_length = front;
+        for (at += front; at < last && *at == ' ';)
+            at++;
+    } else {
+        while (last > at && !is_digit(last[-1]) && last[-1] != '.')
+            last--;
+        number->unit = last;
+        while (number->unit < *end && *number->unit == ' ')
+            number->unit++;
+        number->unit_length = (size_t)(*end - number->unit);
+    }
+    if (number->unit_length == 0 || number->unit_length > LONGEST ||
+        memchr(number->unit, ',', number->unit_length) != NULL)
+        number->unit = NULL;
+    if (number->unit == NULL) return;
+    *text = at;
+    *end = last;
+}
+
+// Takes out commas between thousands; 0: there are none, or they stand where they may not.
+static size_t without_commas(const char *text, const char *end, char out[BEL_CELL_NUMBER_ROOM],
+                             bool *out_clear)
+{
+    int groups;
+    size_t count = 0;
+    const char *behind = pass_whole(pass_sign(text, end), end, ',', &groups);
+    if (behind == NULL || groups == 0 || end - text >= BEL_CELL_NUMBER_ROOM) return 0;
+    for (const char *at = text; at < end; at++)
+        if (*at != ',' || at >= behind) out[count++] = *at;
+    *out_clear = groups > 1 || behind < end;
+    return count;
+}
+
+bool bel_cell_number_undress(char decimal, const char *text, size_t length,
+                             bel_cell_dressed *out_number)
+{
+    char joined[BEL_CELL_NUMBER_ROOM];
+    const char *end = text + length;
+    bel_cell_dressed number = {0};
+    bool negative;
+    cut_unit(&text, &end, &negative, &number);
+    bool read =
+        text < end && bel_cell_number_read(decimal, text, (size_t)(end - text), &number.value);
+    if (!read && decimal == '.') {
+        size_t count = without_commas(text, end, joined, &number.clear);
+        read = number.commas = count > 0 && read_bare('.', joined, count, &number.value);
+    }
+    if (!read || (number.unit == NULL && !number.commas)) return false;
+    if (number.unit != NULL && negative) number.value = -number.value;
+    *out_number = number;
+    return true;
 }
 
 // --- Exactly -------------------------------------------------------------------------------------

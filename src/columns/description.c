@@ -125,6 +125,20 @@ int bel_column_value(const bel_column *column, const char *text, size_t length)
     return value;
 }
 
+bool bel_column_read_number(const bel_columns *columns, const bel_column *column, const char *text,
+                            size_t length, double *out_value)
+{
+    bel_cell_dressed number;
+    if (bel_cell_number_read(columns->decimal, text, length, out_value)) return true;
+    if (column->unit == NULL && column->thousands == '\0') return false;
+    if (!bel_cell_number_undress(columns->decimal, text, length, &number)) return false;
+    bool unit = number.unit == NULL ||
+                (column->unit != NULL && strlen(column->unit) == number.unit_length &&
+                 memcmp(column->unit, number.unit, number.unit_length) == 0);
+    *out_value = number.value;
+    return unit && (!number.commas || column->thousands == ',');
+}
+
 // --- Missing values ------------------------------------------------------------------------------
 
 static int length_bit(size_t length)

@@ -77,6 +77,8 @@ typedef struct bel_column {
     bel_missing_texts absent; // NUMBER, DATE: texts that stand for a missing one here alone
     double mean, deviation;   // of the values, of LOG those of logarithms; deviation > 0
     double low, high, fill;
+    const char *unit;     // NUMBER, LABEL of numbers: beside each of them; NULL: nothing is
+    char thousands;       // of these: ',' stands between thousands; '\0': nothing does
     double clip;          // NUMBER, DATE: the most that a scaled number may be; 0: anything
     const double *bounds; // BUCKETS, ascending
     int bound_count;
@@ -177,6 +179,10 @@ bel_status *bel_columns_check_text(const bel_columns *columns, const char *sourc
 
 // The text (description_text.c).
 char *bel_columns_write(const bel_columns *columns);
+
+// Reads a cell of a number, with its column's unit and what stands between thousands, or without.
+bool bel_column_read_number(const bel_columns *columns, const bel_column *column, const char *text,
+                            size_t length, double *out_value);
 
 // The hash by which a value of a column is known.
 uint64_t bel_column_hash(const bel_column *column, const char *text, size_t length);

@@ -173,10 +173,45 @@ static bool are_wrong_numbers(const guess *g)
     return nearly_all && s->numbers < g->rest && 2 * names < s->text_count;
 }
 
+// Whether all cells are numbers that have one unit beside them, or commas between thousands, or
+// neither. A comma with three digits behind it may stand in front of decimals where no cell and no
+// option says what it is. *out_whole: the statistics of all of these numbers.
+static bool are_dressed(const guess *g, bel_column_statistics *out_whole)
+{
+    const bel_column_statistics *s = g->s;
+    bool points = s->clearly_grouped > 0 || s->numbers > s->wholes || g->options->decimal == '.';
+    if (s->dressed == 0 || s->numbers + s->dressed != g->rest || s->padded > 0) return false;
+    if (s->united > 0 && (s->united != g->rest || s->unit.count != s->united)) return false;
+    if (s->grouped > 0 && !points) return false;
+    *out_whole = *s;
+    out_whole->numbers += s->dressed;
+    bel_moments_merge(&out_whole->values_of_numbers, &s->values_of_dressed);
+    bel_moments_merge(&out_whole->logs, &s->logs_of_dressed);
+    bel_range_merge(&out_whole->range, &s->dressed_range);
+    return true;
+}
+
 static bel_column *add(guess *g, const char *name, bel_column_kind kind)
 {
     g->column = bel_columns_add(g->description, name, kind);
     return g->column;
+}
+
+// A column of numbers with something beside them, which was added.
+static void fill_dressed(guess *g, const bel_column_statistics *whole)
+{
+    const bel_column_statistics *s = g->s;
+    if (s->united > 0) {
+        g->column->unit = copy_value(g, &s->unit);
+        bel_str_printf(&g->note, "in \"%s\"; ", g->column->unit);
+    }
+    if (s->grouped > 0) {
+        g->column->thousands = ',';
+        bel_str_puts(&g->note, "commas between thousands; ");
+    }
+    g->s = whole;
+    fill_number(g);
+    g->s = s;
 }
 
 // Values that come often enough to be learned from, the most frequent first.
@@ -298,10 +333,10 @@ static void note_dress(guess *g, const char *name)
     if (dress == BEL_DRESS_NONE) return;
     bel_str_printf(&g->note, "%sthese look like numbers with %s", g->note.length > 0 ? "; " : "",
                    dresses[dress]);
-    const char *hint = dress == BEL_DRESS_COMMA      ? "--decimal ,"
-                       : dress == BEL_DRESS_THOUSAND ? "numbers have none, or with --decimal , "
-                                                       "points between thousands"
-                                                     : "bare numbers are read, such as 1125.73";
+    const char *hint = dress == BEL_DRESS_COMMA ? "--decimal ,"
+                       : dress == BEL_DRESS_THOUSAND
+                           ? "--decimal . reads them so"
+                           : "they are read where all cells have the same one";
     bel_log_write(BEL_LOG_WARN,
                   "%s: column \"%s\" is no number column: its texts look like numbers with %s; "
                   "hint: %s",
@@ -370,6 +405,7 @@ static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
     const bel_column_statistics *s = g->s;
     bool numbers = s->numbers == g->rest;
     bel_missing_texts markers = {0};
+    bel_column_statistics whole;
     if (g->rest == 0) {
         add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "there is no value in any row");
@@ -390,6 +426,9 @@ static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
     } else if (s->longs > 0) {
         bel_str_puts(&g->note, "whole numbers of more digits than a number holds; ");
         guess_texts(g, name);
+    } else if (are_dressed(g, &whole)) {
+        add(g, name, BEL_COLUMN_NUMBER);
+        fill_dressed(g, &whole);
     } else if (numbers ||
                take_markers(g, s->texts, s->text_count, s->numbers, "number", &markers)) {
         add(g, name, BEL_COLUMN_NUMBER);
@@ -466,6 +505,8 @@ static bool are_classes(const guess *g, size_t count)
         g->options->label_count > 0 ? BEL_LABEL_CLASSES : g->options->label_kind;
     bool numbers = s->numbers == g->rest, few = !are_many(s) && count <= MOST_NUMBER_CLASSES;
     if (wanted != BEL_LABEL_NONE) return wanted == BEL_LABEL_CLASSES;
+    bel_column_statistics whole;
+    if (are_dressed(g, &whole)) return few;
     if (numbers) return s->longs > 0 || (s->wholes == g->rest && few);
     // Of many different numbers and a few texts, the texts are what is wrong.
     return 10 * s->numbers < NUMBER_TENTHS * g->rest || few;
@@ -495,6 +536,7 @@ static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
                        g->source, name);
     }
     size_t count;
+    bel_column_statistics whole;
     bel_value_count *values = bel_value_counts_sorted(&s->values, g->description->decimal, &count);
     if (are_classes(g, count)) {
         bel_status *status = check_classes(g, name, count);
@@ -507,14 +549,19 @@ static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
         return NULL;
     }
     bel_free(values);
-    if (s->numbers < g->rest) {
+    bool dressed = are_dressed(g, &whole);
+    if (s->numbers < g->rest && !dressed) {
         *out_wrong = true;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the label \"%s\" is to be a number", g->source,
                        name);
     }
     g->column->label = BEL_LABEL_NUMBER;
     g->column->scale = BEL_SCALE_STANDARD;
-    fill_number(g);
+    if (dressed) {
+        fill_dressed(g, &whole);
+    } else {
+        fill_number(g);
+    }
     g->column->indicator = false;
     return NULL;
 }
@@ -544,6 +591,7 @@ static bel_status *guess_weight(guess *g, const char *name, bool *out_wrong)
 
 static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, bool *out_wrong)
 {
+    bel_column_statistics whole;
     switch (use) {
     case BEL_GUESS_LABEL: return guess_label(g, name, out_wrong);
     case BEL_GUESS_WEIGHT: return guess_weight(g, name, out_wrong);
@@ -557,6 +605,10 @@ static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, boo
     case BEL_GUESS_LOG:
         add(g, name, BEL_COLUMN_NUMBER);
         if (use == BEL_GUESS_LOG) g->column->scale = BEL_SCALE_LOG;
+        if (are_dressed(g, &whole)) {
+            fill_dressed(g, &whole);
+            return NULL;
+        }
         fill_number(g);
         *out_wrong = g->s->numbers < g->rest;
         if (!*out_wrong) return NULL;

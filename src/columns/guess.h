@@ -32,6 +32,12 @@ bel_status *bel_guess_uses(const bel_guess_column *columns, int count,
                            const bel_columns_options *options, const char *source,
                            bel_guess_use *out_uses) BEL_MUST_USE;
 
+// How many items of a list that was cut at commas, from the first on, are one name with commas in
+// it; *out_name is that name, to be freed with bel_free. 1 and NULL: the first one stands alone.
+int bel_guess_join_name(const char *const *items, int count,
+                        bool (*is_name)(const void *user, const char *name), const void *user,
+                        char **out_name);
+
 // Whether a column can only be described with its values counted.
 bool bel_guess_needs_values(const bel_guess_column *column, bel_guess_use use);
 

@@ -56,7 +56,7 @@ static bel_moments moments_of(const bel_sums *sums)
 
 // --- Order ---------------------------------------------------------------------------------------
 
-static void range_merge(bel_range *range, const bel_range *more)
+void bel_range_merge(bel_range *range, const bel_range *more)
 {
     if (more->count == 0) return;
     if (range->count == 0) {
@@ -327,6 +327,36 @@ static void take_date(bel_column_gatherer *gatherer, const bel_value_count *text
     }
 }
 
+static void add_unit(bel_value_count *unit, const bel_value_count *more)
+{
+    if (more->text == NULL) return;
+    if (unit->text == NULL) {
+        *unit = *more;
+    } else if (unit->length == more->length && memcmp(unit->text, more->text, more->length) == 0) {
+        unit->count += more->count;
+    }
+}
+
+static void take_dressed(bel_column_gatherer *gatherer, const char *text, size_t length,
+                         int64_t place)
+{
+    bel_column_statistics *s = &gatherer->statistics;
+    bel_cell_dressed number;
+    if (!bel_cell_number_undress(gatherer->decimal, text, length, &number)) return;
+    s->dressed++;
+    s->grouped += number.commas;
+    s->clearly_grouped += number.clear;
+    sum_up(&gatherer->dressed, number.value);
+    take_in_order(&s->dressed_range, number.value, place);
+    if (gatherer->takes_logs)
+        sum_up(&gatherer->logs_of_dressed,
+               copysign(bel_real_log(1 + fabs(number.value)), number.value));
+    if (number.unit == NULL) return;
+    s->united++;
+    add_unit(&s->unit,
+             &(bel_value_count){.text = number.unit, .length = number.unit_length, .count = 1});
+}
+
 // Numbers of a table that may have decimal commas.
 static void take_comma(bel_column_statistics *s, const char *text, size_t length)
 {
@@ -354,6 +384,7 @@ void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, s
         s->bytes += (int64_t)length;
         if (gatherer->decimal == '.') take_comma(s, text, length);
         take_date(gatherer, &cell, place);
+        take_dressed(gatherer, text, length, place);
     }
     if (!s->counts_values) return;
     count_value(&s->values,
@@ -366,6 +397,8 @@ void bel_column_gatherer_end(bel_column_gatherer *gatherer)
     bel_column_statistics *s = &gatherer->statistics;
     s->values_of_numbers = moments_of(&gatherer->numbers);
     s->logs = moments_of(&gatherer->logs);
+    s->values_of_dressed = moments_of(&gatherer->dressed);
+    s->logs_of_dressed = moments_of(&gatherer->logs_of_dressed);
     s->month_seconds = moments_of(&gatherer->month_seconds);
     s->day_seconds = moments_of(&gatherer->day_seconds);
 }
@@ -376,9 +409,10 @@ void bel_column_statistics_merge(bel_column_statistics *statistics,
                                  const bel_column_statistics *more)
 {
     bel_column_statistics *s = statistics;
-    range_merge(&s->range, &more->range);
-    range_merge(&s->month_range, &more->month_range);
-    range_merge(&s->day_range, &more->day_range);
+    bel_range_merge(&s->range, &more->range);
+    bel_range_merge(&s->dressed_range, &more->dressed_range);
+    bel_range_merge(&s->month_range, &more->month_range);
+    bel_range_merge(&s->day_range, &more->day_range);
     s->counts_values = s->counts_values || more->counts_values;
     s->cells += more->cells;
     s->missing += more->missing;
@@ -386,6 +420,11 @@ void bel_column_statistics_merge(bel_column_statistics *statistics,
     s->wholes += more->wholes;
     s->padded += more->padded;
     s->longs += more->longs;
+    s->dressed += more->dressed;
+    s->united += more->united;
+    s->grouped += more->grouped;
+    s->clearly_grouped += more->clearly_grouped;
+    add_unit(&s->unit, &more->unit);
     s->commas += more->commas;
     s->clear_commas += more->clear_commas;
     s->month_dates += more->month_dates;
@@ -395,6 +434,8 @@ void bel_column_statistics_merge(bel_column_statistics *statistics,
     s->bytes += more->bytes;
     bel_moments_merge(&s->values_of_numbers, &more->values_of_numbers);
     bel_moments_merge(&s->logs, &more->logs);
+    bel_moments_merge(&s->values_of_dressed, &more->values_of_dressed);
+    bel_moments_merge(&s->logs_of_dressed, &more->logs_of_dressed);
     bel_moments_merge(&s->month_seconds, &more->month_seconds);
     bel_moments_merge(&s->day_seconds, &more->day_seconds);
     for (int i = 0; i < more->other_count && s->other_count < BEL_STATISTICS_PLACES; i++)

@@ -37,6 +37,9 @@ typedef struct bel_range {
     bool rises, falls; // each is above the one before, or each is below it
 } bel_range;
 
+// The range of two parts, one behind the other.
+void bel_range_merge(bel_range *range, const bel_range *more);
+
 typedef struct bel_value_count {
     uint64_t hash;
     const char *text; // NULL: the place is free
@@ -60,10 +63,16 @@ typedef struct bel_column_statistics {
     int64_t commas, clear_commas; // decimal ones, where a point is expected; and nothing else
     int64_t padded;               // of several digits, with a zero in front: 00501
     int64_t longs;                // whole numbers that a double cannot hold
+    // Numbers with something beside them (bel_cell_number_undress): with a unit, and with commas
+    // between thousands, which some of them clearly are.
+    int64_t dressed, united, grouped, clearly_grouped;
+    bel_value_count unit; // the first; its count is that of the cells with the same one
     int64_t words, bytes;
     bel_moments values_of_numbers, logs;
+    bel_moments values_of_dressed, logs_of_dressed;
     bel_moments month_seconds, day_seconds; // of dates that are one with the month, the day first
     bel_range range;                        // of the numbers
+    bel_range dressed_range;                // of numbers with something beside them
     bel_range month_range, day_range;       // of dates in both readings, in seconds
     bel_value_counts values;
     // The first different ones that are no numbers, in their order; all, if there are fewer.
@@ -90,7 +99,7 @@ typedef struct bel_column_gatherer {
     bel_column_statistics statistics;
     bool takes_logs;
     char decimal;
-    bel_sums numbers, logs, month_seconds, day_seconds;
+    bel_sums numbers, logs, dressed, logs_of_dressed, month_seconds, day_seconds;
 } bel_column_gatherer;
 
 // `decimal`: what stands in front of a number's decimals, '.' or ','.

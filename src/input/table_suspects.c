@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "columns/cell_number.h"
 #include "columns/date.h"
 #include "columns/suspect.h"
 #include "input/table_look.h"
@@ -39,7 +38,7 @@ static double key_of(const bel_columns *d, const bel_column *c, bel_csv_cell cel
     switch (c->kind) {
     case BEL_COLUMN_NUMBER:
     case BEL_COLUMN_LABEL:
-        (void)bel_cell_number_read(d->decimal, cell.text, cell.length, &number);
+        (void)bel_column_read_number(d, c, cell.text, cell.length, &number);
         return number;
     case BEL_COLUMN_DATE:
         if ((c->parts & BEL_DATE_TIME) != 0 &&
@@ -86,7 +85,8 @@ static bool tells_label(const sample *s, const bel_column *label, const double *
 static void note_far(const bel_table_look *in, int c, const bel_suspect_numbers *numbers,
                      bel_str *out)
 {
-    const bel_range *range = &in->totals[c].range;
+    bel_range all = in->totals[c].range, *range = &all;
+    bel_range_merge(range, &in->totals[c].dressed_range);
     bool high = bel_suspect_is_far(numbers, range->high);
     if (!high && !bel_suspect_is_far(numbers, range->low)) return;
     bel_status *where = bel_table_look_cell(in, high ? range->high_at : range->low_at, c);

@@ -92,6 +92,26 @@ run_ok belfry train_and_evaluate --train_files counted.csv --label_column y --ev
 check "a counter with gaps is left out" grep -q 'column "id" is left out: it counts the rows' err.txt
 check "a column that tells the label is said" grep -q 'column "twin": it alone predicts nearly all of "y"' err.txt
 
+# --- A name with a comma in it, in a list that is cut at commas
+awk 'BEGIN { srand(2); print "\"price, EUR\",b,c,y"; for (i = 0; i < 60; i++) print rand() "," rand() "," rand() "," i % 2 }' >comma.csv
+for _ in first again; do
+    run_ok belfry train --train_files comma.csv --ignore 'c,price, EUR' --num_epochs 2 --model_dir comma --no_report
+done
+check "the names are found" test "$(belfry inspect comma | grep -c '"price, EUR", kind: ignore\|"c", kind: ignore')" = 2
+run_fails 2 'no column "price"' belfry train --train_files comma.csv --ignore 'price,b' --model_dir bad
+
+# --- Files that are something else, by name
+other() { # WHAT PARTS: what.csv is written
+    run_fails 3 "$1.csv|$2" belfry train --train_files "$1.csv" --num_epochs 1 --model_dir bad
+}
+printf 'PK\003\004abc' >zip.csv && other zip 'a zip archive, or a workbook of Excel; hint: unzip'
+printf 'PAR1\025\004abc' >parquet.csv && other parquet 'a Parquet file'
+printf '{"a": 1}\n{"a": 2}\n' >json.csv && other json 'got JSON; hint: jq'
+printf '1 3:0.5 17:1\n0 2:1\n' >libsvm.csv && other libsvm "rows of LIBSVM's format"
+printf 'sep=;\na;b;y\n1;2;3\n' >sep.csv && other sep 'a first line that names the delimiter; hint: leave that line out'
+printf 'Sales of 2020\na,b,y\n1,2,3\n' >title.csv && other title 'is the first line a title?'
+printf 'a,b,y\n1,2,3,\n4,5,6,\n' >trailing.csv && other trailing 'rows end with a delimiter, and the header does not'
+
 # --- What is likely not meant is said
 awk 'BEGIN { srand(6); print "key,a,y"; for (i = 0; i < 100; i++) printf "caf\351 %d,%g,%d\n", i, rand(), i % 7 }' >latin.csv
 run_ok belfry train_and_evaluate --train_files latin.csv --eval_files ./latin.csv --key_columns key --train_batch_size 200 \
