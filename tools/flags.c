@@ -84,6 +84,8 @@ static const bel_option table[] = {
      "them: a number such as 0.2, or K/N, part K of N, from 0 on.", "input_format=csv"},
     {"eval_seed", INT, ALONG, "1", "[0, inf)", NULL, DATA,
      "which rows are held out depends on it, and not on --seed.", "eval_share"},
+    {"held_out", BOOL, BEL_VERB_EVALUATE | BEL_VERB_PREDICT, "false", NULL, NULL, DATA,
+     "Read the rows that the training held out by --eval_share, in place of --eval_files; predict says their numbers.", NULL},
     {"data_dir", STRING, RUNNING, "", NULL, "FOLDER", DATA,
      "Folder in which relative names of data files are looked up.", NULL},
     {"input_format", STRING, RUNNING, "auto", "auto|csv|idx", NULL, DATA,
@@ -185,6 +187,9 @@ static const bel_option table[] = {
     {"class_weights", STRING, TRAINING, "", NULL, "CLASS=WEIGHT,..", MODEL,
      "how much classes count in the loss of training: balanced, as if all had as many rows; or some by name, the others "
      "1; of files of numbers a number for each class.", "objective=classification|binary"},
+    {"positive_class", STRING, TRAINING, "", NULL, "CLASS", MODEL,
+     "of two classes the one that precision and recall are of; without it of a table the rarer one, else 1.",
+     "objective=classification|binary"},
     {"threshold", DOUBLE, RUNNING, "0.5", "[0, 1]", NULL, MODEL,
      "of two classes, and of each of several labels, the second one is predicted when its probability is above it.",
      "objective=classification|binary|multi_label"},

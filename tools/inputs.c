@@ -323,11 +323,19 @@ static bel_status *open_paths(const bel_flag_input *input, const char *label, bo
     return NULL;
 }
 
+// The flags that name the files: those of the training whose held out rows are read.
+static const bel_options *naming(const bel_flag_input *input)
+{
+    return input->training != NULL ? input->training : input->options;
+}
+
 static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const file_list *files,
                             bel_dataset **out_dataset)
 {
     bel_holdout holdout;
-    BEL_TRY(bel_flag_inputs_holdout(input->options, mode == BEL_MODE_EVAL, &holdout));
+    const bel_options *options = naming(input);
+    bool again = input->training != NULL;
+    BEL_TRY(bel_flag_inputs_holdout(options, mode == BEL_MODE_EVAL || again, &holdout));
     bool unchecked = bel_options_has(input->options, "check_input") &&
                      !bel_options_bool(input->options, "check_input");
     if (input->columns != NULL) {
@@ -341,13 +349,14 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
                                                     .unlabelled = mode == BEL_MODE_PREDICT});
         return NULL;
     }
-    bool header = bel_options_bool(input->options, "header");
-    const char *label = bel_options_string(input->options, "label_column");
+    bool header = bel_options_bool(options, "header");
+    const char *label = bel_options_string(options, "label_column");
     if (input->id_list_columns == NULL && (input->id_list_most != 0 || input->id_list_weights)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--id_list_most and --id_list_weights go with --id_list_columns");
     }
-    if (label == NULL && mode == BEL_MODE_EVAL) label = input->label_column;
+    bool labelled = mode == BEL_MODE_EVAL || again; // which rows are held out follows from labels
+    if (label == NULL && labelled) label = input->label_column;
     bool last_is_label = label == NULL && mode != BEL_MODE_PREDICT;
     if (input->feature_fn != NULL)
         return open_paths(input, label, last_is_label, &holdout, files, out_dataset);
@@ -476,8 +485,8 @@ bel_status *bel_flag_input_open(void *flag_input, const bel_estimator *estimator
     (void)estimator;
     bel_flag_input *input = flag_input;
     file_list files = {0};
-    BEL_TRY(file_list_init(input->options, mode, &files));
-    bool idx = is_idx(input->options, files.paths[0]);
+    BEL_TRY(file_list_init(naming(input), mode, &files));
+    bool idx = is_idx(naming(input), files.paths[0]);
     bel_dataset *dataset = NULL;
     bel_status *status = (idx ? open_idx : open_csv)(input, mode, &files, &dataset);
     file_list_deinit(&files);

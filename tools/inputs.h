@@ -10,6 +10,7 @@
 // What the data flags mean for one run. Immutable; must outlive the estimator's calls.
 typedef struct bel_flag_input {
     const bel_options *options;
+    const bel_options *training; // whose held out rows are read (--held_out); NULL: of no one
     double feature_scale;
     bel_dtype vector_dtype;      // of the numbers of a CSV file
     const char *id_columns;      // "NAME,NAME"; NULL: none

@@ -192,6 +192,17 @@ static void measure_calibration(bel_model_context *context, bel_estimator_spec *
                    NULL);
 }
 
+// The class that precision and recall are of.
+static int positive_class(bel_model_context *context)
+{
+    double number = bel_context_param_number(context, "positive_class", 1);
+    if (number != 0 && number != 1) {
+        bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                       "parameter positive_class: expected 0 or 1, got %g", number);
+    }
+    return number == 0 ? 0 : 1;
+}
+
 // Of two classes: `yes` [n] is the probability of the second one.
 static void measure_binary(bel_model_context *context, bel_estimator_spec *spec, bel_value *labels,
                            bel_value *predicted, bel_value *yes)
@@ -199,8 +210,13 @@ static void measure_binary(bel_model_context *context, bel_estimator_spec *spec,
     bel_graph *g = bel_context_graph(context);
     bel_value *weights = weights_of(context), *truth = bel_cast(g, labels, BEL_DTYPE_F32);
     bel_metric_auc(context, spec, "auc", labels, yes, weights);
-    bel_metric_precision(context, spec, "precision", labels, predicted, weights);
-    bel_metric_recall(context, spec, "recall", labels, predicted, weights);
+    bel_value *is = labels, *said = predicted;
+    if (positive_class(context) == 0) {
+        is = bel_sub(g, number(g, 1), truth);
+        said = bel_sub(g, number(g, 1), bel_cast(g, predicted, BEL_DTYPE_F32));
+    }
+    bel_metric_precision(context, spec, "precision", is, said, weights);
+    bel_metric_recall(context, spec, "recall", is, said, weights);
     bel_metric_mean(context, spec, "label_mean", truth, weights);
     bel_metric_mean(context, spec, "prediction_mean", yes, weights);
     measure_calibration(context, spec, truth, yes, weights);

@@ -100,6 +100,45 @@ done
 check "the names are found" test "$(belfry inspect comma | grep -c '"price, EUR", kind: ignore\|"c", kind: ignore')" = 2
 run_fails 2 'no column "price"' belfry train --train_files comma.csv --ignore 'price,b' --model_dir bad
 
+# --- Of two classes the rarer one is looked for
+awk 'BEGIN { srand(1); print "a,y"; for (i = 0; i < 400; i++) { bad = i % 8 == 0; print rand() + bad * 0.6 "," (bad ? "fail" : "pass") } }' >rare.csv
+two=(--train_files rare.csv --eval_files rare.csv --num_epochs 20 --no_report)
+run_ok belfry train_and_evaluate "${two[@]}" --model_dir rare
+check "which is said" grep -q 'precision and recall are those of class "fail", the rarer one (--positive_class)' err.txt
+found=$(metric recall)
+run_ok belfry predict --eval_files rare.csv --model_dir rare --keep_columns y
+equal "its recall" "$(awk -F, '$1 == "fail" { all++; hit += $2 == "fail" } END { printf "%.4f", hit / all }' out.txt)" \
+    "$(printf %.4f "$found")"
+run_ok belfry evaluate --eval_files rare.csv --model_dir rare
+equal "also when it is evaluated" "$(metric recall)" "$found"
+run_ok belfry train_and_evaluate "${two[@]}" --model_dir common --positive_class pass
+check "the other one" awk -v a="$(metric recall)" -v b="$found" 'BEGIN { exit !(a > b && a > 0.9) }'
+run_fails 2 '--positive_class: expected "fail" or "pass", a class of "y", got "yes"' belfry train "${two[@]:0:2}" \
+    --model_dir bad --positive_class yes
+
+# --- Rows that were held out are read again, with their numbers
+run_ok belfry train_and_evaluate --train_files train.csv --label_column grade --key_columns key --eval_share 0.2 \
+    --num_epochs 5 --model_dir held --no_report
+loss=$(metric loss)
+run_ok belfry evaluate --held_out --model_dir held
+equal "the loss of the held out rows" "$(metric loss)" "$loss"
+equal "their number" "$(metric examples)" 120
+run_ok belfry predict --held_out --model_dir held --keep_columns grade
+equal "the header" "$(head -1 out.txt)" "row,key,grade,prediction,p_high,p_low"
+check "rows are those of the file" awk -F, 'NR > 1 && $2 != "k" $1 { bad++ } END { exit bad > 0 || NR != 121 }' out.txt
+run_ok belfry predict --held_out --model_dir held --json
+check "also in JSON" grep -qE '^\{"example":0,"row":[0-9]+,"key":"k' out.txt
+run_fails 2 '--held_out and --eval_files exclude each other' belfry evaluate --held_out --model_dir held --eval_files test.csv
+run_fails 2 '--held_out: the training in m held no rows out' belfry evaluate --held_out --model_dir m
+awk -F, -v OFS=, '{ print $2, NR == 1 ? "grade" : $5 == "high" }' train.csv >plain.csv
+run_ok belfry train_and_evaluate --train_files plain.csv --label_column grade --class_count 2 --eval_share 1/4 \
+    --train_steps 50 --hidden_units 8 --model_dir plain --no_report
+loss=$(metric loss)
+run_ok belfry evaluate --held_out --model_dir plain
+equal "the loss of numbers that were held out" "$(metric loss)" "$loss"
+run_ok belfry predict --held_out --model_dir plain
+check "and their rows" awk -F, '$1 <= last { bad++ } { last = $1 } END { exit bad > 0 || NR != 150 || last > 599 }' out.txt
+
 # --- Files that are something else, by name
 other() { # WHAT PARTS: what.csv is written
     run_fails 3 "$1.csv|$2" belfry train --train_files "$1.csv" --num_epochs 1 --model_dir bad
