@@ -445,6 +445,10 @@ void bel_table_print_json(const bel_columns *columns, bel_str *out)
             bel_str_puts(out, ",\"note\":");
             bel_json_write_string(out, c->note);
         }
+        if (c->warning != NULL) {
+            bel_str_puts(out, ",\"warning\":");
+            bel_json_write_string(out, c->warning);
+        }
         bel_str_puts(out, "}\n");
     }
 }
