@@ -157,7 +157,10 @@ static void say(const bel_options *options, const bel_columns *columns, const ch
     for (int i = 0; i < columns->count; i++) {
         const bel_column *c = &columns->items[i];
         bool said = c->kind == BEL_COLUMN_IGNORE && c->note != NULL;
+        bool untimed = c->kind == BEL_COLUMN_DATE && (c->parts & BEL_DATE_TIME) == 0;
         if (said) bel_log_write(BEL_LOG_INFO, "column \"%s\" is left out: %s", c->name, c->note);
+        if (untimed && c->note != NULL)
+            bel_log_write(BEL_LOG_INFO, "column \"%s\": %s", c->name, c->note);
     }
 }
 

@@ -87,9 +87,12 @@ check "values that training did not have are said" grep -q '"colour"' err.txt
 count=$((count + 1))
 
 # --- A counter of the rows says nothing, also where rows are held out; a copy of the label says too much
-awk 'BEGIN { srand(4); print "id,a,twin,y"; for (i = 1; i <= 300; i++) print i "," rand() "," (i <= 150 ? "p" : "q") "," (i <= 150) }' >counted.csv
+awk 'BEGIN { srand(4); print "id,a,twin,day,y"; for (i = 1; i <= 300; i++)
+    printf "%d,%g,%s,20%02d-%02d-%02d,%d\n", i, rand(), (i <= 150 ? "p" : "q"), 10 + i / 336, 1 + i / 28 % 12, 1 + i % 28, i <= 150 }' >counted.csv
 run_ok belfry train_and_evaluate --train_files counted.csv --label_column y --eval_share 0.2 --num_epochs 1 --model_dir counted --no_report
 check "a counter with gaps is left out" grep -q 'column "id" is left out: it counts the rows' err.txt
+check "the time of dates in the order of the rows is left out, too" \
+    grep -q 'column "day": in the order of the rows, so its time counts them' err.txt
 check "a column that tells the label is said" grep -q 'column "twin": it alone predicts nearly all of "y"' err.txt
 
 # --- A name with a comma in it, in a list that is cut at commas
