@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "input/column_names.h"
 #include "tensor/half.h"
 
 static void put_field(bel_str *out, const char *text)
@@ -125,6 +127,7 @@ static void put_chosen(const bel_answers *answers, const bel_tensor *values, int
 void bel_answers_header(const bel_answers *answers, bel_str *out)
 {
     if (answers->json) return;
+    if (answers->rows != NULL) bel_str_puts(out, "row,");
     for (int i = 0; i < answers->name_count; i++) {
         put_field(out, answers->names[i]);
         bel_str_puts(out, ",");
@@ -145,9 +148,10 @@ static const char *class_name(const bel_answers *answers, const bel_tensor *pred
     return bel_columns_class(answers->columns, class_number);
 }
 
-static void put_csv(const bel_answers *answers, const bel_str *cells, const bel_tensor *prediction,
-                    int classes, bel_str *out)
+static void put_csv(const bel_answers *answers, int64_t example, const bel_str *cells,
+                    const bel_tensor *prediction, int classes, bel_str *out)
 {
+    if (answers->rows != NULL) bel_str_printf(out, "%lld,", (long long)answers->rows[example]);
     for (int i = 0; i < answers->name_count; i++) {
         put_field(out, cells[i].text != NULL ? cells[i].text : "");
         bel_str_puts(out, ",");
@@ -168,13 +172,19 @@ static void put_csv(const bel_answers *answers, const bel_str *cells, const bel_
 static void put_json(const bel_answers *answers, int64_t example, const bel_str *cells,
                      const void *prediction, int classes, bel_str *out)
 {
+    // Of cells that are no UTF-8.
+    bel_arena *arena = answers->name_count > 0 ? bel_arena_create() : NULL;
     bel_str_printf(out, "{\"example\":%lld", (long long)example);
+    if (answers->rows != NULL)
+        bel_str_printf(out, ",\"row\":%lld", (long long)answers->rows[example]);
     for (int i = 0; i < answers->name_count; i++) {
         bel_str_puts(out, ",");
         bel_json_write_string(out, answers->names[i]);
         bel_str_puts(out, ":");
-        bel_json_write_string(out, cells[i].text != NULL ? cells[i].text : "");
+        bel_json_write_string(
+            out, bel_column_name_utf8(cells[i].text != NULL ? cells[i].text : "", arena));
     }
+    bel_arena_destroy(arena);
     if (classes == 0) {
         bel_str_puts(out, ",\"prediction\":");
         put_prediction(answers, bel_answer_element(prediction, 0), out);
@@ -212,7 +222,7 @@ bel_status *bel_answers_line(const bel_answers *answers, int64_t example, const 
     if (answers->json) {
         put_json(answers, example, cells, prediction, classes, out);
     } else {
-        put_csv(answers, cells, prediction, classes, out);
+        put_csv(answers, example, cells, prediction, classes, out);
     }
     bel_str_puts(out, "\n");
     return NULL;

@@ -13,6 +13,7 @@ typedef struct bel_answers {
     bool json;                // a line is an object, else one of CSV
     const char *const *names; // of the columns that are passed through
     int name_count;
+    const int64_t *rows; // the number of each example's row, which leads its line; NULL: none does
 } bel_answers;
 
 // CSV: the names of the columns.

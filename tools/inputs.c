@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "input/paths.h"
@@ -108,6 +109,47 @@ bool bel_flag_inputs_evaluates(const bel_options *options)
     size_t count;
     bel_options_list(options, "eval_files", &count);
     return count > 0 || share_of(options) != NULL;
+}
+
+// Whether two paths name one file.
+static bool are_one_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static void say_common_files(const bel_options *options)
+{
+    bel_arena *arena = bel_arena_create();
+    const char *const *trained, *const *evaluated;
+    int train_count = 0, eval_count = 0;
+    bel_status *status =
+        bel_flag_inputs_paths(options, BEL_MODE_TRAIN, arena, &trained, &train_count);
+    if (status == NULL)
+        status = bel_flag_inputs_paths(options, BEL_MODE_EVAL, arena, &evaluated, &eval_count);
+    const char *common = NULL;
+    for (int t = 0; t < train_count && status == NULL; t++)
+        for (int e = 0; e < eval_count && common == NULL; e++)
+            if (are_one_file(trained[t], evaluated[e])) common = evaluated[e];
+    if (common != NULL) {
+        bel_log_write(BEL_LOG_WARN,
+                      "%s is trained on and evaluated on: that says nothing of other examples; "
+                      "hint: --eval_share 0.2 in place of --eval_files holds rows out",
+                      common);
+    }
+    bel_status_ignore(status); // told when the files are opened
+    bel_arena_destroy(arena);
+}
+
+void bel_flag_inputs_say(const bel_options *options)
+{
+    if (!bel_options_has(options, "eval_files")) return;
+    if (bel_options_is_given(options, "eval_files")) {
+        if (bel_options_is_given(options, "train_files")) say_common_files(options);
+    } else if (!bel_flag_inputs_evaluates(options)) {
+        bel_log_write(BEL_LOG_INFO, "nothing is evaluated: neither --eval_files nor --eval_share "
+                                    "is given");
+    }
 }
 
 static bool read_share(const char *text, bel_holdout *holdout)
@@ -281,11 +323,19 @@ static bel_status *open_paths(const bel_flag_input *input, const char *label, bo
     return NULL;
 }
 
+// The flags that name the files: those of the training whose held out rows are read.
+static const bel_options *naming(const bel_flag_input *input)
+{
+    return input->training != NULL ? input->training : input->options;
+}
+
 static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const file_list *files,
                             bel_dataset **out_dataset)
 {
     bel_holdout holdout;
-    BEL_TRY(bel_flag_inputs_holdout(input->options, mode == BEL_MODE_EVAL, &holdout));
+    const bel_options *options = naming(input);
+    bool again = input->training != NULL;
+    BEL_TRY(bel_flag_inputs_holdout(options, mode == BEL_MODE_EVAL || again, &holdout));
     bool unchecked = bel_options_has(input->options, "check_input") &&
                      !bel_options_bool(input->options, "check_input");
     if (input->columns != NULL) {
@@ -299,13 +349,14 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
                                                     .unlabelled = mode == BEL_MODE_PREDICT});
         return NULL;
     }
-    bool header = bel_options_bool(input->options, "header");
-    const char *label = bel_options_string(input->options, "label_column");
+    bool header = bel_options_bool(options, "header");
+    const char *label = bel_options_string(options, "label_column");
     if (input->id_list_columns == NULL && (input->id_list_most != 0 || input->id_list_weights)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--id_list_most and --id_list_weights go with --id_list_columns");
     }
-    if (label == NULL && mode == BEL_MODE_EVAL) label = input->label_column;
+    bool labelled = mode == BEL_MODE_EVAL || again; // which rows are held out follows from labels
+    if (label == NULL && labelled) label = input->label_column;
     bool last_is_label = label == NULL && mode != BEL_MODE_PREDICT;
     if (input->feature_fn != NULL)
         return open_paths(input, label, last_is_label, &holdout, files, out_dataset);
@@ -330,6 +381,7 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
         .length_column = input->length_column,
         .class_count = input->class_count,
         .scale = input->feature_scale,
+        .vector_dtype = input->vector_dtype,
         .holdout = holdout,
     });
     bel_free(id_text);
@@ -433,8 +485,8 @@ bel_status *bel_flag_input_open(void *flag_input, const bel_estimator *estimator
     (void)estimator;
     bel_flag_input *input = flag_input;
     file_list files = {0};
-    BEL_TRY(file_list_init(input->options, mode, &files));
-    bool idx = is_idx(input->options, files.paths[0]);
+    BEL_TRY(file_list_init(naming(input), mode, &files));
+    bool idx = is_idx(naming(input), files.paths[0]);
     bel_dataset *dataset = NULL;
     bel_status *status = (idx ? open_idx : open_csv)(input, mode, &files, &dataset);
     file_list_deinit(&files);

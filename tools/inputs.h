@@ -10,7 +10,9 @@
 // What the data flags mean for one run. Immutable; must outlive the estimator's calls.
 typedef struct bel_flag_input {
     const bel_options *options;
+    const bel_options *training; // whose held out rows are read (--held_out); NULL: of no one
     double feature_scale;
+    bel_dtype vector_dtype;      // of the numbers of a CSV file
     const char *id_columns;      // "NAME,NAME"; NULL: none
     const char *id_list_columns; // in the same way
     int64_t id_list_most;        // 0: the default
@@ -34,6 +36,9 @@ bel_status *bel_flag_inputs_paths(const bel_options *options, bel_mode mode, bel
 
 // Whether there are examples to evaluate on: --eval_files, or --eval_share of those to train on.
 bool bel_flag_inputs_evaluates(const bel_options *options);
+
+// Says what is not evaluated, or on examples that are trained on as well.
+void bel_flag_inputs_say(const bel_options *options);
 
 // Whether --eval_share is given; false where the command has no such flag.
 bool bel_flag_inputs_hold_out(const bel_options *options);

@@ -115,7 +115,7 @@ static bel_status *supervise(const bel_options *options, const bel_words *words,
                                     .model_dir = distribution->model_dir,
                                     .tcp = bel_options_bool(options, "tcp")};
     bel_supervisor_result result = {0};
-    fflush(stdout); // nothing of this process may come behind what its children print
+    fflush(stdout);           // nothing of this process may come behind what its children print
     bel_stop_signals_block(); // what it has come to is written down whatever comes
     bel_status *status = bel_supervise(&config, &result);
     if (status == NULL) status = report(&result, out_exit_code);

@@ -64,7 +64,7 @@ static bool is_young(const char *flag)
         "rate_scale",    "wide_optimizer", "wide_learning_rate", "id_list_combiner",
         "batch_norm",    "objective",      "quantile",           "huber_delta",
         "tweedie_power", "wide_numbers",   "class_weights",      "threshold",
-        "freeze",        "train"};
+        "freeze",        "train",          "positive_class"};
     for (size_t i = 0; i < sizeof young / sizeof young[0]; i++)
         if (strcmp(flag, young[i]) == 0) return true;
     return false;

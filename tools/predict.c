@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "answers.h"
+#include "base/alloc.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "held_out.h"
 #include "predict_table.h"
 #include "rank_lines.h"
 #include "results.h"
@@ -23,6 +25,7 @@ typedef struct writer {
     const char *const *outputs; // to be shown, in this order
     size_t output_count;        // 0: all
     bool checked;               // that they have keys of their own
+    int64_t *rows;              // of held out examples, which lead their lines; NULL: others
     bel_rank_lines *ranks;      // to which lines go; NULL: to stdout
 } writer;
 
@@ -112,6 +115,8 @@ static bel_status *write_line(void *user, int64_t example, const bel_row *rows, 
     w->line.length = 0;
     bel_str_puts(&w->line, "");
     if (w->json) bel_str_printf(&w->line, "{\"example\":%lld", (long long)example);
+    if (w->rows != NULL)
+        bel_str_printf(&w->line, w->json ? ",\"row\":%lld" : "%lld,", (long long)w->rows[example]);
     for (int i = 0; w->output_count == 0 && i < count; i++)
         append(w, &rows[i], w->json || i > 0);
     for (size_t o = 0; o < w->output_count; o++) {
@@ -136,8 +141,9 @@ bel_status *bel_verb_predict(const bel_options *options, int *out_exit_code)
     const char *part = bel_options_string(options, "part");
     bool among_ranks = part != NULL && strcmp(part, BEL_PART_OF_RANKS) == 0;
     bel_status *status = among_ranks ? bel_rank_lines_create(&w.ranks) : NULL;
+    if (status == NULL && setup->training != NULL) status = bel_held_out_rows(setup, &w.rows);
     if (status == NULL && setup->columns != NULL) {
-        status = bel_predict_table(options, setup, w.ranks);
+        status = bel_predict_table(options, setup, w.rows, w.ranks);
     } else if (status == NULL) {
         status = bel_predict(setup->estimator, setup->input_fn, setup->input_user,
                              setup->checkpoint, write_line, &w);
@@ -145,6 +151,7 @@ bel_status *bel_verb_predict(const bel_options *options, int *out_exit_code)
     if (status == NULL && among_ranks) status = bel_rank_lines_finish(w.ranks);
     bel_rank_lines_destroy(w.ranks, status);
     bel_str_deinit(&w.line);
+    bel_free(w.rows);
     bel_setup_destroy(setup);
     return status;
 }

@@ -73,8 +73,9 @@ static bel_status *write_row(void *user, int64_t example, const bel_row *rows, i
     (void)count;
     file_answers *f = user;
     BEL_TRY(begin(f));
+    int64_t row = f->answers.rows != NULL ? f->answers.rows[example] : example;
     for (int i = 0; i < f->answers.name_count; i++)
-        bel_table_cells_get(f->cells, example, i, &f->texts[i]);
+        bel_table_cells_get(f->cells, row, i, &f->texts[i]);
     f->line.length = 0;
     BEL_TRY(bel_answers_line(&f->answers, example, f->texts, &rows[0].value, &f->line));
     return write_text(f);
@@ -89,7 +90,10 @@ static bel_status *predict_files(const bel_options *options, const bel_setup *se
     file_answers f = {.answers = *answers, .ranks = ranks};
     f.begun = bel_estimator_config(setup->estimator)->predict_part > 0;
     f.texts = bel_xcalloc((size_t)answers->name_count + 1, sizeof *f.texts);
-    bel_status *status = bel_flag_inputs_paths(options, BEL_MODE_PREDICT, arena, &paths, &count);
+    bool again = setup->training != NULL;
+    bel_status *status =
+        again ? bel_flag_inputs_paths(setup->training, BEL_MODE_TRAIN, arena, &paths, &count)
+              : bel_flag_inputs_paths(options, BEL_MODE_PREDICT, arena, &paths, &count);
     if (status == NULL && answers->name_count > 0) {
         status = bel_table_cells_create(answers->columns, paths, count, answers->names,
                                         answers->name_count, &f.cells);
@@ -289,10 +293,12 @@ static bel_status *predict_stream(const bel_setup *setup, const bel_answers *ans
 // In an object every name stands once.
 static bel_status *check_names(const bel_answers *answers)
 {
-    static const char *const own[] = {"example", "class", "labels", "probabilities", "prediction"};
+    static const char *const own[] = {"example", "row",           "class",
+                                      "labels",  "probabilities", "prediction"};
     for (int i = 0; i < answers->name_count && answers->json; i++)
         for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
             if (strcmp(answers->names[i], own[k]) != 0) continue;
+            if (answers->rows == NULL && strcmp(own[k], "row") == 0) continue;
             return BEL_ERR(BEL_INVALID_ARGUMENT,
                            "--json: the column \"%s\" has the name of a member that lines have "
                            "anyway; hint: without --json",
@@ -302,7 +308,7 @@ static bel_status *check_names(const bel_answers *answers)
 }
 
 bel_status *bel_predict_table(const bel_options *options, const bel_setup *setup,
-                              bel_rank_lines *ranks)
+                              const int64_t *rows, bel_rank_lines *ranks)
 {
     size_t files, outputs;
     const char *const *names = bel_options_list(options, "eval_files", &files);
@@ -316,6 +322,7 @@ bel_status *bel_predict_table(const bel_options *options, const bel_setup *setup
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--part: standard input has no parts");
     }
     bel_answers answers = {.columns = setup->columns,
+                           .rows = rows,
                            .threshold = setup->threshold,
                            .json = bel_options_bool(options, "json")};
     const char **through = passed_through(options, setup->columns, &answers.name_count);

@@ -23,6 +23,7 @@
 #include "estimator/run_flags.h"
 #include "estimator/settings.h"
 #include "flags.h"
+#include "held_out.h"
 #include "input/column_names.h"
 #include "launch/task.h"
 #include "package.h"
@@ -193,7 +194,9 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     if (setup->columns != NULL) BEL_TRY(set_table(options, params, setup));
 
     setup->input = (bel_flag_input){.options = options,
+                                    .training = setup->training,
                                     .feature_scale = 1,
+                                    .vector_dtype = setup->vector_dtype,
                                     .label_column = setup->label_column,
                                     .columns = setup->columns};
     if (setup->columns != NULL) {
@@ -490,6 +493,16 @@ static bel_status *add_missing(const bel_options *options, bel_columns *columns)
     return NULL;
 }
 
+static bel_status *find_held_out(const bel_options *options, bel_setup *setup)
+{
+    if (!bel_options_has(options, "held_out") || !bel_options_bool(options, "held_out"))
+        return NULL;
+    if (bel_options_is_given(options, "eval_files")) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--held_out and --eval_files exclude each other");
+    }
+    return bel_held_out_options(setup->model_dir, &setup->training);
+}
+
 bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_setup)
 {
     bel_ckpt_reader *reader;
@@ -503,6 +516,7 @@ bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_se
     bel_status *status = read_columns(reader, setup);
     bel_ckpt_close(reader);
     if (status == NULL) status = add_missing(options, setup->columns);
+    if (status == NULL) status = find_held_out(options, setup);
     if (status != NULL) {
         bel_params_deinit(&params);
         bel_arena_destroy(params.arena);
@@ -528,6 +542,7 @@ void bel_setup_destroy(bel_setup *setup)
     bel_free(setup->length_column);
     bel_free(setup->label_column);
     bel_columns_destroy(setup->columns);
+    bel_options_destroy(setup->training);
     bel_free(setup->checkpoint);
     bel_free(setup->model_dir);
     bel_free(setup->job_file);

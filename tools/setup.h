@@ -23,8 +23,10 @@ typedef struct bel_setup {
     int64_t eval_every_steps; // of a table, where no flag says it; 0: at checkpoints
     char *checkpoint;         // evaluate, predict: the folder that is read
     char *model_dir;
-    char *job_file;  // train: what job.yaml gets, or NULL
-    char *onnx_file; // of model "onnx"; NULL: it is another one
+    char *job_file;         // train: what job.yaml gets, or NULL
+    bel_options *training;  // --held_out: its flags; NULL: other rows are read
+    char *onnx_file;        // of model "onnx"; NULL: it is another one
+    bel_dtype vector_dtype; // of the numbers of a CSV file, as that model takes them; else F32
 } bel_setup;
 
 // For training: all settings come from flags. `job_file` is what job.yaml gets, or NULL.

@@ -41,20 +41,52 @@ static int64_t classes_of(const bel_onnx_model *model)
     return 0;
 }
 
+// The type of the one input that takes the numbers of a CSV file: "x", or the only one that no
+// other field of such a file is for. F32: there is no such input, or it is cast from that.
+static bel_dtype numbers_of(const bel_onnx_model *model)
+{
+    static const char *const others[] = {BEL_ID_FIELD, BEL_ID_LIST_FIELD, BEL_ID_WEIGHT_FIELD,
+                                         BEL_LENGTH_FIELD};
+    const bel_onnx_port *found = NULL;
+    int count = 0;
+    for (int i = 0; i < bel_onnx_input_count(model); i++) {
+        const bel_onnx_port *port = bel_onnx_input(model, i);
+        bool other = false;
+        for (size_t o = 0; o < sizeof others / sizeof others[0]; o++)
+            other = other || strcmp(port->name, others[o]) == 0;
+        if (other) continue;
+        count++;
+        if (found == NULL || strcmp(port->name, "x") == 0) found = port;
+    }
+    if (found == NULL || (count > 1 && strcmp(found->name, "x") != 0)) return BEL_DTYPE_F32;
+    bool exact = found->dtype == BEL_DTYPE_I64 || found->dtype == BEL_DTYPE_I32 ||
+                 found->dtype == BEL_DTYPE_F64;
+    return exact ? found->dtype : BEL_DTYPE_F32;
+}
+
 // Elements in other files would neither be known by the digest nor be copied. The number of classes
 // is the model's, where no flag and no description says another one later.
-static bel_status *look_at_onnx(const char *path, const bel_options *options, bel_params *params)
+static bel_status *look_at_onnx(const char *path, const bel_options *options, bel_params *params,
+                                bel_setup *setup)
 {
     bel_onnx_model *model;
     BEL_TRY(bel_onnx_read_file(path, &model));
     size_t sides = bel_onnx_side_count(model);
     int64_t classes = classes_of(model);
+    setup->vector_dtype = numbers_of(model);
     bel_onnx_destroy(model);
     if (sides > 0) {
         return BEL_ERR(BEL_UNIMPLEMENTED,
                        "%s has values in other files (external data), and a model that is trained "
                        "must have them inside",
                        path);
+    }
+    bool whole = setup->vector_dtype == BEL_DTYPE_I32 || setup->vector_dtype == BEL_DTYPE_I64;
+    if (whole && setup->columns != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s takes whole numbers (%s), and a description of columns makes scaled "
+                       "ones; hint: --columns none",
+                       path, bel_dtype_name(setup->vector_dtype));
     }
     if (classes > 0 && bel_params_get(params, "class_count") == NULL &&
         !bel_options_is_given(options, "objective")) {
@@ -105,7 +137,7 @@ bel_status *bel_setup_onnx_file(const bel_options *options, bel_params *params, 
                        "where the model's folder has a copy",
                        setup->onnx_file, setup->checkpoint);
     }
-    BEL_TRY(look_at_onnx(setup->onnx_file, options, params));
+    BEL_TRY(look_at_onnx(setup->onnx_file, options, params, setup));
     char *copy = find_copy(setup, digest), copied[33] = "";
     bel_status *status = copy != NULL ? digest_of(copy, copied) : NULL;
     if (status == NULL && strcmp(copied, digest) == 0) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
@@ -29,10 +30,11 @@ static int64_t batch_of(const bel_options *options, const bel_columns *columns)
 static int64_t likely_steps(const bel_options *options, const bel_columns *columns, int blocks)
 {
     int64_t steps = bel_options_int(options, "train_steps"), epochs = bel_table_epochs(columns);
-    int64_t batch = batch_of(options, columns) * blocks;
+    int64_t batch = batch_of(options, columns) * blocks, rows = bel_columns_rows(columns);
     if (steps > 0) return steps;
     if (bel_options_int(options, "num_epochs") > 0) epochs = bel_options_int(options, "num_epochs");
-    steps = (epochs * bel_columns_rows(columns) + batch - 1) / batch;
+    if (rows > 0 && epochs > INT64_MAX / 2 / rows) epochs = INT64_MAX / 2 / rows;
+    steps = (epochs * rows + batch - 1) / batch;
     return steps > 0 ? steps : 1; // a description by hand may say nothing of rows
 }
 
@@ -202,6 +204,42 @@ static bel_status *set_class_weights(bel_params *params, const bel_options *opti
     return status;
 }
 
+// Of two classes precision and recall are of one: the rarer, which is mostly what is looked for. A
+// training that goes on has what its checkpoint remembers, if anything.
+static bel_status *set_positive(bel_params *params, const bel_options *options,
+                                const bel_columns *columns, const char *remembering)
+{
+    const double clearly = 0.9; // so that parts of one table agree
+    const char *given = bel_options_string(options, "positive_class");
+    int positive = -1;
+    if (bel_columns_class_count(columns) != 2) return NULL;
+    double first = bel_columns_class_rows(columns, 0), second = bel_columns_class_rows(columns, 1);
+    for (int c = 0; c < 2 && given != NULL; c++)
+        if (strcmp(bel_columns_class(columns, c), given) == 0) positive = c;
+    if (given != NULL && positive < 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--positive_class: expected \"%s\" or \"%s\", a class of \"%s\", got \"%s\"",
+                       bel_columns_class(columns, 0), bel_columns_class(columns, 1),
+                       bel_columns_label(columns), given);
+    }
+    if (given == NULL && remembering != NULL) {
+        char *was = NULL;
+        BEL_TRY(bel_ckpt_latest_setting(remembering, "param.positive_class", &was));
+        if (was != NULL) bel_params_set(params, "positive_class", was);
+        bel_free(was);
+        return NULL;
+    }
+    if (given == NULL) positive = first < clearly * second ? 0 : 1;
+    if (given != NULL || positive == 0) set_number(params, "positive_class", positive);
+    bool rarer = positive == 0 ? first < second : second < first;
+    bel_log_write(BEL_LOG_INFO, "precision and recall are those of class \"%s\"%s",
+                  bel_columns_class(columns, positive),
+                  given != NULL ? ""
+                  : rarer       ? ", the rarer one (--positive_class)"
+                                : ", the second one (--positive_class)");
+    return NULL;
+}
+
 // Of a label that is a number.
 static bel_status *check_rate(const bel_params *params, const bel_columns *columns)
 {
@@ -222,6 +260,7 @@ bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
         set_number(params, "weight_mean", bel_columns_weight_mean(columns));
     if (bel_columns_label_kind(columns) == BEL_LABEL_CLASSES) {
         set_number(params, "class_count", bel_columns_class_count(columns));
+        BEL_TRY(set_positive(params, options, columns, remembering));
         return set_class_weights(params, options, columns);
     }
     bool several = bel_columns_label_kind(columns) == BEL_LABEL_SEVERAL;

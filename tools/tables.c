@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "checkpoint/checkpoint.h"
 #include "columns/description.h"
+#include "columns/guess.h"
 #include "estimator/settings.h"
 #include "input/table_look.h"
 #include "inputs.h"
@@ -119,7 +120,24 @@ static void put_labels(const bel_columns *columns, bel_str *text)
         bel_str_printf(text, ", \"%s\" is the second", bel_columns_class(columns, 1));
 }
 
-static void say(const bel_columns *columns, const char *path)
+// Numbers that are few are taken for classes, which may not be what was meant.
+static void say_number_classes(const bel_options *options, const bel_columns *columns)
+{
+    int count = bel_columns_class_count(columns);
+    bool asked = bel_options_is_given(options, "objective"), numbers = count > 2 && !asked;
+    double number;
+    for (int c = 0; c < count && numbers; c++) {
+        const char *text = bel_columns_class(columns, c);
+        numbers = bel_parse_f64(text, strlen(text), &number);
+    }
+    if (!numbers) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "label \"%s\": its %d different numbers are taken for classes; hint: "
+                  "--objective regression learns them as numbers",
+                  bel_columns_label(columns), count);
+}
+
+static void say(const bel_options *options, const bel_columns *columns, const char *path)
 {
     int counts[BEL_COLUMN_KINDS] = {0};
     bel_str text = {0};
@@ -135,10 +153,14 @@ static void say(const bel_columns *columns, const char *path)
                   labels.text, text.text);
     bel_str_deinit(&labels);
     bel_str_deinit(&text);
+    say_number_classes(options, columns);
     for (int i = 0; i < columns->count; i++) {
         const bel_column *c = &columns->items[i];
         bool said = c->kind == BEL_COLUMN_IGNORE && c->note != NULL;
+        bool untimed = c->kind == BEL_COLUMN_DATE && (c->parts & BEL_DATE_TIME) == 0;
         if (said) bel_log_write(BEL_LOG_INFO, "column \"%s\" is left out: %s", c->name, c->note);
+        if (untimed && c->note != NULL)
+            bel_log_write(BEL_LOG_INFO, "column \"%s\": %s", c->name, c->note);
     }
 }
 
@@ -166,7 +188,7 @@ static bel_status *infer_training(const bel_options *options, bel_columns **out_
     bel_status *status = find_training(options, arena, &paths, &count, &files);
     if (status == NULL && files) {
         status = bel_table_infer(options, paths, count, true, out_columns);
-        if (status == NULL) say(*out_columns, paths[0]);
+        if (status == NULL) say(options, *out_columns, paths[0]);
     }
     bel_arena_destroy(arena);
     return status;
@@ -214,29 +236,45 @@ static bel_status *remembered(const char *model_dir, bel_columns **out_columns, 
     return NULL;
 }
 
+static bool is_column(const void *columns, const char *name)
+{
+    return bel_columns_find(columns, name) >= 0;
+}
+
 // A command that goes on names columns as it did before, or it would not be read.
+static bel_status *check_pattern(const char *flag, const char *pattern, unsigned kinds,
+                                 const bel_columns *columns)
+{
+    bool found = false;
+    for (int i = 0; i < columns->count; i++) {
+        const bel_column *c = &columns->items[i];
+        bool other = (kinds >> c->kind & 1) == 0;
+        if (strcmp(pattern, c->name) != 0 && fnmatch(pattern, c->name, 0) != 0) continue;
+        found = true;
+        if (strcmp(flag, "log_columns") == 0 && c->scale != BEL_SCALE_LOG) other = true;
+        if (!other) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--%s %s: the training began with column \"%s\" as %s; hint: another "
+                       "model_dir to begin anew",
+                       flag, pattern, c->name, bel_column_kind_names[c->kind]);
+    }
+    if (found) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s %s: the training began without such a column", flag,
+                   pattern);
+}
+
 static bel_status *check_agrees(const bel_options *options, const char *flag, unsigned kinds,
                                 const bel_columns *columns)
 {
     size_t count;
     const char *const *patterns = bel_options_list(options, flag, &count);
-    for (size_t p = 0; p < count; p++) {
-        bool found = false;
-        for (int i = 0; i < columns->count; i++) {
-            const bel_column *c = &columns->items[i];
-            bool other = (kinds >> c->kind & 1) == 0;
-            if (fnmatch(patterns[p], c->name, 0) != 0) continue;
-            found = true;
-            if (strcmp(flag, "log_columns") == 0 && c->scale != BEL_SCALE_LOG) other = true;
-            if (!other) continue;
-            return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "--%s %s: the training began with column \"%s\" as %s; hint: another "
-                           "model_dir to begin anew",
-                           flag, patterns[p], c->name, bel_column_kind_names[c->kind]);
-        }
-        if (found) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s %s: the training began without such a column",
-                       flag, patterns[p]);
+    for (size_t p = 0; p < count;) {
+        char *name;
+        p += (size_t)bel_guess_join_name(patterns + p, (int)(count - p), is_column, columns, &name);
+        bel_status *status =
+            check_pattern(flag, name != NULL ? name : patterns[p - 1], kinds, columns);
+        bel_free(name);
+        if (status != NULL) return status;
     }
     return NULL;
 }
@@ -409,6 +447,10 @@ void bel_table_print_json(const bel_columns *columns, bel_str *out)
         if (c->note != NULL) {
             bel_str_puts(out, ",\"note\":");
             bel_json_write_string(out, c->note);
+        }
+        if (c->warning != NULL) {
+            bel_str_puts(out, ",\"warning\":");
+            bel_json_write_string(out, c->warning);
         }
         bel_str_puts(out, "}\n");
     }

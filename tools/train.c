@@ -187,6 +187,7 @@ static bel_status *run(const bel_options *options, bel_setup *setup, int *out_ex
               .eval = {.input_fn = setup->input_fn, .input_user = setup->input_user}};
     p.arena = bel_arena_create();
     plan_warm_start(options, &p);
+    bel_flag_inputs_say(options);
     bel_status *status = evaluates ? plan_evaluations(options, setup, &p) : NULL;
     if (status != NULL) {
         bel_arena_destroy(p.arena);

@@ -90,7 +90,7 @@ BEL_API bel_optimizer bel_context_optimizer(bel_model_context *context);
 /// What becomes of a metric's sums over the whole evaluation. Sums over batches do not depend on
 /// which tower ran which batch.
 typedef enum bel_metric_kind {
-    BEL_METRIC_MEAN,      ///< sum / weight; 0 without weight
+    BEL_METRIC_MEAN,      ///< sum / weight; NaN without weight
     BEL_METRIC_ROOT_MEAN, ///< its root
     BEL_METRIC_AUC,       ///< area under the curve of the rows of `sum`: bel_metric_auc
     BEL_METRIC_OWN,       ///< what a function of the program makes of them: bel_metric_own
@@ -208,7 +208,8 @@ BEL_API void bel_return_add(bel_model_context *context, bel_estimator_spec *spec
 /// training (areas under curves and metrics of the program's own are left out there). `weights`
 /// (F32, of the shape of what is weighted: labels, or values) say how much an example counts; NULL:
 /// once. An example whose weight is 0 is not looked at: it may be NaN, or its label be out of
-/// range. Where all weights are 0 a metric is 0. Errors: the name is taken (by another, or by the
+/// range. A metric over nothing, as where all weights are 0, is NaN,
+/// which no other value is worse than. Errors: the name is taken (by another, or by the
 /// library: "loss", "global_step", "learning_rate", "examples_per_second", "global_step/sec"); more
 /// than BEL_MAX_METRICS; types and shapes that do not go together, also where they could be
 /// broadcast.
@@ -231,7 +232,7 @@ BEL_API void bel_metric_top_k(bel_model_context *context, bel_estimator_spec *sp
 
 /// Of yes and no: labels and predicted of one shape, BOOL or any numbers, where all but 0 is yes.
 /// Precision: share of what was predicted as yes that is yes; recall: share of what is yes that was
-/// predicted; F1: their harmonic mean. 0 where there is nothing to take a share of. Shares are
+/// predicted; F1: their harmonic mean. NaN where there is nothing to take a share of. Shares are
 /// those of the whole evaluation, not means of the batches' shares.
 BEL_API void bel_metric_precision(bel_model_context *context, bel_estimator_spec *spec,
                                   const char *name, bel_value *labels, bel_value *predicted,

@@ -7,6 +7,10 @@
 #include <string.h>
 
 #include "base/decimal.h"
+#include "base/number.h"
+#include "base/str.h"
+
+enum { MOST_EXPONENT = 1000 };
 
 static bool is_digit(char c)
 {
@@ -61,7 +65,49 @@ size_t bel_cell_number_pointed(const char *text, size_t length, char out_text[BE
     return is_number(out_text, out_text + count) ? count : 0;
 }
 
-bool bel_cell_number_read(char decimal, const char *text, size_t length, double *out_value)
+// Bytes of what stands between thousands and nowhere else: an apostrophe, straight or curved, or a
+// space that does not break, of any width; 0: it is none.
+static size_t separator_at(const char *at, const char *end)
+{
+    static const char *const separators[] = {"'", "\xC2\xA0", "\xE2\x80\x99", "\xE2\x80\xAF",
+                                             "\xE2\x80\x89"};
+    for (size_t i = 0; i < sizeof separators / sizeof separators[0]; i++) {
+        size_t length = strlen(separators[i]);
+        if ((size_t)(end - at) >= length && memcmp(at, separators[i], length) == 0) return length;
+    }
+    return 0;
+}
+
+static int digits_at(const char *at, const char *end)
+{
+    int count = 0;
+    while (at < end && count < 5 && is_digit(*at))
+        at++, count++;
+    return count;
+}
+
+// Takes out what stands between thousands; 0: nothing does, or it stands where it may not.
+static size_t without_separators(const char *text, size_t length, char out[BEL_CELL_NUMBER_ROOM])
+{
+    const char *end = text + length, *at = pass_sign(text, end);
+    int digits = digits_at(at, end);
+    size_t count = (size_t)(at + digits - text), bytes;
+    if (length >= BEL_CELL_NUMBER_ROOM || digits < 1 || digits > 3) return 0;
+    memcpy(out, text, count);
+    at += digits;
+    if (separator_at(at, end) == 0) return 0;
+    while ((bytes = separator_at(at, end)) > 0) {
+        at += bytes;
+        if (digits_at(at, end) != 3) return 0;
+        memcpy(out + count, at, 3);
+        count += 3;
+        at += 3;
+    }
+    memcpy(out + count, at, (size_t)(end - at));
+    return count + (size_t)(end - at);
+}
+
+static bool read_bare(char decimal, const char *text, size_t length, double *out_value)
 {
     char pointed[BEL_CELL_NUMBER_ROOM];
     if (decimal == ',') {
@@ -69,6 +115,14 @@ bool bel_cell_number_read(char decimal, const char *text, size_t length, double 
         text = pointed;
     }
     return length > 0 && bel_decimal_parse(text, text + length, out_value) == text + length;
+}
+
+bool bel_cell_number_read(char decimal, const char *text, size_t length, double *out_value)
+{
+    char joined[BEL_CELL_NUMBER_ROOM];
+    if (read_bare(decimal, text, length, out_value)) return true;
+    length = without_separators(text, length, joined);
+    return length > 0 && read_bare(decimal, joined, length, out_value);
 }
 
 bool bel_cell_number_has_comma(const char *text, size_t length)
@@ -80,6 +134,147 @@ bool bel_cell_number_has_comma(const char *text, size_t length)
         return false;
     const char *behind = pass_whole(pass_sign(text, end), end, ',', &groups);
     return behind != end || groups == 0;
+}
+
+// --- With something beside it --------------------------------------------------------------------
+
+// Currencies in front of a number.
+static size_t currency_at(const char *at, const char *end)
+{
+    static const char *const currencies[] = {"US$", "$",   "\xE2\x82\xAC", "\xC2\xA3", "\xC2\xA5",
+                                             "USD", "EUR", "GBP",          "CHF",      "Rs."};
+    for (size_t i = 0; i < sizeof currencies / sizeof currencies[0]; i++) {
+        size_t length = strlen(currencies[i]);
+        if ((size_t)(end - at) > length && memcmp(at, currencies[i], length) == 0) return length;
+    }
+    return 0;
+}
+
+// Cuts a unit off, and the spaces between it and the number; a sign may stand in front of both.
+static void cut_unit(const char **text, const char **end, bool *negative, bel_cell_dressed *number)
+{
+    enum { LONGEST = 16 };
+    const char *at = *text, *last = *end;
+    *negative = last - at > 1 && *at == '-' && currency_at(at + 1, last) > 0;
+    if (*negative) at++;
+    size_t front = currency_at(at, last);
+    if (front > 0) {
+        number->unit = at;
+        number->unit_length = front;
+        for (at += front; at < last && *at == ' ';)
+            at++;
+    } else {
+        while (last > at && !is_digit(last[-1]) && last[-1] != '.')
+            last--;
+        number->unit = last;
+        while (number->unit < *end && *number->unit == ' ')
+            number->unit++;
+        number->unit_length = (size_t)(*end - number->unit);
+    }
+    if (number->unit_length == 0 || number->unit_length > LONGEST ||
+        memchr(number->unit, ',', number->unit_length) != NULL)
+        number->unit = NULL;
+    if (number->unit == NULL) return;
+    *text = at;
+    *end = last;
+}
+
+// Takes out commas between thousands; 0: there are none, or they stand where they may not.
+static size_t without_commas(const char *text, const char *end, char out[BEL_CELL_NUMBER_ROOM],
+                             bool *out_clear)
+{
+    int groups;
+    size_t count = 0;
+    const char *behind = pass_whole(pass_sign(text, end), end, ',', &groups);
+    if (behind == NULL || groups == 0 || end - text >= BEL_CELL_NUMBER_ROOM) return 0;
+    for (const char *at = text; at < end; at++)
+        if (*at != ',' || at >= behind) out[count++] = *at;
+    *out_clear = groups > 1 || behind < end;
+    return count;
+}
+
+bool bel_cell_number_undress(char decimal, const char *text, size_t length,
+                             bel_cell_dressed *out_number)
+{
+    char joined[BEL_CELL_NUMBER_ROOM];
+    const char *end = text + length;
+    bel_cell_dressed number = {0};
+    bool negative;
+    cut_unit(&text, &end, &negative, &number);
+    bool read =
+        text < end && bel_cell_number_read(decimal, text, (size_t)(end - text), &number.value);
+    if (!read && decimal == '.') {
+        size_t count = without_commas(text, end, joined, &number.clear);
+        read = number.commas = count > 0 && read_bare('.', joined, count, &number.value);
+    }
+    if (!read || (number.unit == NULL && !number.commas)) return false;
+    if (number.unit != NULL && negative) number.value = -number.value;
+    *out_number = number;
+    return true;
+}
+
+// --- Exactly -------------------------------------------------------------------------------------
+
+// Digits in front of and behind the point, without zeros at either end; *out_power is that of ten
+// of the last one. Behind them.
+static const char *take_digits(const char *at, const char *end, char *out_digits, size_t *out_count,
+                               int64_t *out_power)
+{
+    size_t count = 0, kept = 0; // kept: up to the last one that is no zero
+    int64_t power = 0;
+    bool fraction = false;
+    for (; at < end && (is_digit(*at) || (*at == '.' && !fraction)); at++) {
+        if (*at == '.') {
+            fraction = true;
+            continue;
+        }
+        power -= fraction;
+        if (*at == '0' && count == 0) continue;
+        out_digits[count++] = *at;
+        if (*at != '0') kept = count;
+    }
+    *out_count = kept;
+    *out_power = power + (int64_t)(count - kept);
+    return at;
+}
+
+size_t bel_cell_number_key(char decimal, const char *text, size_t length,
+                           char out_key[BEL_CELL_NUMBER_ROOM])
+{
+    enum { EXPONENT = 24 }; // room for one
+    char pointed[BEL_CELL_NUMBER_ROOM], digits[BEL_CELL_NUMBER_ROOM];
+    size_t bare = decimal == ',' ? bel_cell_number_pointed(text, length, pointed) : 0, count;
+    if (bare > 0) text = pointed, length = bare;
+    if (length == 0 || length > BEL_CELL_NUMBER_ROOM - EXPONENT) return 0;
+    const char *end = text + length, *at = pass_sign(text, end);
+    bool named = end - at > 1 && *at == '0' && is_digit(at[1]);
+    int64_t power, exponent = 0;
+    if (named || !is_number(text, end)) return 0;
+    at = take_digits(at, end, digits, &count, &power);
+    if (at < end) at++; // the "e"
+    if (at < end && *at == '+') at++;
+    if (at < end && !bel_parse_i64(at, (size_t)(end - at), &exponent)) return 0;
+    if (exponent < -MOST_EXPONENT || exponent > MOST_EXPONENT) return 0;
+    if (count == 0) return (size_t)bel_snprintf(out_key, BEL_CELL_NUMBER_ROOM, "0e0");
+    return (size_t)bel_snprintf(out_key, BEL_CELL_NUMBER_ROOM, "%s%.*se%lld",
+                                *text == '-' ? "-" : "", (int)count, digits,
+                                (long long)(power + exponent));
+}
+
+bool bel_cell_number_is_long(const char *text, size_t length)
+{
+    enum { HELD = 15, MOST = 19 }; // digits that a double holds, and a number of 64 bits
+    const char *end = text + length, *at = pass_sign(text, end);
+    uint64_t value = 0;
+    if (end - at <= HELD) return false;
+    for (const char *digit = at; digit < end; digit++)
+        if (!is_digit(*digit)) return false;
+    while (end > at && end[-1] == '0')
+        end--;
+    if (end - at > MOST) return true;
+    for (; at < end; at++)
+        value = value * 10 + (uint64_t)(*at - '0');
+    return value > (uint64_t)1 << 53;
 }
 
 // --- What is none --------------------------------------------------------------------------------

@@ -13,12 +13,38 @@ enum { BEL_CELL_NUMBER_ROOM = 64 }; // a longer text with a comma is no number
 size_t bel_cell_number_pointed(const char *text, size_t length,
                                char out_text[BEL_CELL_NUMBER_ROOM]);
 
-// Reads a whole cell as a number. `decimal`: '.' or ','. False: it is none, or too large.
+// Reads a whole cell as a number. `decimal`: '.' or ','. Between thousands there may be an
+// apostrophe or a space that does not break, which mean nothing else: "1\u2019250.5". False: it is
+// none, or too large.
 bool bel_cell_number_read(char decimal, const char *text, size_t length, double *out_value);
+
+// A number that something stands beside.
+typedef struct bel_cell_dressed {
+    const char *unit; // "kg" of "43.2 kg", "$" of "-$5"; NULL: it has none
+    size_t unit_length;
+    bool commas; // between thousands: "52,300"
+    bool clear;  // and that is what they are: "52,300.00", "1,234,567"
+    double value;
+} bel_cell_dressed;
+
+// Reads a cell that is a number but for a unit, in front of it a currency, or commas between
+// thousands. False: it is none with them, either.
+bool bel_cell_number_undress(char decimal, const char *text, size_t length,
+                             bel_cell_dressed *out_number);
 
 // Whether a text is a number with a decimal comma, and nothing else that a comma is written for:
 // "1,5" and "0,125"; "1,125" may have it between thousands.
 bool bel_cell_number_has_comma(const char *text, size_t length);
+
+// A number as a text that is the same for all ways to write it: "9", "9.0", "+9" and "0.9e1" are
+// "9e0", and "0.50" is "5e-1". Exact, with all its digits. Returns its length; 0: it is no number,
+// has zeros in front, as names have ("00501"), or is too long. Whole numbers have no "e-" in it.
+size_t bel_cell_number_key(char decimal, const char *text, size_t length,
+                           char out_key[BEL_CELL_NUMBER_ROOM]);
+
+// Whether a text is digits alone, perhaps with a sign, of a number that a double cannot hold: as
+// one it would be equal to others.
+bool bel_cell_number_is_long(const char *text, size_t length);
 
 // What a text that is no number would be one without.
 typedef enum bel_cell_dress {

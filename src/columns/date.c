@@ -29,6 +29,28 @@ static int take_number(scan *s, int *out_value)
     return digits > 4 ? 0 : digits;
 }
 
+// Exactly so many digits, whatever comes behind them.
+static bool take_digits(scan *s, int count, int *out_value)
+{
+    *out_value = 0;
+    if (s->end - s->at < count) return false;
+    for (int i = 0; i < count; i++) {
+        char c = *s->at++;
+        if (c < '0' || c > '9') return false;
+        *out_value = *out_value * 10 + (c - '0');
+    }
+    return true;
+}
+
+// A word, whatever its case.
+static bool take_word(scan *s, const char *word)
+{
+    size_t length = strlen(word);
+    if ((size_t)(s->end - s->at) < length || strncasecmp(s->at, word, length) != 0) return false;
+    s->at += length;
+    return true;
+}
+
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -66,11 +88,11 @@ static int days_of(int year, int month)
     return days[month - 1] + (month == 2 && leap);
 }
 
-// Z, or how far the clock is in front of UTC: +01:00, -0530, +01.
+// Z, UTC, GMT, or how far the clock is in front of it: +01:00, -0530, +01.
 static bool take_offset(scan *s, int64_t *out_seconds)
 {
     *out_seconds = 0;
-    if (s->at == s->end) return true;
+    if (s->at == s->end || take_word(s, "UTC") || take_word(s, "GMT")) return true;
     char sign = *s->at++;
     if (sign == 'Z') return true;
     if (sign != '+' && sign != '-') return false;
@@ -89,21 +111,58 @@ static bool take_offset(scan *s, int64_t *out_seconds)
     return true;
 }
 
+// AM or PM behind the hours of half a day.
+static bool take_half(scan *s, int *hour)
+{
+    const char *before = s->at;
+    pass_spaces(s);
+    bool morning = take_word(s, "AM") || take_word(s, "a.m.");
+    bool evening = !morning && (take_word(s, "PM") || take_word(s, "p.m."));
+    if (!morning && !evening) {
+        s->at = before;
+        return true;
+    }
+    if (*hour < 1 || *hour > 12) return false;
+    *hour = *hour % 12 + (evening ? 12 : 0);
+    return true;
+}
+
+// "05:25", "05:25:01.5" or "05:25:01,500", or without colons "0525" and "052501".
+static bool take_clock(scan *s, int *hour, int *minute, int *second)
+{
+    const char *begin = s->at;
+    *minute = *second = 0;
+    if (s->end - begin >= 4 && take_digits(s, 2, hour) && take_digits(s, 2, minute)) {
+        bool more = s->at < s->end && *s->at >= '0' && *s->at <= '9';
+        return !more || take_digits(s, 2, second);
+    }
+    s->at = begin;
+    int digits = take_number(s, hour);
+    if (digits == 0 || digits > 2) return false;
+    if (s->at == s->end || *s->at != ':') { // 5 PM
+        const char *behind = s->at;
+        pass_spaces(s);
+        bool half = s->at < s->end && strchr("aApP", *s->at) != NULL;
+        s->at = behind;
+        return half;
+    }
+    s->at++;
+    if (take_number(s, minute) != 2) return false;
+    if (s->at == s->end || *s->at != ':') return true;
+    s->at++;
+    if (take_number(s, second) != 2) return false;
+    if (s->at == s->end || (*s->at != '.' && *s->at != ',')) return true;
+    for (s->at++; s->at < s->end && *s->at >= '0' && *s->at <= '9';)
+        s->at++;
+    return true;
+}
+
 // *out_offset: how far the clock that it was read from is in front of UTC.
 static bool take_time(scan *s, int64_t *out_seconds, int64_t *out_offset)
 {
-    int hour, minute, second = 0;
-    if (take_number(s, &hour) == 0 || hour > 23 || s->at == s->end || *s->at++ != ':') return false;
-    if (take_number(s, &minute) != 2 || minute > 59) return false;
-    if (s->at < s->end && *s->at == ':') {
-        s->at++;
-        if (take_number(s, &second) != 2 || second > 60) return false;
-        if (s->at < s->end && *s->at == '.') {
-            s->at++;
-            while (s->at < s->end && *s->at >= '0' && *s->at <= '9')
-                s->at++;
-        }
-    }
+    int hour, minute, second;
+    if (!take_clock(s, &hour, &minute, &second) || !take_half(s, &hour)) return false;
+    if (hour > 23 || minute > 59 || second > 60) return false;
     if (second == 60) second = 59; // a leap second is in its own minute
     *out_seconds = ((int64_t)hour * 60 + minute) * 60 + second;
     if (s->end - s->at > 1 && *s->at == ' ') s->at++; // 12:30 +0100
@@ -165,21 +224,71 @@ static bool take_numbered(scan *s, bool day_first, int *year, int *month, int *d
     return between == '/' || last_digits == 4; // 10.1.11 may be a version
 }
 
+// The first month of a quarter: "1990Q2", "1990-Q2", "Q2 1990".
+static bool take_quarter(scan *s, int *year, int *month)
+{
+    int quarter;
+    bool first = take_word(s, "Q");
+    if (first && (!take_digits(s, 1, &quarter) || take_between(s) == '\0')) return false;
+    if (!take_digits(s, 4, year)) return false;
+    if (!first) {
+        (void)take_between(s);
+        if (!take_word(s, "Q") || !take_digits(s, 1, &quarter)) return false;
+    }
+    *month = 3 * quarter - 2;
+    return quarter >= 1 && quarter <= 4 && s->at == s->end;
+}
+
+// "1990-02", of a year that is hardly a part of a name.
+static bool take_year_and_month(scan *s, int *year, int *month)
+{
+    enum { FIRST = 1800, LAST = 2199 };
+    if (!take_digits(s, 4, year) || *year < FIRST || *year > LAST) return false;
+    char between = take_between(s);
+    if ((between != '-' && between != '/') || !take_digits(s, 2, month)) return false;
+    return s->at == s->end;
+}
+
+// "20200202", with a time behind it: alone it is a number.
+static bool take_compact(scan *s, int *year, int *month, int *day)
+{
+    bool all = take_digits(s, 4, year) && take_digits(s, 2, month) && take_digits(s, 2, day);
+    return all && s->at < s->end && (*s->at == 'T' || *s->at == ' ');
+}
+
+// Each of the short forms begins anew; *out_digits is how many the year has.
+static bool take_day(scan *s, bool day_first, int *year, int *month, int *day, int *out_digits)
+{
+    const char *begin = s->at;
+    *out_digits = 4;
+    if (take_compact(s, year, month, day)) return true;
+    *day = 1;
+    s->at = begin;
+    if (take_quarter(s, year, month)) return true;
+    s->at = begin;
+    if (take_year_and_month(s, year, month)) return true;
+    s->at = begin;
+    return is_letter(*begin) ? take_named(s, year, month, day, out_digits)
+                             : take_numbered(s, day_first, year, month, day, out_digits);
+}
+
 bool bel_date_parse(const char *text, size_t length, bool day_first, bel_date *out_date)
 {
     scan s = {text, text + length};
     int year = 0, month = 0, day = 0, digits = 0;
     int64_t time = 0, offset = 0;
-    if (length < 6 || length > 40) return false;
-    bool dated = is_letter(*text) ? take_named(&s, &year, &month, &day, &digits)
-                                  : take_numbered(&s, day_first, &year, &month, &day, &digits);
+    bool log = length > 2 && text[0] == '[' && text[length - 1] == ']';
+    if (log) s = (scan){text + 1, text + length - 1}; // of a web server
+    if (s.end - s.at < 6 || length > 40) return false;
+    bool dated = take_day(&s, day_first, &year, &month, &day, &digits);
     if (!dated || digits == 3 || digits == 1) return false;
     if (digits == 2) year += year < 70 ? 2000 : 1900;
     if (month < 1 || month > 12 || day < 1 || day > days_of(year, month)) return false;
     bool timed = s.at < s.end;
-    if (timed && *s.at != ' ' && *s.at != 'T') return false;
+    if (timed && *s.at != ' ' && *s.at != 'T' && *s.at != ':' && *s.at != ',') return false;
     if (timed) {
         s.at++;
+        pass_spaces(&s);
         if (!take_time(&s, &time, &offset) || s.at != s.end) return false;
     }
     int64_t days = days_before(year, month, day), begin = days_before(year, 1, 1);

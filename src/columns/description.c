@@ -13,6 +13,8 @@
 #include "base/hash.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "columns/cell_number.h"
+#include "columns/statistics.h"
 
 // --- Making one ----------------------------------------------------------------------------------
 
@@ -96,23 +98,45 @@ static int find_value(const bel_column *column, const char *text, size_t length)
     return -1;
 }
 
-// Whole numbers are written with ".0" by programs that have turned a column into fractions, as
-// pandas does when a cell is missing.
+// The hash of a number's key, which is that of no text; false: it is no number that may be equal to
+// one that is written in another way.
+static bool number_hash(const bel_column *column, const char *text, size_t length,
+                        char out_key[BEL_CELL_NUMBER_ROOM], uint64_t *out_hash)
+{
+    size_t bytes = bel_cell_number_key(column->decimal, text, length, out_key);
+    if (bytes == 0 || (!column->all_numbers && strstr(out_key, "e-") != NULL)) return false;
+    *out_hash = ~bel_column_hash(column, out_key, bytes);
+    return true;
+}
+
 int bel_column_value(const bel_column *column, const char *text, size_t length)
 {
-    enum { LONGEST = 24 };
-    char twin[LONGEST + 2];
+    char key[BEL_CELL_NUMBER_ROOM], other[BEL_CELL_NUMBER_ROOM];
+    uint64_t hash, same;
+    size_t at = 0;
     int value = find_value(column, text, length);
-    size_t digits = length > 0 && *text == '-';
-    while (digits < length && text[digits] >= '0' && text[digits] <= '9')
-        digits++;
-    bool whole = digits > 0 && text[digits - 1] != '-' && length <= LONGEST;
-    if (value >= 0 || !whole) return value;
-    memcpy(twin, text, digits);
-    memcpy(twin + digits, ".0", 2);
-    if (digits == length) return find_value(column, twin, digits + 2);
-    bool fraction = length == digits + 2 && memcmp(text + digits, ".0", 2) == 0;
-    return fraction ? find_value(column, text, digits) : -1;
+    if (value >= 0 || !number_hash(column, text, length, key, &hash)) return value;
+    for (int found; (found = bel_index_next(&column->index, hash, &at)) >= 0;) {
+        const char *known = column->values[found];
+        bool equal =
+            number_hash(column, known, strlen(known), other, &same) && strcmp(key, other) == 0;
+        if (equal && (value < 0 || found < value)) value = found; // the first of them
+    }
+    return value;
+}
+
+bool bel_column_read_number(const bel_columns *columns, const bel_column *column, const char *text,
+                            size_t length, double *out_value)
+{
+    bel_cell_dressed number;
+    if (bel_cell_number_read(columns->decimal, text, length, out_value)) return true;
+    if (column->unit == NULL && column->thousands == '\0') return false;
+    if (!bel_cell_number_undress(columns->decimal, text, length, &number)) return false;
+    bool unit = number.unit == NULL ||
+                (column->unit != NULL && strlen(column->unit) == number.unit_length &&
+                 memcmp(column->unit, number.unit, number.unit_length) == 0);
+    *out_value = number.value;
+    return unit && (!number.commas || column->thousands == ',');
 }
 
 // --- Missing values ------------------------------------------------------------------------------
@@ -126,21 +150,23 @@ void bel_missing_texts_prepare(bel_missing_texts *missing, bel_arena *arena)
 {
     const bel_missing_texts given = *missing;
     size_t *lengths = bel_arena_alloc(arena, ((size_t)given.count + 1) * sizeof *lengths);
-    *missing = (bel_missing_texts){.texts = given.texts, .count = given.count, .lengths = lengths};
+    double *numbers = bel_arena_alloc(arena, ((size_t)given.count + 1) * sizeof *numbers);
+    *missing = (bel_missing_texts){
+        .texts = given.texts, .count = given.count, .lengths = lengths, .numbers = numbers};
     for (int i = 0; i < given.count; i++) {
         const char *text = given.texts[i];
         const unsigned first = (unsigned char)*text;
-        double number;
         lengths[i] = strlen(text);
         missing->of_length |= (uint64_t)1 << length_bit(lengths[i]);
         missing->of_first[first / 64] |= (uint64_t)1 << first % 64;
-        missing->has_number =
-            missing->has_number ||
-            bel_decimal_parse(text, text + lengths[i], &number) == text + lengths[i];
+        bool number = bel_cell_number_read('.', text, lengths[i], &numbers[i]) ||
+                      bel_cell_number_read(',', text, lengths[i], &numbers[i]);
+        if (!number) numbers[i] = NAN;
+        missing->has_number = missing->has_number || number;
     }
 }
 
-int bel_missing_texts_find(const bel_missing_texts *missing, const char *text, size_t length)
+static int find_text(const bel_missing_texts *missing, const char *text, size_t length)
 {
     if ((missing->of_length >> length_bit(length) & 1) == 0) return -1;
     const unsigned first = length > 0 ? (unsigned char)*text : 0;
@@ -152,16 +178,28 @@ int bel_missing_texts_find(const bel_missing_texts *missing, const char *text, s
     return -1;
 }
 
+int bel_missing_texts_find(const bel_missing_texts *missing, char decimal, const char *text,
+                           size_t length)
+{
+    double number;
+    int found = find_text(missing, text, length);
+    if (found >= 0 || !missing->has_number || bel_column_is_padded(text, length)) return found;
+    if (!bel_cell_number_read(decimal, text, length, &number)) return -1;
+    for (int i = 0; i < missing->count && found < 0; i++)
+        if (missing->numbers[i] == number) found = i;
+    return found;
+}
+
 bool bel_columns_is_missing(const bel_columns *columns, const char *text, size_t length)
 {
-    return bel_missing_texts_find(&columns->missing, text, length) >= 0;
+    return bel_missing_texts_find(&columns->missing, columns->decimal, text, length) >= 0;
 }
 
 bool bel_column_is_missing(const bel_columns *columns, const bel_column *column, const char *text,
                            size_t length)
 {
     return bel_columns_is_missing(columns, text, length) ||
-           bel_missing_texts_find(&column->absent, text, length) >= 0;
+           bel_missing_texts_find(&column->absent, columns->decimal, text, length) >= 0;
 }
 
 bool bel_column_is_missing_number(const bel_columns *columns, const bel_column *column,
@@ -195,12 +233,21 @@ static bel_status *fault(const bel_column *column, const char *source, const cha
 
 static bel_status *index_values(bel_column *column, const char *source)
 {
+    char key[BEL_CELL_NUMBER_ROOM];
+    column->all_numbers = true;
+    for (int i = 0; i < column->value_count && column->all_numbers; i++) {
+        const char *value = column->values[i];
+        column->all_numbers = bel_cell_number_key(column->decimal, value, strlen(value), key) > 0;
+    }
     for (int i = 0; i < column->value_count; i++) {
+        uint64_t hash;
         size_t length = strlen(column->values[i]);
         if (find_value(column, column->values[i], length) >= 0) {
             return fault(column, source, "the value \"%s\" stands twice", column->values[i]);
         }
         bel_index_put(&column->index, bel_column_hash(column, column->values[i], length), i);
+        if (number_hash(column, column->values[i], length, key, &hash))
+            bel_index_put(&column->index, hash, i);
     }
     return NULL;
 }
@@ -317,6 +364,7 @@ static bel_status *finish_column(bel_columns *columns, int i, const char *source
                   column->kind == BEL_COLUMN_LABEL;
     if (scaled) BEL_TRY(check_number(column, source));
     if (column->kind == BEL_COLUMN_CROSS) BEL_TRY(find_crossed(columns, column, source));
+    column->decimal = columns->decimal;
     BEL_TRY(index_values(column, source));
     if (column->kind == BEL_COLUMN_LABEL && column->label == BEL_LABEL_CLASSES &&
         column->value_count < 2) {
@@ -339,15 +387,33 @@ static void write_text(bel_columns *columns)
     columns->fingerprint = bel_hash64(columns->text, strlen(columns->text));
 }
 
+// Names the columns that are left out, and why.
+static bel_status *nothing_to_learn_from(const bel_columns *columns, const char *source)
+{
+    enum { SHOWN = 5 };
+    bel_str text = {0};
+    int count = 0;
+    for (int i = 0; i < columns->count; i++) {
+        const bel_column *c = &columns->items[i];
+        if (c->kind != BEL_COLUMN_IGNORE || c->note == NULL || ++count > SHOWN) continue;
+        bel_str_printf(&text, "; column \"%s\" is left out: %s", c->name, c->note);
+    }
+    bel_status *status =
+        BEL_ERR(BEL_INVALID_ARGUMENT,
+                "%s: expected a column to learn from besides the label, got none%s%s%s", source,
+                count > 0 ? text.text : "", count > SHOWN ? " …" : "",
+                count > 0 ? "; hint: --numeric or --categorical takes such a column" : "");
+    bel_str_deinit(&text);
+    return status;
+}
+
 bel_status *bel_columns_finish(bel_columns *columns, const char *source)
 {
     for (int i = 0; i < columns->count; i++)
         BEL_TRY(finish_column(columns, i, source));
     BEL_TRY(check_labels(columns, source));
-    if (columns->x_width == 0 && columns->id_count == 0 && columns->list_count == 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s: expected a column to learn from besides the label, got none", source);
-    }
+    if (columns->x_width == 0 && columns->id_count == 0 && columns->list_count == 0)
+        return nothing_to_learn_from(columns, source);
     write_text(columns);
     return NULL;
 }
@@ -355,6 +421,12 @@ bel_status *bel_columns_finish(bel_columns *columns, const char *source)
 void bel_columns_set_rows(bel_columns *columns, int64_t rows)
 {
     columns->rows = rows;
+    write_text(columns);
+}
+
+void bel_columns_set_warning(bel_columns *columns, int column, const char *warning)
+{
+    columns->items[column].warning = bel_arena_strdup(columns->arena, warning);
     write_text(columns);
 }
 

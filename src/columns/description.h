@@ -57,16 +57,18 @@ typedef struct bel_missing_texts {
     const char *const *texts;
     int count;
     const size_t *lengths;
-    uint64_t of_length;   // bit n: one has n bytes; the last bit: so many or more
-    uint64_t of_first[4]; // bits of their first bytes
-    bool has_number;      // one of them reads as a number
+    const double *numbers; // NaN: it is none
+    uint64_t of_length;    // bit n: one has n bytes; the last bit: so many or more
+    uint64_t of_first[4];  // bits of their first bytes
+    bool has_number;       // one of them reads as a number
 } bel_missing_texts;
 
 typedef struct bel_column {
     const char *name;
     bel_column_kind kind;
-    int line, place;  // where it begins in its description; 0: it was made
-    const char *note; // why it is what it is; NULL: nobody said
+    int line, place;     // where it begins in its description; 0: it was made
+    const char *note;    // why it is what it is; NULL: nobody said
+    const char *warning; // what in it is likely a mistake; NULL: nothing is
 
     // NUMBER; DATE: the time's mean and deviation; LABEL of numbers: these and `low`; WEIGHT: mean
     bel_column_scale scale;
@@ -75,6 +77,8 @@ typedef struct bel_column {
     bel_missing_texts absent; // NUMBER, DATE: texts that stand for a missing one here alone
     double mean, deviation;   // of the values, of LOG those of logarithms; deviation > 0
     double low, high, fill;
+    const char *unit;     // NUMBER, LABEL of numbers: beside each of them; NULL: nothing is
+    char thousands;       // of these: ',' stands between thousands; '\0': nothing does
     double clip;          // NUMBER, DATE: the most that a scaled number may be; 0: anything
     const double *bounds; // BUCKETS, ascending
     int bound_count;
@@ -86,7 +90,9 @@ typedef struct bel_column {
     int row_count;
     bool missing_value; // CATEGORY: a missing one is a value, behind the others
     bool embedded;      // CATEGORY: a row of a table in place of one of several
-    bel_index index;    // of the values, by bel_column_hash
+    bel_index index;    // of the values, by bel_column_hash, and by that of bel_cell_number_key
+    bool all_numbers;   // are the values
+    char decimal;       // in front of decimals, as the table has it
 
     // LIST, TEXT
     char separator; // LIST
@@ -160,6 +166,9 @@ bel_status *bel_columns_finish(bel_columns *columns, const char *source) BEL_MUS
 // Another number of rows in a finished description, before anybody uses it.
 void bel_columns_set_rows(bel_columns *columns, int64_t rows);
 
+// What in a column of a finished description is likely a mistake, before anybody uses it.
+void bel_columns_set_warning(bel_columns *columns, int column, const char *warning);
+
 // More texts that stand for a missing value, in every column of a finished description, before
 // anybody uses it. Its text stays as it is.
 void bel_columns_add_missing(bel_columns *columns, const char *const *texts, int count);
@@ -171,16 +180,23 @@ bel_status *bel_columns_check_text(const bel_columns *columns, const char *sourc
 // The text (description_text.c).
 char *bel_columns_write(const bel_columns *columns);
 
+// Reads a cell of a number, with its column's unit and what stands between thousands, or without.
+bool bel_column_read_number(const bel_columns *columns, const bel_column *column, const char *text,
+                            size_t length, double *out_value);
+
 // The hash by which a value of a column is known.
 uint64_t bel_column_hash(const bel_column *column, const char *text, size_t length);
-// The number of a value, or of a class; -1: it is none. "1.0" is the value "1" where there is no
-// value "1.0", and the other way round.
+// The number of a value, or of a class; -1: it is none. Equal numbers are one value: "1.0" and
+// "1e0" are the value "1", unless they are values themselves. Where some values are no numbers,
+// only whole ones are equal so.
 int bel_column_value(const bel_column *column, const char *text, size_t length);
 
 // Makes texts and their count ready to be looked for.
 void bel_missing_texts_prepare(bel_missing_texts *missing, bel_arena *arena);
-// Which of them a text is, without spaces around it; -1: none.
-int bel_missing_texts_find(const bel_missing_texts *missing, const char *text, size_t length);
+// Which of them a text is, without spaces around it; -1: none. Equal numbers are one: -999.0 is
+// -999.
+int bel_missing_texts_find(const bel_missing_texts *missing, char decimal, const char *text,
+                           size_t length);
 
 // Whether a text stands for a missing value in every column; and in this one.
 bool bel_columns_is_missing(const bel_columns *columns, const char *text, size_t length);

@@ -41,6 +41,7 @@ static const char *const ways[] = {"one_hot", "embedding"};
 
 static const key keys[] = {
     {"note", ANY, TEXT, FIELD(note), 0, NULL, 0},
+    {"warning", ANY, TEXT, FIELD(warning), 0, NULL, 0},
     {"scale", OF(NUMBER), CHOICE, FIELD(scale), 0, bel_column_scale_names, BEL_SCALES},
     {"mean", OF(NUMBER) | OF(DATE) | OF(LABEL) | OF(WEIGHT), NUMBER, FIELD(mean), 0, NULL, 0},
     {"deviation", OF(NUMBER) | OF(DATE) | OF(LABEL), NUMBER, FIELD(deviation), 0, NULL, 0},
@@ -50,6 +51,8 @@ static const key keys[] = {
     {"missing", OF(CATEGORY), VALUE, FIELD(missing_value), 0, NULL, 0},
     {"missing_texts", OF(NUMBER) | OF(DATE), TEXTS, FIELD(absent.texts), FIELD(absent.count), NULL,
      0},
+    {"unit", OF(NUMBER) | OF(LABEL), TEXT, FIELD(unit), 0, NULL, 0},
+    {"thousands", OF(NUMBER) | OF(LABEL), BYTE, FIELD(thousands), 0, NULL, 0},
     {"fill", OF(NUMBER), NUMBER, FIELD(fill), 0, NULL, 0},
     {"indicator", OF(NUMBER) | OF(DATE), SWITCH, FIELD(indicator), 0, NULL, 0},
     {"clip", OF(NUMBER) | OF(DATE), NUMBER, FIELD(clip), 0, NULL, 0},

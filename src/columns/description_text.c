@@ -88,12 +88,25 @@ static void put_doubles(bel_str *out, const char *key, const double *numbers, in
     bel_str_puts(out, "]");
 }
 
+// What stands beside numbers.
+static void put_dress(bel_str *out, const bel_column *column)
+{
+    if (column->unit != NULL) {
+        bel_str_puts(out, ", unit: ");
+        put_text(out, column->unit);
+    }
+    if (column->thousands == '\0') return;
+    bel_str_puts(out, ", thousands: ");
+    put_text(out, (char[]){column->thousands, '\0'});
+}
+
 static void put_number(bel_str *out, const bel_column *column)
 {
     bel_str_printf(out, ", scale: %s", bel_column_scale_names[column->scale]);
     put_moments(out, column);
     put_double(out, ", low: ", column->low);
     put_double(out, ", high: ", column->high);
+    put_dress(out, column);
     bel_str_printf(out, ", missing: %s", bel_column_missing_names[column->missing]);
     if (column->absent.count > 0)
         put_list(out, "missing_texts", column->absent.texts, column->absent.count);
@@ -137,6 +150,7 @@ static void put_label(bel_str *out, const bel_column *column)
     } else {
         put_moments(out, column);
         put_double(out, ", low: ", column->low);
+        put_dress(out, column);
     }
 }
 
@@ -165,6 +179,10 @@ static void put_column(bel_str *out, const bel_column *column)
     if (column->note != NULL) {
         bel_str_puts(out, ", note: ");
         put_text(out, column->note);
+    }
+    if (column->warning != NULL) {
+        bel_str_puts(out, ", warning: ");
+        put_text(out, column->warning);
     }
     bel_str_puts(out, "}\n");
 }

@@ -18,11 +18,11 @@ enum {
     MOST_NUMBER_CLASSES = 20, // a label of more whole numbers is a number
     MOST_CLASSES = 10000,
     MOST_ONE_HOT = 128,
-    WEEKDAY_ROWS = 10000, // so many rows have something to say of weekdays
-    MOST_MARKERS = 3,     // texts among numbers that stand for missing ones
-    NUMBER_TENTHS = 9,    // of cells that are numbers, and the others are wrong
-    TEXT_WORDS = 4,       // so many words a cell, and it is a text
-    MANY_ROWS = 1000,     // of which a value comes LEAST_OFTEN times to be told apart
+    WEEKDAY_ROWS = 210, // so many rows have something to say of weekdays: 30 of each
+    MOST_MARKERS = 3,   // texts among numbers that stand for missing ones
+    NUMBER_TENTHS = 9,  // of cells that are numbers, and the others are wrong
+    TEXT_WORDS = 4,     // so many words a cell, and it is a text
+    MANY_ROWS = 1000,   // of which a value comes LEAST_OFTEN times to be told apart
     LEAST_OFTEN = 5,
     HASH_LEAST = 3,   // so often come values of more than are counted, in half of the rows
     MANY_VALUES = 32, // of fewer rows: of which each comes twice
@@ -32,11 +32,31 @@ enum {
 
 // Names that tools give to a column that they have added: pandas writes none, and reads that as
 // "Unnamed: 0".
-static bool may_number_rows(const char *name)
+static bool is_added_name(const char *name)
 {
     static const char unnamed[] = "Unnamed: 0";
-    return *name == '\0' || strcasecmp(name, "index") == 0 ||
-           strncmp(name, unnamed, sizeof unnamed - 1) == 0;
+    return *name == '\0' || strncmp(name, unnamed, sizeof unnamed - 1) == 0;
+}
+
+// "id", or a name that ends with it as a word: "order_id", "PassengerId".
+static bool is_id_name(const char *name)
+{
+    size_t length = strlen(name);
+    if (length < 2 || strcasecmp(name + length - 2, "id") != 0) return false;
+    char before = length == 2 ? ' ' : name[length - 3];
+    bool small = before >= 'a' && before <= 'z', letter = small || (before >= 'A' && before <= 'Z');
+    return !letter || (small && name[length - 2] == 'I');
+}
+
+// An index may also be a number that was measured.
+static bool is_index_name(const char *name)
+{
+    return strcasecmp(name, "index") == 0;
+}
+
+static bool may_number_rows(const char *name)
+{
+    return is_added_name(name) || is_id_name(name) || is_index_name(name);
 }
 
 bool bel_guess_needs_values(const bel_guess_column *column, bel_guess_use use)
@@ -47,7 +67,7 @@ bool bel_guess_needs_values(const bel_guess_column *column, bel_guess_use use)
     if (may_number_rows(column->name)) return true;
     int64_t rest = s != NULL ? s->cells - s->missing : 0;
     if (rest > 0 && (s->month_dates == rest || s->day_dates == rest)) return false; // all are dates
-    return s != NULL && (s->numbers < s->cells - s->missing || s->padded > 0);
+    return s != NULL && (s->numbers < s->cells - s->missing || s->padded > 0 || s->longs > 0);
 }
 
 // --- A column ------------------------------------------------------------------------------------
@@ -91,12 +111,13 @@ static void fill_number(guess *g)
     double deviation = bel_moments_deviation(m);
     c->mean = m->mean;
     c->deviation = deviation > 0 ? deviation : 1;
-    c->low = s->low;
-    c->high = s->high;
+    c->low = s->range.low;
+    c->high = s->range.high;
     c->fill = s->values_of_numbers.mean;
     c->indicator = s->missing > 0;
     c->clip = CLIP;
-    bel_str_printf(&g->note, "%.6g to %.6g, mean %.6g", s->low, s->high, s->values_of_numbers.mean);
+    bel_str_printf(&g->note, "%.6g to %.6g, mean %.6g", s->range.low, s->range.high,
+                   s->values_of_numbers.mean);
     note_missing(g);
 }
 
@@ -152,19 +173,55 @@ static bool are_wrong_numbers(const guess *g)
     return nearly_all && s->numbers < g->rest && 2 * names < s->text_count;
 }
 
+// Whether all cells are numbers that have one unit beside them, or commas between thousands, or
+// neither. A comma with three digits behind it may stand in front of decimals where no cell and no
+// option says what it is. *out_whole: the statistics of all of these numbers.
+static bool are_dressed(const guess *g, bel_column_statistics *out_whole)
+{
+    const bel_column_statistics *s = g->s;
+    bool points = s->clearly_grouped > 0 || s->numbers > s->wholes || g->options->decimal == '.';
+    if (s->dressed == 0 || s->numbers + s->dressed != g->rest || s->padded > 0) return false;
+    if (s->united > 0 && (s->united != g->rest || s->unit.count != s->united)) return false;
+    if (s->grouped > 0 && !points) return false;
+    *out_whole = *s;
+    out_whole->numbers += s->dressed;
+    bel_moments_merge(&out_whole->values_of_numbers, &s->values_of_dressed);
+    bel_moments_merge(&out_whole->logs, &s->logs_of_dressed);
+    bel_range_merge(&out_whole->range, &s->dressed_range);
+    return true;
+}
+
 static bel_column *add(guess *g, const char *name, bel_column_kind kind)
 {
     g->column = bel_columns_add(g->description, name, kind);
     return g->column;
 }
 
+// A column of numbers with something beside them, which was added.
+static void fill_dressed(guess *g, const bel_column_statistics *whole)
+{
+    const bel_column_statistics *s = g->s;
+    if (s->united > 0) {
+        g->column->unit = copy_value(g, &s->unit);
+        bel_str_printf(&g->note, "in \"%s\"; ", g->column->unit);
+    }
+    if (s->grouped > 0) {
+        g->column->thousands = ',';
+        bel_str_puts(&g->note, "commas between thousands; ");
+    }
+    g->s = whole;
+    fill_number(g);
+    g->s = s;
+}
+
 // Values that come often enough to be learned from, the most frequent first.
 static void fill_category(guess *g)
 {
     bel_column *c = g->column;
-    bel_value_count *values = bel_value_counts_sorted(&g->s->values);
-    int64_t least = g->rest >= MANY_ROWS ? LEAST_OFTEN : g->s->values.count > MANY_VALUES ? 2 : 1;
-    size_t count = 0, total = g->s->values.count;
+    size_t count = 0, total;
+    bel_value_count *values =
+        bel_value_counts_sorted(&g->s->values, g->description->decimal, &total);
+    int64_t least = g->rest >= MANY_ROWS ? LEAST_OFTEN : total > MANY_VALUES ? 2 : 1;
     while (count < total && count < BEL_COLUMN_MOST_VALUES && values[count].count >= least)
         count++;
     const char **texts = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *texts);
@@ -190,14 +247,38 @@ static void fill_category(guess *g)
     note_missing(g);
 }
 
+// Parts of a date to learn from. Dates in the order of the rows count them, so no part may tell
+// where a row is: the time does, and so does a part that has hardly come round again.
+static int date_parts(const guess *g, const bel_range *range)
+{
+    static const double day = 86400;
+    const struct {
+        int part;
+        double seconds; // until it comes round
+        bool wanted;
+    } round[] = {{BEL_DATE_SEASON, 365 * day, true},
+                 {BEL_DATE_WEEKDAY, 7 * day, g->rest >= WEEKDAY_ROWS},
+                 {BEL_DATE_HOUR, day, g->s->timed_dates > 0}};
+    bool counts = g->rest >= FEW_ROWS && (range->rises || range->falls);
+    int parts = counts ? 0 : BEL_DATE_TIME;
+    for (size_t i = 0; i < sizeof round / sizeof round[0]; i++)
+        if (round[i].wanted && (!counts || range->high - range->low >= 2 * round[i].seconds))
+            parts |= round[i].part;
+    return parts;
+}
+
 static void fill_date(guess *g)
 {
     const bel_column_statistics *s = g->s;
     bel_column *c = g->column;
-    c->parts = BEL_DATE_TIME | BEL_DATE_SEASON;
-    if (g->rest >= WEEKDAY_ROWS) c->parts |= BEL_DATE_WEEKDAY;
-    if (s->timed_dates > 0) c->parts |= BEL_DATE_HOUR;
     c->day_first = s->month_dates < s->day_dates;
+    c->parts = date_parts(g, c->day_first ? &s->day_range : &s->month_range);
+    if ((c->parts & BEL_DATE_TIME) == 0) {
+        bel_str_puts(&g->note, "in the order of the rows, so its time counts them");
+        if (c->parts == 0) c->kind = BEL_COLUMN_IGNORE;
+        if (c->parts == 0) return;
+        bel_str_puts(&g->note, "; ");
+    }
     const bel_moments *seconds = c->day_first ? &s->day_seconds : &s->month_seconds;
     double deviation = bel_moments_deviation(seconds);
     c->mean = seconds->mean;
@@ -252,10 +333,10 @@ static void note_dress(guess *g, const char *name)
     if (dress == BEL_DRESS_NONE) return;
     bel_str_printf(&g->note, "%sthese look like numbers with %s", g->note.length > 0 ? "; " : "",
                    dresses[dress]);
-    const char *hint = dress == BEL_DRESS_COMMA      ? "--decimal ,"
-                       : dress == BEL_DRESS_THOUSAND ? "numbers have none, or with --decimal , "
-                                                       "points between thousands"
-                                                     : "bare numbers are read, such as 1125.73";
+    const char *hint = dress == BEL_DRESS_COMMA ? "--decimal ,"
+                       : dress == BEL_DRESS_THOUSAND
+                           ? "--decimal . reads them so"
+                           : "they are read where all cells have the same one";
     bel_log_write(BEL_LOG_WARN,
                   "%s: column \"%s\" is no number column: its texts look like numbers with %s; "
                   "hint: %s",
@@ -289,17 +370,34 @@ static void guess_texts(guess *g, const char *name)
         add(g, name, BEL_COLUMN_CATEGORY);
         fill_category(g);
     }
-    if (s->padded == 0) note_dress(g, name);
+    if (s->padded == 0 && s->longs == 0) note_dress(g, name);
 }
 
-// Whole numbers, each another, with few gaps.
-static bool number_rows(const guess *g)
+static bool are_wholes(const guess *g)
 {
     const bel_column_statistics *s = g->s;
-    if (s->numbers != g->rest || s->wholes != g->rest || s->missing > 0) return false;
+    return s->numbers == g->rest && s->wholes == g->rest && s->missing == 0;
+}
+
+// Whole numbers, each above the one before, or each below it: gaps are those of rows that were left
+// out, as by a split of the file.
+static bool count_rows(const guess *g)
+{
+    const bel_range *range = &g->s->range;
+    return are_wholes(g) && g->rest >= FEW_ROWS && (range->rises || range->falls);
+}
+
+// Whole numbers, each another, in any order; of an index with few gaps.
+static bool number_rows(const guess *g, const char *name)
+{
+    const bel_column_statistics *s = g->s;
+    if (!may_number_rows(name) || !are_wholes(g)) return false;
     for (size_t i = 0; i < s->values.capacity; i++)
         if (s->values.places[i].count > 1) return false;
-    return s->values.count > 0 && s->high - s->low + 1 <= 2 * (double)s->numbers;
+    if (s->values.count == 0) return false;
+    if (is_id_name(name) && g->rest < FEW_ROWS) return false;
+    if (!is_index_name(name)) return true;
+    return s->range.high - s->range.low + 1 <= 2 * (double)s->numbers;
 }
 
 static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
@@ -307,23 +405,30 @@ static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
     const bel_column_statistics *s = g->s;
     bool numbers = s->numbers == g->rest;
     bel_missing_texts markers = {0};
+    bel_column_statistics whole;
     if (g->rest == 0) {
         add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "there is no value in any row");
-    } else if (s->missing == 0 &&
-               ((numbers && s->low == s->high) || (s->numbers == 0 && s->text_count == 1))) {
+    } else if (s->missing == 0 && ((numbers && s->longs == 0 && s->range.low == s->range.high) ||
+                                   (s->longs > 0 && s->values.count == 1) ||
+                                   (s->numbers == 0 && s->text_count == 1))) {
         add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "all rows have the same value");
-    } else if (numbers && s->consecutive && s->wholes == g->rest && s->missing == 0 &&
-               g->rest >= FEW_ROWS) {
+    } else if (count_rows(g)) {
         add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "it counts the rows");
-    } else if (may_number_rows(name) && number_rows(g)) {
+    } else if (number_rows(g, name)) {
         add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "it numbers the rows");
     } else if (s->padded > 0) {
         bel_str_puts(&g->note, "numbers with zeros in front; ");
         guess_texts(g, name);
+    } else if (s->longs > 0) {
+        bel_str_puts(&g->note, "whole numbers of more digits than a number holds; ");
+        guess_texts(g, name);
+    } else if (are_dressed(g, &whole)) {
+        add(g, name, BEL_COLUMN_NUMBER);
+        fill_dressed(g, &whole);
     } else if (numbers ||
                take_markers(g, s->texts, s->text_count, s->numbers, "number", &markers)) {
         add(g, name, BEL_COLUMN_NUMBER);
@@ -372,27 +477,17 @@ static int compare_numbers(const void *left, const void *right)
 }
 
 // Classes are numbered by their values, or by their bytes, so that they have the same numbers
-// whatever order the rows are in. Numbers are one class however they are written, as 1 and 1.0.
-static void fill_classes(guess *g)
+// whatever order the rows are in. Takes over the values.
+static void fill_classes(guess *g, bel_value_count *values, size_t count)
 {
-    size_t count = g->s->values.count;
-    bel_value_count *values = bel_value_counts_sorted(&g->s->values);
     bool numbers = g->s->numbers == g->rest;
     qsort(values, count, sizeof *values, numbers ? compare_numbers : compare_texts);
     const char **texts = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *texts);
     double *rows = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *rows);
-    size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        bool same = numbers && i > 0 && number_of(&values[i]) == number_of(&values[i - 1]);
-        if (!same) {
-            texts[kept] = copy_value(g, &values[i]);
-            rows[kept++] = 0;
-        } else if (values[i].length < strlen(texts[kept - 1])) {
-            texts[kept - 1] = copy_value(g, &values[i]);
-        }
-        rows[kept - 1] += (double)values[i].count;
+        texts[i] = copy_value(g, &values[i]);
+        rows[i] = (double)values[i].count;
     }
-    count = kept;
     bel_free(values);
     g->column->rows = rows;
     g->column->row_count = (int)count;
@@ -402,52 +497,72 @@ static void fill_classes(guess *g)
     bel_str_printf(&g->note, "%zu classes", count);
 }
 
-static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
+// Whether the label is one of classes, of which there are so many.
+static bool are_classes(const guess *g, size_t count)
 {
     const bel_column_statistics *s = g->s;
-    bool several = g->options->label_count > 0;
-    bel_label_kind wanted = several ? BEL_LABEL_CLASSES : g->options->label_kind;
-    bool numbers = s->numbers == g->rest, few = !are_many(s);
-    bool classes =
-        wanted == BEL_LABEL_CLASSES ||
-        (wanted == BEL_LABEL_NONE &&
-         (!numbers || (s->wholes == g->rest && few && s->values.count <= MOST_NUMBER_CLASSES)));
-    add(g, name, BEL_COLUMN_LABEL);
-    if (g->rest == 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the label \"%s\" has no value in any row",
-                       g->source, name);
-    }
+    bel_label_kind wanted =
+        g->options->label_count > 0 ? BEL_LABEL_CLASSES : g->options->label_kind;
+    bool numbers = s->numbers == g->rest, few = !are_many(s) && count <= MOST_NUMBER_CLASSES;
+    if (wanted != BEL_LABEL_NONE) return wanted == BEL_LABEL_CLASSES;
+    bel_column_statistics whole;
+    if (are_dressed(g, &whole)) return few;
+    if (numbers) return s->longs > 0 || (s->wholes == g->rest && few);
     // Of many different numbers and a few texts, the texts are what is wrong.
-    bool nearly_numbers = !numbers && 10 * s->numbers >= 9 * g->rest &&
-                          (!few || s->values.count > MOST_NUMBER_CLASSES);
-    if (wanted == BEL_LABEL_NONE && nearly_numbers) classes = false;
-    if (classes && (!few || s->values.count > MOST_CLASSES ||
-                    (g->rest >= FEW_ROWS && 2 * (int64_t)s->values.count > g->rest))) {
+    return 10 * s->numbers < NUMBER_TENTHS * g->rest || few;
+}
+
+static bel_status *check_classes(const guess *g, const char *name, size_t count)
+{
+    bool many = are_many(g->s) || count > MOST_CLASSES;
+    if (many || (g->rest >= FEW_ROWS && 2 * (int64_t)count > g->rest)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "%s: the label \"%s\" has nearly as many different values as rows, which "
                        "are no classes; hint: --label_column says which column is the label",
                        g->source, name);
     }
-    if (classes && s->values.count < 2) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s: the label \"%s\" has the same value in all rows: there is nothing to "
-                       "learn",
+    if (count >= 2) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "%s: the label \"%s\" has the same value in all rows: there is nothing to learn",
+                   g->source, name);
+}
+
+static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
+{
+    const bel_column_statistics *s = g->s;
+    add(g, name, BEL_COLUMN_LABEL);
+    if (g->rest == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the label \"%s\" has no value in any row",
                        g->source, name);
     }
-    if (classes) {
-        fill_classes(g);
-    } else if (!numbers) {
+    size_t count;
+    bel_column_statistics whole;
+    bel_value_count *values = bel_value_counts_sorted(&s->values, g->description->decimal, &count);
+    if (are_classes(g, count)) {
+        bel_status *status = check_classes(g, name, count);
+        if (status != NULL) {
+            bel_free(values);
+            return status;
+        }
+        fill_classes(g, values, count);
+        note_missing(g);
+        return NULL;
+    }
+    bel_free(values);
+    bool dressed = are_dressed(g, &whole);
+    if (s->numbers < g->rest && !dressed) {
         *out_wrong = true;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the label \"%s\" is to be a number", g->source,
                        name);
-    } else {
-        g->column->label = BEL_LABEL_NUMBER;
-        g->column->scale = BEL_SCALE_STANDARD;
-        fill_number(g);
-        g->column->indicator = false;
-        return NULL;
     }
-    if (s->missing > 0) bel_str_printf(&g->note, ", %lld missing", (long long)s->missing);
+    g->column->label = BEL_LABEL_NUMBER;
+    g->column->scale = BEL_SCALE_STANDARD;
+    if (dressed) {
+        fill_dressed(g, &whole);
+    } else {
+        fill_number(g);
+    }
+    g->column->indicator = false;
     return NULL;
 }
 
@@ -462,11 +577,13 @@ static bel_status *guess_weight(guess *g, const char *name, bool *out_wrong)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the weights \"%s\" are to be numbers", g->source,
                        name);
     }
-    if (g->rest == 0 || s->low < 0 || s->high > FLT_MAX || !(s->values_of_numbers.mean > 0)) {
+    if (g->rest == 0 || s->range.low < 0 || s->range.high > FLT_MAX ||
+        !(s->values_of_numbers.mean > 0)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "%s: the weights \"%s\" are to be 0 or more, some above it, and to fit f32; "
                        "they are from %.6g to %.6g",
-                       g->source, name, g->rest > 0 ? s->low : 0, g->rest > 0 ? s->high : 0);
+                       g->source, name, g->rest > 0 ? s->range.low : 0,
+                       g->rest > 0 ? s->range.high : 0);
     }
     g->column->mean = s->values_of_numbers.mean;
     return NULL;
@@ -474,6 +591,7 @@ static bel_status *guess_weight(guess *g, const char *name, bool *out_wrong)
 
 static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, bool *out_wrong)
 {
+    bel_column_statistics whole;
     switch (use) {
     case BEL_GUESS_LABEL: return guess_label(g, name, out_wrong);
     case BEL_GUESS_WEIGHT: return guess_weight(g, name, out_wrong);
@@ -487,6 +605,10 @@ static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, boo
     case BEL_GUESS_LOG:
         add(g, name, BEL_COLUMN_NUMBER);
         if (use == BEL_GUESS_LOG) g->column->scale = BEL_SCALE_LOG;
+        if (are_dressed(g, &whole)) {
+            fill_dressed(g, &whole);
+            return NULL;
+        }
         fill_number(g);
         *out_wrong = g->s->numbers < g->rest;
         if (!*out_wrong) return NULL;

@@ -7,7 +7,7 @@
 
 // Raised whenever the rules give another description of the same table: what was seen by others is
 // not used then (input/look_cache.h).
-enum { BEL_GUESS_RULES = 2 };
+enum { BEL_GUESS_RULES = 3 };
 
 typedef struct bel_guess_column {
     const char *name;
@@ -31,6 +31,12 @@ typedef enum bel_guess_use {
 bel_status *bel_guess_uses(const bel_guess_column *columns, int count,
                            const bel_columns_options *options, const char *source,
                            bel_guess_use *out_uses) BEL_MUST_USE;
+
+// How many items of a list that was cut at commas, from the first on, are one name with commas in
+// it; *out_name is that name, to be freed with bel_free. 1 and NULL: the first one stands alone.
+int bel_guess_join_name(const char *const *items, int count,
+                        bool (*is_name)(const void *user, const char *name), const void *user,
+                        char **out_name);
 
 // Whether a column can only be described with its values counted.
 bool bel_guess_needs_values(const bel_guess_column *column, bel_guess_use use);

@@ -1,6 +1,7 @@
 // What options say of columns, which goes before all rules. A name is that of one column even where
 // it would be a pattern of others; a column that two lists name is an error, as nobody knows which
-// of them is meant. The label comes last: without a name it is one that nothing else has taken.
+// of them is meant. A name with a comma in it is put together again, as lists are cut there. The
+// label comes last: without a name it is one that nothing else has taken.
 #include <fnmatch.h>
 #include <string.h>
 #include <strings.h>
@@ -44,12 +45,49 @@ static bel_status *set_use(const bel_guess_column *columns, int count, const cha
     return found ? NULL : no_such(columns, count, source, pattern);
 }
 
+int bel_guess_join_name(const char *const *items, int count,
+                        bool (*is_name)(const void *user, const char *name), const void *user,
+                        char **out_name)
+{
+    bel_str name = {0};
+    bel_str_puts(&name, items[0]);
+    for (int i = 1; i < count; i++) {
+        bel_str_printf(&name, ",%s", items[i]);
+        *out_name = name.text;
+        if (is_name(user, name.text)) return i + 1;
+    }
+    bel_str_deinit(&name);
+    *out_name = NULL;
+    return 1;
+}
+
+typedef struct known_names {
+    const bel_guess_column *columns;
+    int count;
+} known_names;
+
+static bool is_name(const void *user, const char *name)
+{
+    const known_names *known = user;
+    for (int i = 0; i < known->count; i++)
+        if (strcmp(known->columns[i].name, name) == 0) return true;
+    return false;
+}
+
 static bel_status *set_uses(const bel_guess_column *columns, int count, const char *const *patterns,
                             int pattern_count, bel_guess_use use, const char *source,
                             bel_guess_use *uses)
 {
-    for (int i = 0; i < pattern_count; i++)
-        BEL_TRY(set_use(columns, count, patterns[i], use, source, uses));
+    const known_names known = {columns, count};
+    for (int i = 0; i < pattern_count;) {
+        char *name;
+        int items = bel_guess_join_name(patterns + i, pattern_count - i, is_name, &known, &name);
+        bel_status *status =
+            set_use(columns, count, name != NULL ? name : patterns[i], use, source, uses);
+        bel_free(name);
+        if (status != NULL) return status;
+        i += items;
+    }
     return NULL;
 }
 

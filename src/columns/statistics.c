@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/index.h"
 #include "base/real.h"
 #include "columns/cell_number.h"
 #include "columns/date.h"
@@ -51,6 +52,46 @@ static bel_moments moments_of(const bel_sums *sums)
     double n = (double)sums->count, mean = sums->sum / n, rest = sums->squares - sums->sum * mean;
     return (bel_moments){
         .count = sums->count, .mean = sums->first + mean, .squares = rest > 0 ? rest : 0};
+}
+
+// --- Order ---------------------------------------------------------------------------------------
+
+void bel_range_merge(bel_range *range, const bel_range *more)
+{
+    if (more->count == 0) return;
+    if (range->count == 0) {
+        *range = *more;
+        return;
+    }
+    range->rises = range->rises && more->rises && more->first > range->last;
+    range->falls = range->falls && more->falls && more->first < range->last;
+    if (more->low < range->low) range->low_at = more->low_at;
+    if (more->high > range->high) range->high_at = more->high_at;
+    range->low = more->low < range->low ? more->low : range->low;
+    range->high = more->high > range->high ? more->high : range->high;
+    range->last = more->last;
+    range->count += more->count;
+}
+
+static void take_in_order(bel_range *range, double value, int64_t place)
+{
+    if (range->count++ == 0) {
+        *range = (bel_range){.count = 1,
+                             .low = value,
+                             .high = value,
+                             .low_at = place,
+                             .high_at = place,
+                             .first = value,
+                             .last = value,
+                             .rises = true,
+                             .falls = true};
+        return;
+    }
+    if (value < range->low) range->low = value, range->low_at = place;
+    if (value > range->high) range->high = value, range->high_at = place;
+    range->rises = range->rises && value > range->last;
+    range->falls = range->falls && value < range->last;
+    range->last = value;
 }
 
 // --- Values --------------------------------------------------------------------------------------
@@ -174,13 +215,55 @@ static int compare_counts(const void *left, const void *right)
     return a->length < b->length ? -1 : a->length > b->length;
 }
 
-bel_value_count *bel_value_counts_sorted(const bel_value_counts *values)
+// The text that stands for two of equal numbers.
+static void join(bel_value_count *value, const bel_value_count *more)
+{
+    bool shorter = more->length != value->length
+                       ? more->length < value->length
+                       : memcmp(more->text, value->text, more->length) < 0;
+    int64_t count = value->count + more->count;
+    if (shorter) *value = *more;
+    value->count = count;
+}
+
+// Puts equal numbers together; how many values there are then.
+static size_t join_numbers(bel_value_count *list, size_t count, char decimal)
+{
+    char(*keys)[BEL_CELL_NUMBER_ROOM] = bel_xcalloc(count + 1, sizeof *keys);
+    bel_index index = {0};
+    size_t kept = 0;
+    bool all = true;
+    for (size_t i = 0; i < count && all; i++)
+        all = bel_cell_number_key(decimal, list[i].text, list[i].length, keys[0]) > 0;
+    for (size_t i = 0; i < count; i++) {
+        char *key = keys[kept];
+        size_t length = bel_cell_number_key(decimal, list[i].text, list[i].length, key), at = 0;
+        key[length] = '\0';
+        if (!all && strstr(key, "e-") != NULL) *key = '\0';
+        int found = -1;
+        while (*key != '\0' && (found = bel_index_next_text(&index, key, &at)) >= 0)
+            if (strcmp(keys[found], key) == 0) break;
+        if (found >= 0) {
+            join(&list[found], &list[i]);
+            continue;
+        }
+        if (*key != '\0') bel_index_put_text(&index, key, (int)kept);
+        list[kept++] = list[i];
+    }
+    bel_index_deinit(&index);
+    bel_free(keys);
+    return kept;
+}
+
+bel_value_count *bel_value_counts_sorted(const bel_value_counts *values, char decimal,
+                                         size_t *out_count)
 {
     bel_value_count *list = bel_xcalloc(values->count + 1, sizeof *list);
     size_t count = 0;
     for (size_t i = 0; i < values->capacity; i++)
         if (values->places[i].text != NULL) list[count++] = values->places[i];
-    qsort(list, count, sizeof *list, compare_counts);
+    *out_count = join_numbers(list, count, decimal);
+    qsort(list, *out_count, sizeof *list, compare_counts);
     return list;
 }
 
@@ -191,7 +274,6 @@ void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values
 {
     *gatherer = (bel_column_gatherer){.takes_logs = takes_logs, .decimal = decimal};
     gatherer->statistics.counts_values = counts_values;
-    gatherer->statistics.consecutive = true;
 }
 
 // Above 2^53 all are.
@@ -200,18 +282,10 @@ static bool is_whole(double value)
     return fabs(value) >= 0x1p53 || (double)(int64_t)value == value;
 }
 
-void bel_column_gatherer_take_number(bel_column_gatherer *gatherer, double value)
+void bel_column_gatherer_take_number(bel_column_gatherer *gatherer, double value, int64_t place)
 {
     bel_column_statistics *s = &gatherer->statistics;
-    bool first = s->numbers == 0;
-    if (first) {
-        s->first = s->low = s->high = value;
-    } else {
-        s->low = value < s->low ? value : s->low;
-        s->high = value > s->high ? value : s->high;
-        s->consecutive = s->consecutive && value == s->last + 1;
-    }
-    s->last = value;
+    take_in_order(&s->range, value, place);
     s->numbers++;
     s->wholes += is_whole(value);
     sum_up(&gatherer->numbers, value);
@@ -231,7 +305,7 @@ static int64_t count_words(const char *text, size_t length)
 }
 
 // A column that holds more other texts than can stand for missing dates needs no more of them.
-static void take_date(bel_column_gatherer *gatherer, const bel_value_count *text)
+static void take_date(bel_column_gatherer *gatherer, const bel_value_count *text, int64_t place)
 {
     bel_column_statistics *s = &gatherer->statistics;
     if (s->undated_count == BEL_STATISTICS_TEXTS) return;
@@ -243,8 +317,44 @@ static void take_date(bel_column_gatherer *gatherer, const bel_value_count *text
     s->month_dates += month;
     s->day_dates += day;
     s->timed_dates += month ? date.timed : day && other.timed;
-    if (month) sum_up(&gatherer->month_seconds, (double)date.seconds);
-    if (day) sum_up(&gatherer->day_seconds, (double)other.seconds);
+    if (month) {
+        sum_up(&gatherer->month_seconds, (double)date.seconds);
+        take_in_order(&s->month_range, (double)date.seconds, place);
+    }
+    if (day) {
+        sum_up(&gatherer->day_seconds, (double)other.seconds);
+        take_in_order(&s->day_range, (double)other.seconds, place);
+    }
+}
+
+static void add_unit(bel_value_count *unit, const bel_value_count *more)
+{
+    if (more->text == NULL) return;
+    if (unit->text == NULL) {
+        *unit = *more;
+    } else if (unit->length == more->length && memcmp(unit->text, more->text, more->length) == 0) {
+        unit->count += more->count;
+    }
+}
+
+static void take_dressed(bel_column_gatherer *gatherer, const char *text, size_t length,
+                         int64_t place)
+{
+    bel_column_statistics *s = &gatherer->statistics;
+    bel_cell_dressed number;
+    if (!bel_cell_number_undress(gatherer->decimal, text, length, &number)) return;
+    s->dressed++;
+    s->grouped += number.commas;
+    s->clearly_grouped += number.clear;
+    sum_up(&gatherer->dressed, number.value);
+    take_in_order(&s->dressed_range, number.value, place);
+    if (gatherer->takes_logs)
+        sum_up(&gatherer->logs_of_dressed,
+               copysign(bel_real_log(1 + fabs(number.value)), number.value));
+    if (number.unit == NULL) return;
+    s->united++;
+    add_unit(&s->unit,
+             &(bel_value_count){.text = number.unit, .length = number.unit_length, .count = 1});
 }
 
 // Numbers of a table that may have decimal commas.
@@ -263,8 +373,9 @@ void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, s
     const bel_value_count cell = {.text = text, .length = length, .count = 1};
     double value;
     if (bel_cell_number_read(gatherer->decimal, text, length, &value)) {
-        bel_column_gatherer_take_number(gatherer, value);
+        bel_column_gatherer_take_number(gatherer, value, place);
         s->padded += bel_column_is_padded(text, length);
+        s->longs += bel_cell_number_is_long(text, length);
         if (s->counts_values) note(s->undated, &s->undated_count, &cell);
     } else {
         if (s->other_count < BEL_STATISTICS_PLACES) s->others[s->other_count++] = place;
@@ -272,7 +383,8 @@ void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, s
         s->words += count_words(text, length);
         s->bytes += (int64_t)length;
         if (gatherer->decimal == '.') take_comma(s, text, length);
-        take_date(gatherer, &cell);
+        take_date(gatherer, &cell, place);
+        take_dressed(gatherer, text, length, place);
     }
     if (!s->counts_values) return;
     count_value(&s->values,
@@ -285,39 +397,34 @@ void bel_column_gatherer_end(bel_column_gatherer *gatherer)
     bel_column_statistics *s = &gatherer->statistics;
     s->values_of_numbers = moments_of(&gatherer->numbers);
     s->logs = moments_of(&gatherer->logs);
+    s->values_of_dressed = moments_of(&gatherer->dressed);
+    s->logs_of_dressed = moments_of(&gatherer->logs_of_dressed);
     s->month_seconds = moments_of(&gatherer->month_seconds);
     s->day_seconds = moments_of(&gatherer->day_seconds);
 }
 
 // --- Grains together -----------------------------------------------------------------------------
 
-static void merge_numbers(bel_column_statistics *s, const bel_column_statistics *more)
-{
-    if (more->numbers == 0) return;
-    if (s->numbers == 0) {
-        s->low = more->low;
-        s->high = more->high;
-        s->first = more->first;
-        s->consecutive = more->consecutive;
-    } else {
-        s->low = more->low < s->low ? more->low : s->low;
-        s->high = more->high > s->high ? more->high : s->high;
-        s->consecutive = s->consecutive && more->consecutive && more->first == s->last + 1;
-    }
-    s->last = more->last;
-}
-
 void bel_column_statistics_merge(bel_column_statistics *statistics,
                                  const bel_column_statistics *more)
 {
     bel_column_statistics *s = statistics;
-    merge_numbers(s, more);
+    bel_range_merge(&s->range, &more->range);
+    bel_range_merge(&s->dressed_range, &more->dressed_range);
+    bel_range_merge(&s->month_range, &more->month_range);
+    bel_range_merge(&s->day_range, &more->day_range);
     s->counts_values = s->counts_values || more->counts_values;
     s->cells += more->cells;
     s->missing += more->missing;
     s->numbers += more->numbers;
     s->wholes += more->wholes;
     s->padded += more->padded;
+    s->longs += more->longs;
+    s->dressed += more->dressed;
+    s->united += more->united;
+    s->grouped += more->grouped;
+    s->clearly_grouped += more->clearly_grouped;
+    add_unit(&s->unit, &more->unit);
     s->commas += more->commas;
     s->clear_commas += more->clear_commas;
     s->month_dates += more->month_dates;
@@ -327,6 +434,8 @@ void bel_column_statistics_merge(bel_column_statistics *statistics,
     s->bytes += more->bytes;
     bel_moments_merge(&s->values_of_numbers, &more->values_of_numbers);
     bel_moments_merge(&s->logs, &more->logs);
+    bel_moments_merge(&s->values_of_dressed, &more->values_of_dressed);
+    bel_moments_merge(&s->logs_of_dressed, &more->logs_of_dressed);
     bel_moments_merge(&s->month_seconds, &more->month_seconds);
     bel_moments_merge(&s->day_seconds, &more->day_seconds);
     for (int i = 0; i < more->other_count && s->other_count < BEL_STATISTICS_PLACES; i++)

@@ -28,6 +28,18 @@ typedef struct bel_moments {
 void bel_moments_merge(bel_moments *moments, const bel_moments *more);
 double bel_moments_deviation(const bel_moments *moments); // of the population
 
+// Numbers in the order of the rows. All zero: there are none.
+typedef struct bel_range {
+    int64_t count;
+    double low, high;
+    int64_t low_at, high_at; // the first places of these, as the gatherer was given them
+    double first, last;
+    bool rises, falls; // each is above the one before, or each is below it
+} bel_range;
+
+// The range of two parts, one behind the other.
+void bel_range_merge(bel_range *range, const bel_range *more);
+
 typedef struct bel_value_count {
     uint64_t hash;
     const char *text; // NULL: the place is free
@@ -50,12 +62,18 @@ typedef struct bel_column_statistics {
     int64_t numbers, wholes, month_dates, day_dates, timed_dates;
     int64_t commas, clear_commas; // decimal ones, where a point is expected; and nothing else
     int64_t padded;               // of several digits, with a zero in front: 00501
+    int64_t longs;                // whole numbers that a double cannot hold
+    // Numbers with something beside them (bel_cell_number_undress): with a unit, and with commas
+    // between thousands, which some of them clearly are.
+    int64_t dressed, united, grouped, clearly_grouped;
+    bel_value_count unit; // the first; its count is that of the cells with the same one
     int64_t words, bytes;
     bel_moments values_of_numbers, logs;
+    bel_moments values_of_dressed, logs_of_dressed;
     bel_moments month_seconds, day_seconds; // of dates that are one with the month, the day first
-    double low, high;
-    bool consecutive; // whole numbers, each one more than the one before
-    double first, last;
+    bel_range range;                        // of the numbers
+    bel_range dressed_range;                // of numbers with something beside them
+    bel_range month_range, day_range;       // of dates in both readings, in seconds
     bel_value_counts values;
     // The first different ones that are no numbers, in their order; all, if there are fewer.
     bel_value_count texts[BEL_STATISTICS_TEXTS];
@@ -81,7 +99,7 @@ typedef struct bel_column_gatherer {
     bel_column_statistics statistics;
     bool takes_logs;
     char decimal;
-    bel_sums numbers, logs, month_seconds, day_seconds;
+    bel_sums numbers, logs, dressed, logs_of_dressed, month_seconds, day_seconds;
 } bel_column_gatherer;
 
 // `decimal`: what stands in front of a number's decimals, '.' or ','.
@@ -89,11 +107,12 @@ void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values
                                char decimal);
 
 // Takes a cell that is not missing: `text` without spaces around it, which stays where it is as
-// long as the statistics are used. `place` is kept where it is no number.
+// long as the statistics are used. `place` is kept where it is no number, the lowest or the
+// highest.
 void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, size_t length,
                               int64_t place);
-// The same for a number that was read already, and is not padded.
-void bel_column_gatherer_take_number(bel_column_gatherer *gatherer, double value);
+// The same for a number that was read already, and is neither padded nor long.
+void bel_column_gatherer_take_number(bel_column_gatherer *gatherer, double value, int64_t place);
 // Behind the last cell: statistics.values_of_numbers and the like are set.
 void bel_column_gatherer_end(bel_column_gatherer *gatherer);
 
@@ -119,7 +138,9 @@ void bel_value_counts_merge(bel_value_counts *values, const bel_value_counts *mo
 void bel_value_counts_raise(bel_value_counts *values, int level);
 
 // The values, most frequent first, of equal frequency by their bytes; free with bel_free. Bytes are
-// compared, so the order is the same everywhere.
-bel_value_count *bel_value_counts_sorted(const bel_value_counts *values);
+// compared, so the order is the same everywhere. Equal numbers are one value, by its shortest text;
+// where some values are no numbers, only whole ones are, as 1.10 may be a version.
+bel_value_count *bel_value_counts_sorted(const bel_value_counts *values, char decimal,
+                                         size_t *out_count);
 
 #endif

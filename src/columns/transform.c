@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/decimal.h"
 #include "base/hash.h"
 #include "base/number.h"
 #include "base/real.h"
@@ -72,11 +71,6 @@ bool bel_columns_row_put_number(const bel_column *column, double value, const be
     return isfinite(x[0]);
 }
 
-static bool parse(const char *text, size_t length, double *out_value)
-{
-    return length > 0 && bel_decimal_parse(text, text + length, out_value) == text + length;
-}
-
 // Says what a cell is not; false, for who returns it.
 static bool expect(char expected[BEL_COLUMN_EXPECTED], const char *what)
 {
@@ -84,11 +78,13 @@ static bool expect(char expected[BEL_COLUMN_EXPECTED], const char *what)
     return false;
 }
 
-static bool put_number(const bel_column *column, bool is_missing, const char *text, size_t length,
-                       const bel_columns_row *row, char expected[BEL_COLUMN_EXPECTED])
+static bool put_number(const bel_columns *columns, const bel_column *column, bool is_missing,
+                       const char *text, size_t length, const bel_columns_row *row,
+                       char expected[BEL_COLUMN_EXPECTED])
 {
     double value = column->fill;
-    bool good = is_missing ? column->missing != BEL_MISSING_ERROR : parse(text, length, &value);
+    bool good = is_missing ? column->missing != BEL_MISSING_ERROR
+                           : bel_column_read_number(columns, column, text, length, &value);
     if (!good) return expect(expected, "a number");
     if (is_missing && column->indicator) row->x[column->x_place + column->x_width - 1] = 1;
     if (bel_columns_row_put_number(column, value, row)) return true;
@@ -244,8 +240,9 @@ static void expect_class(const bel_column *column, char expected[BEL_COLUMN_EXPE
 }
 
 // A class may have the text of a missing value, where somebody wrote so.
-static bool put_label(const bel_column *column, bool is_missing, const char *text, size_t length,
-                      const bel_columns_row *row, char expected[BEL_COLUMN_EXPECTED])
+static bool put_label(const bel_columns *columns, const bel_column *column, bool is_missing,
+                      const char *text, size_t length, const bel_columns_row *row,
+                      char expected[BEL_COLUMN_EXPECTED])
 {
     if (column->label == BEL_LABEL_CLASSES) {
         int number = bel_column_value(column, text, length);
@@ -254,25 +251,19 @@ static bool put_label(const bel_column *column, bool is_missing, const char *tex
         return number >= 0;
     }
     double value;
-    if (is_missing || !parse(text, length, &value)) return expect(expected, "a number");
+    if (is_missing || !bel_column_read_number(columns, column, text, length, &value))
+        return expect(expected, "a number");
     *row->number = value;
     return isfinite(value) || expect(expected, "a number");
 }
 
-static bool put_weight(const char *text, size_t length, const bel_columns_row *row,
-                       char expected[BEL_COLUMN_EXPECTED])
+static bool put_weight(const bel_columns *columns, const char *text, size_t length,
+                       const bel_columns_row *row, char expected[BEL_COLUMN_EXPECTED])
 {
     double value;
-    bool good = parse(text, length, &value) && value >= 0;
+    bool good = bel_cell_number_read(columns->decimal, text, length, &value) && value >= 0;
     if (good) *row->weight = (float)value;
     return (good && isfinite(*row->weight)) || expect(expected, "a weight of 0 or more");
-}
-
-// Cells of these are read as numbers.
-static bool holds_numbers(const bel_column *column)
-{
-    return column->kind == BEL_COLUMN_NUMBER || column->kind == BEL_COLUMN_WEIGHT ||
-           (column->kind == BEL_COLUMN_LABEL && column->label == BEL_LABEL_NUMBER);
 }
 
 bool bel_columns_row_put(const bel_columns *columns, const bel_column *column, const char *text,
@@ -281,16 +272,13 @@ bool bel_columns_row_put(const bel_columns *columns, const bel_column *column, c
 {
     bool is_missing = bel_column_is_missing(columns, column, text, length);
     int number = (int)(column - columns->items);
-    char pointed[BEL_CELL_NUMBER_ROOM];
-    if (columns->decimal == ',' && !is_missing && holds_numbers(column)) {
-        length = bel_cell_number_pointed(text, length, pointed); // 0: no number
-        text = pointed;
-    }
     switch (column->kind) {
-    case BEL_COLUMN_NUMBER: return put_number(column, is_missing, text, length, row, expected);
+    case BEL_COLUMN_NUMBER:
+        return put_number(columns, column, is_missing, text, length, row, expected);
     case BEL_COLUMN_DATE: return put_date(column, is_missing, text, length, row, expected);
-    case BEL_COLUMN_LABEL: return put_label(column, is_missing, text, length, row, expected);
-    case BEL_COLUMN_WEIGHT: return put_weight(text, length, row, expected);
+    case BEL_COLUMN_LABEL:
+        return put_label(columns, column, is_missing, text, length, row, expected);
+    case BEL_COLUMN_WEIGHT: return put_weight(columns, text, length, row, expected);
     case BEL_COLUMN_CATEGORY:
     case BEL_COLUMN_HASH: put_category(column, is_missing, text, length, row, number); return true;
     case BEL_COLUMN_LIST:

@@ -501,7 +501,7 @@ const char *bel_estimator_param(const bel_estimator *estimator, const char *name
 {
     for (int i = 0; i < estimator->param_count; i++) {
         if (strcmp(estimator->params[i].name, name) != 0) continue;
-        atomic_store_explicit(&estimator->params_read[i], true, memory_order_relaxed);
+        atomic_store_explicit(&estimator->params_read[i], BEL_PARAM_READ, memory_order_relaxed);
         return estimator->params[i].value;
     }
     for (int i = 0; i < estimator->told_count; i++) {
@@ -527,7 +527,12 @@ void bel_estimator_tell(bel_estimator *estimator, const char *name, const char *
 
 void bel_estimator_param_is_read(const bel_estimator *estimator, const char *name)
 {
-    (void)bel_estimator_param(estimator, name, NULL);
+    for (int i = 0; i < estimator->param_count; i++) {
+        int unread = BEL_PARAM_UNREAD;
+        if (strcmp(estimator->params[i].name, name) == 0)
+            (void)atomic_compare_exchange_strong(&estimator->params_read[i], &unread,
+                                                 BEL_PARAM_READ_BY_OTHERS);
+    }
 }
 
 static bel_status *bad_param(const char *name, const char *expected, const char *text)

@@ -17,6 +17,13 @@ typedef struct bel_told {
     atomic_bool read;
 } bel_told;
 
+// Who has read a parameter.
+typedef enum bel_param_read {
+    BEL_PARAM_UNREAD,
+    BEL_PARAM_READ_BY_OTHERS, // or it only holds a default
+    BEL_PARAM_READ,           // a function of the program or of the model
+} bel_param_read;
+
 struct bel_estimator {
     bel_model_fn *model_fn;
     bel_run_config config; // texts owned by the estimator
@@ -24,8 +31,8 @@ struct bel_estimator {
     bool has_towers_of;    // they were given one by one
     bel_param *params;     // names and values owned
     int param_count;
-    atomic_bool *params_read; // by parameter: somebody asked for it
-    bel_told *told;           // what functions find besides parameters
+    atomic_int *params_read; // by parameter: bel_param_read
+    bel_told *told;          // what functions find besides parameters
     int told_count;
     size_t told_capacity;
     bel_role role;     // of this process

@@ -1,6 +1,6 @@
 // Metrics: what a batch says of each is built into the graph; batches are added here, in double,
 // in their order. Every metric but the area is one sum over another, or the root of that, so
-// batches of any size can be joined exactly; an empty denominator gives 0.
+// batches of any size can be joined exactly; an empty denominator gives NaN.
 //
 // The area under the curve needs all scores: a graph gives them as rows (score, weight of no,
 // weight of yes), which are sorted and put together when there are twice BEL_METRIC_SCORES of
@@ -331,6 +331,6 @@ double bel_metric_sums_value(bel_metric_sums *sums)
     if (metric->kind == BEL_METRIC_OWN) {
         return metric->result(metric->user, sums->state, sums->state_count);
     }
-    double ratio = sums->weight != 0 ? sums->sum / sums->weight : 0;
+    double ratio = sums->weight != 0 ? sums->sum / sums->weight : NAN;
     return metric->kind == BEL_METRIC_ROOT_MEAN ? sqrt(ratio) : ratio;
 }

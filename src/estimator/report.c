@@ -142,6 +142,14 @@ static void put_settings(bel_str *out, const char *title, const bel_report_setti
     bel_str_puts(out, "</table>\n</div>\n");
 }
 
+static void put_sentence(bel_str *out, const char *text)
+{
+    if (text == NULL) return;
+    bel_str_puts(out, "<p class=\"sub\">");
+    bel_report_text(out, text);
+    bel_str_puts(out, "</p>\n");
+}
+
 static void put_head(bel_str *out, const bel_report *report)
 {
     bel_str_puts(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -154,11 +162,8 @@ static void put_head(bel_str *out, const bel_report *report)
     bel_str_puts(out, "</style>\n</head>\n<body>\n<main>\n<h1>");
     bel_report_text(out, report->title);
     bel_str_puts(out, "</h1>\n");
-    if (report->subtitle != NULL) {
-        bel_str_puts(out, "<p class=\"sub\">");
-        bel_report_text(out, report->subtitle);
-        bel_str_puts(out, "</p>\n");
-    }
+    put_sentence(out, report->about);
+    put_sentence(out, report->subtitle);
 }
 
 bel_status *bel_report_write(const bel_report *report, const char *path)

@@ -73,13 +73,16 @@ typedef struct bel_report_evaluation {
 
 typedef struct bel_report {
     const char *title;
-    const char *subtitle; // one line below the title; NULL: none
+    const char *about;    // one line below the title: data and label; NULL: none
+    const char *subtitle; // one more; NULL: none
     const bel_report_tile *tiles;
     int tile_count;
     const bel_report_chart *charts;
     int chart_count;
     const bel_report_evaluation *evaluations;
     int evaluation_count;
+    const char *const *classes; // names of the classes of matrices that have as many; NULL: numbers
+    int class_count;
     const bel_report_part *parts;
     int part_count;
     const bel_report_table *tables;

@@ -349,6 +349,20 @@ static void put_line(bel_str *out, const chart_frame *frame, const column_list *
     bel_str_puts(out, "\"/>\n");
 }
 
+// A mark for each point where they are few, and for one that no line leads to.
+static void put_marks(bel_str *out, const chart_frame *frame, const column_list *list, int colour)
+{
+    enum { FEW = 24 };
+    for (size_t begin = 0; begin < list->count;) {
+        size_t end = stretch_end(list, begin);
+        for (size_t i = begin; i < end && (end - begin == 1 || list->count <= FEW); i++) {
+            bel_str_printf(out, "<circle class=\"mark c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n",
+                           colour, list->columns[i].x, y_of(frame, list->columns[i].mean));
+        }
+        begin = end;
+    }
+}
+
 // All shades lie below all lines.
 static void put_curves(bel_str *out, const chart_frame *frame, const bel_report_chart *chart)
 {
@@ -358,6 +372,7 @@ static void put_curves(bel_str *out, const chart_frame *frame, const bel_report_
             int colour = i % BEL_REPORT_COLOURS;
             if (pass == 0 && list.dense) put_band(out, frame, &list, colour);
             if (pass == 1) put_line(out, frame, &list, chart->series[i].name, colour);
+            if (pass == 1) put_marks(out, frame, &list, colour);
             bel_free(list.columns);
         }
     }

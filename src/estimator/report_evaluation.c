@@ -19,7 +19,19 @@ static void put_cell(bel_str *out, double count, double all, bool right)
 
 enum { FEW = 4, NARROW = 10 }; // classes: shown larger; what fits into half of the page
 
-static void put_matrix(bel_str *out, const bel_report_evaluation *evaluation)
+static void put_class(bel_str *out, const bel_report *report, int classes, int number)
+{
+    bel_str_puts(out, "<th>");
+    if (report->classes != NULL && report->class_count == classes) {
+        bel_report_text(out, report->classes[number]);
+    } else {
+        bel_str_printf(out, "%d", number);
+    }
+    bel_str_puts(out, "</th>");
+}
+
+static void put_matrix(bel_str *out, const bel_report *report,
+                       const bel_report_evaluation *evaluation)
 {
     const bel_details *d = evaluation->details;
     bel_str_puts(out, "<figure class=\"matrix");
@@ -31,14 +43,15 @@ static void put_matrix(bel_str *out, const bel_report_evaluation *evaluation)
     bel_report_integer(out, d->step);
     bel_str_puts(out, "</small></figcaption>\n<table>\n<tr><th></th>");
     for (int c = 0; c < d->classes; c++)
-        bel_str_printf(out, "<th>%d</th>", c);
+        put_class(out, report, d->classes, c);
     bel_str_puts(out, "<th>recall</th></tr>\n");
     for (int r = 0; r < d->classes; r++) {
         const double *row = d->confusion + (size_t)r * (size_t)d->classes;
         double all = 0;
         for (int c = 0; c < d->classes; c++)
             all += row[c];
-        bel_str_printf(out, "<tr><th>%d</th>", r);
+        bel_str_puts(out, "<tr>");
+        put_class(out, report, d->classes, r);
         for (int c = 0; c < d->classes; c++)
             put_cell(out, row[c], all, r == c);
         bel_str_puts(out, "<td><span>");
@@ -118,7 +131,7 @@ void bel_report_evaluations_write(bel_str *out, const bel_report *report)
         if (!begun)
             bel_str_puts(out, "<h2>The last evaluation</h2>\n<div class=\"charts even\">\n");
         begun = true;
-        if (d->classes > 0) put_matrix(out, evaluation);
+        if (d->classes > 0) put_matrix(out, report, evaluation);
         for (int k = 0; k < d->roc_count; k++)
             put_curves(out, evaluation->name, d->step, &d->rocs[k]);
     }

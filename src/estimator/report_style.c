@@ -49,6 +49,7 @@ const char bel_report_css[] =
     "svg .line{fill:none;stroke:currentColor;stroke-width:1.7;stroke-linejoin:round;"
     "stroke-linecap:round}\n"
     "svg .band{fill:currentColor;stroke:currentColor;opacity:.25}\n"
+    "svg .mark{fill:currentColor}\n"
     "svg .dot{fill:currentColor;stroke:var(--card);stroke-width:1.5}\n"
     "svg .box{fill:var(--card);stroke:var(--base)}\n"
     "svg .box+text,svg .read{fill:var(--ink)}\n"

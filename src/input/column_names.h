@@ -23,6 +23,7 @@ bel_status *bel_column_names_read(const char *text, const char *source, bel_aren
 
 // A name as UTF-8 in `arena`: bytes that are none are read as ISO 8859-1, so that a name can be
 // kept and compared whatever the file was written in.
+// It serves cells that are passed through, too.
 const char *bel_column_name_utf8(const char *name, bel_arena *arena);
 
 #endif

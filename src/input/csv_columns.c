@@ -403,7 +403,7 @@ static bel_status *use_vector(bel_csv_source *source, bel_source_field *fields, 
     source->vector_field = (*field_count)++;
     fields[source->vector_field] = (bel_source_field){
         .name = source->options->vector_name,
-        .dtype = BEL_DTYPE_F32,
+        .dtype = source->options->vector_dtype,
         .shape = BEL_SHAPE(length),
         .scale = source->options->scale,
     };

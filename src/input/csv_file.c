@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "input/csv_kind.h"
 
 // --- Open ----------------------------------------------------------------------------------------
 
@@ -34,15 +35,9 @@ bel_status *bel_csv_file_open(bel_csv_file *file, const char *path, char delimit
     BEL_TRY(bel_file_view_open(path, &file->view));
     file->text = file->view.data;
     file->end = file->view.data + file->view.size;
-    bool wide = file->view.size >= 2 &&
-                (memcmp(file->text, "\xFF\xFE", 2) == 0 || memcmp(file->text, "\xFE\xFF", 2) == 0);
-    if (wide) {
-        return BEL_ERR(BEL_DATA_LOSS,
-                       "%s: expected CSV in UTF-8, got UTF-16; hint: iconv -f UTF-16 -t UTF-8",
-                       path);
-    }
     bool has_mark = file->view.size >= 3 && memcmp(file->text, "\xEF\xBB\xBF", 3) == 0;
     if (has_mark) file->text += 3;
+    BEL_TRY(bel_csv_kind_check(path, file->text, (size_t)(file->end - file->text)));
     file->end = trim_blank_lines(file->text, file->end);
     file->rows = file->text;
     if (file->text == file->end) {
@@ -87,11 +82,18 @@ static bel_status *count_error(const bel_csv_file *file, const char *row, const 
                                int expected, int got)
 {
     bool blank = got == 1 && bel_csv_is_row_end(row, file->end);
-    bool unnamed = got == expected + 1 && row == file->rows && file->rows != file->text;
-    const char *hint = blank ? " (a blank line)"
+    bool first = row == file->rows && file->rows != file->text; // behind a header
+    bool unnamed = first && got == expected + 1;
+    bool ended = unnamed && bel_csv_is_row_end(at, file->end); // with a delimiter
+    const char *hint = blank   ? " (a blank line)"
+                       : ended ? "; hint: rows end with a delimiter, and the header does not: end "
+                                 "them all alike"
                        : unnamed
                            ? "; hint: the header has one name less than the rows have fields, "
                              "as R's write.table writes it: col.names = NA adds it"
+                       : first && expected < got
+                           ? "; hint: is the first line a title? the names of the columns belong "
+                             "there (tail -n +2)"
                            : "";
     return bel_csv_file_error(file, at, "expected %d fields, got %d%s", expected, got, hint);
 }

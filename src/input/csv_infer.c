@@ -130,25 +130,31 @@ static void clean_up(bel_table_look *in)
 
 // --- The result ----------------------------------------------------------------------------------
 
+bel_status *bel_table_look_cell(const bel_table_look *in, int64_t row, int column)
+{
+    const char *at;
+    const bel_csv_file *file = bel_csv_set_find(&in->set, row, &at);
+    const int *places = in->places[file - in->set.files];
+    bel_csv_field field = {0};
+    for (int f = 0; f < file->column_count; f++) {
+        (void)bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
+        if (places[f] == column) break;
+    }
+    char *got = bel_csv_quote(&field);
+    bel_status *where = bel_csv_file_error(file, field.text, "%s", got);
+    bel_free(got);
+    return where;
+}
+
 // Cells of a column that should hold numbers, each with its place; the error has them all.
 static bel_status *name_wrong_cells(const bel_table_look *in, int column, bel_status *status)
 {
     const bel_column_statistics *s = &in->totals[column];
     bel_str text = {0};
     for (int i = 0; i < s->other_count; i++) {
-        const char *at;
-        const bel_csv_file *file = bel_csv_set_find(&in->set, s->others[i], &at);
-        const int *places = in->places[file - in->set.files];
-        bel_csv_field field = {0};
-        for (int f = 0; f < file->column_count; f++) {
-            (void)bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
-            if (places[f] == column) break;
-        }
-        char *got = bel_csv_quote(&field);
-        bel_status *where = bel_csv_file_error(file, field.text, "%s", got);
+        bel_status *where = bel_table_look_cell(in, s->others[i], column);
         bel_str_printf(&text, "%s%s", i == 0 ? "" : "; ", bel_status_message(where));
         bel_status_ignore(where); // told with the others
-        bel_free(got);
     }
     int64_t wrong = s->cells - s->missing - s->numbers;
     bel_status *all = BEL_ERR(
@@ -229,6 +235,7 @@ static bel_status *describe(bel_table_look *in)
     BEL_TRY(check_texts(in));
     note_seen(in);
     BEL_TRY(bel_columns_finish(in->description, in->source));
+    bel_table_look_suspect(in);
     return bel_columns_check_text(in->description, in->source);
 }
 
@@ -393,6 +400,12 @@ static bel_status *run(bel_table_look *in, const bel_csv_options *csv)
     enum { LARGE = 16 << 20 }; // bytes of files that take longer than the cache does
     BEL_TRY(prepare(in, csv));
     BEL_TRY(in->set.size_bytes < LARGE ? look_at_all(in) : look_once(in));
+    for (int c = 0; c < in->description->count; c++) {
+        const bel_column *column = &in->description->items[c];
+        if (column->warning == NULL) continue;
+        bel_log_write(BEL_LOG_WARN, "%s: column \"%s\": %s", in->source, column->name,
+                      column->warning);
+    }
     in->description->looked_names = in->set.names;
     in->description->looked_content = in->set.content;
     return NULL;

@@ -81,6 +81,21 @@ static bel_status *check_id_lists(const bel_csv_options *options)
                    separator);
 }
 
+static bel_status *check_vector(const bel_csv_options *options)
+{
+    bel_dtype dtype = options->vector_dtype;
+    bool whole = dtype == BEL_DTYPE_I32 || dtype == BEL_DTYPE_I64;
+    if (!whole && dtype != BEL_DTYPE_F32 && dtype != BEL_DTYPE_F64) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "csv: expected numbers in F32, F64, I32 or I64, got %s",
+                       bel_dtype_name(dtype));
+    }
+    if (!whole || options->scale == 0 || options->scale == 1) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "csv: numbers that go into %s are not scaled, got a scale of %g",
+                   bel_dtype_name(dtype), options->scale);
+}
+
 static bel_status *check_csv(const bel_csv_options *options)
 {
     if (options == NULL) return check_paths("csv", NULL, 0);
@@ -119,6 +134,7 @@ static bel_status *check_csv(const bel_csv_options *options)
     BEL_TRY(check_id_lists(options));
     BEL_TRY(check_csv_columns(options));
     BEL_TRY(check_scale(options->scale));
+    BEL_TRY(check_vector(options));
     return check_class_count(options->class_count);
 }
 

@@ -9,6 +9,7 @@
 #include "input/holdout.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/decimal.h"
@@ -148,6 +149,37 @@ bel_status *bel_holdout_apply(const bel_holdout *h, bel_csv_set *set, const int 
     bel_free(k.spares);
     bel_pages_destroy(held, rows);
     bel_pages_destroy(keys, bytes);
+    return status;
+}
+
+static bel_status *list(const bel_csv_options *csv, const char *label, bel_arena *arena,
+                        bel_csv_set *set)
+{
+    const bel_csv_label none = {.column = -1};
+    const char *const *paths, *const *names;
+    BEL_TRY(bel_csv_set_open(set, arena, csv->paths, csv->path_count, csv->delimiter, &paths));
+    int *fields = bel_arena_alloc(arena, (size_t)set->count * sizeof *fields);
+    for (int i = 0; i < set->count; i++) {
+        BEL_TRY(bel_csv_table_names(&set->files[i], !csv->no_header, arena, &names));
+        fields[i] = -1;
+        for (int f = set->files[i].column_count - 1; f >= 0 && label != NULL; f--)
+            if (strcmp(names[f], label) == 0) fields[i] = f; // of two the first
+    }
+    BEL_TRY(bel_csv_set_index(set, &none, true));
+    return bel_holdout_apply(&csv->holdout, set, fields);
+}
+
+bel_status *bel_holdout_list(const bel_csv_options *csv, const char *label, int64_t **out_rows)
+{
+    bel_csv_set set = {0};
+    bel_arena *arena = bel_arena_create();
+    bel_status *status = list(csv, label, arena, &set);
+    if (status == NULL) {
+        *out_rows = bel_xcalloc(set.kept.count + 1, sizeof **out_rows);
+        memcpy(*out_rows, set.kept.items, set.kept.count * sizeof **out_rows);
+    }
+    bel_csv_set_close(&set);
+    bel_arena_destroy(arena);
     return status;
 }
 

@@ -15,6 +15,12 @@ bel_status *bel_holdout_check(const bel_holdout *holdout) BEL_MUST_USE;
 bel_status *bel_holdout_apply(const bel_holdout *holdout, bel_csv_set *set,
                               const int *label_fields) BEL_MUST_USE;
 
+// The numbers of the rows that the holdout of `csv` asks for, among all rows of its files,
+// ascending from 0 on; free with bel_free. Of `csv` paths, delimiter, no_header and holdout count;
+// `label` names the label's column, NULL: there is none. Errors: those of opening and of the above.
+bel_status *bel_holdout_list(const bel_csv_options *csv, const char *label,
+                             int64_t **out_rows) BEL_MUST_USE;
+
 // So many of `rows` rows are kept.
 int64_t bel_holdout_rows(const bel_holdout *holdout, int64_t rows);
 

@@ -93,6 +93,13 @@ const bel_column_names *bel_input_names(const bel_input *input)
     return input->stream->source->names;
 }
 
+const char *bel_input_file(const bel_input *input)
+{
+    const bel_source *source = input->stream->source;
+    bool some = source->kind->file != NULL && source->record_count > 0;
+    return some ? source->kind->file(source, 0) : NULL;
+}
+
 const bel_columns *bel_input_table(const bel_input *input)
 {
     return input->stream->source->table;

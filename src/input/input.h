@@ -27,6 +27,9 @@ void bel_input_destroy(bel_input *input);
 // Names of the source's columns, which live as long as the input; NULL: it has none.
 const bel_column_names *bel_input_names(const bel_input *input);
 
+// The file that the first record comes from; NULL: of none.
+const char *bel_input_file(const bel_input *input);
+
 // The description of its columns, which is the program's; NULL: it has none.
 const bel_columns *bel_input_table(const bel_input *input);
 

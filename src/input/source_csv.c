@@ -56,28 +56,48 @@ static bel_status *store_number(const bel_csv_source *source, const bel_csv_file
     return NULL;
 }
 
-// The value of a typed column, into the field that was made for it.
-static bel_status *read_typed(const bel_csv_file *file, const bel_csv_field *field,
-                              const bel_source_field *to, void *data)
+// A whole number, also one that is written with a fraction of zeros.
+static bool parse_whole(const bel_csv_field *field, int64_t *out_value)
 {
-    if (to->dtype == BEL_DTYPE_F32) {
-        double value;
-        BEL_TRY(parse_number(file, field, to->name, &value));
-        float number = (float)value;
-        if (!isfinite(number)) return value_error(file, field, to->name, "a number that fits f32");
-        *(float *)data = number;
-        return NULL;
-    }
     bel_csv_field trimmed = bel_csv_trim(field);
+    const char *end = trimmed.text + trimmed.length;
+    double value;
+    if (bel_parse_i64(trimmed.text, trimmed.length, out_value)) return true;
+    if (bel_decimal_parse(trimmed.text, end, &value) != end) return false;
+    if (fabs(value) > 0x1p53 || value != floor(value)) return false;
+    *out_value = (int64_t)value;
+    return true;
+}
+
+// A cell as one value of the type; `name` is its column's.
+static bel_status *read_typed(const bel_csv_file *file, const bel_csv_field *field,
+                              const char *name, bel_dtype dtype, double scale, void *data)
+{
+    if (dtype == BEL_DTYPE_F32 || dtype == BEL_DTYPE_F64) {
+        double value;
+        BEL_TRY(parse_number(file, field, name, &value));
+        value *= scale;
+        float number = (float)value;
+        if (dtype == BEL_DTYPE_F64) {
+            *(double *)data = value;
+            if (isfinite(value)) return NULL;
+        } else {
+            *(float *)data = number;
+            if (isfinite(number)) return NULL;
+        }
+        return value_error(file, field, name,
+                           dtype == BEL_DTYPE_F64 ? "a number that fits f64"
+                                                  : "a number that fits f32");
+    }
     int64_t value;
-    bool number = bel_parse_i64(trimmed.text, trimmed.length, &value);
-    if (to->dtype == BEL_DTYPE_I64) {
-        if (!number) return value_error(file, field, to->name, "a whole number");
+    bool number = parse_whole(field, &value);
+    if (dtype == BEL_DTYPE_I64) {
+        if (!number) return value_error(file, field, name, "a whole number");
         *(int64_t *)data = value;
         return NULL;
     }
     if (!number || value < INT32_MIN || value > INT32_MAX) {
-        return value_error(file, field, to->name, "a whole number of 32 bits");
+        return value_error(file, field, name, "a whole number of 32 bits");
     }
     *(int32_t *)data = (int32_t)value;
     return NULL;
@@ -89,11 +109,21 @@ static bel_status *read_field(const bel_csv_source *source, const bel_csv_file *
 {
     const bel_source_field *to = &source->base.fields[index];
     if (to->dtype != BEL_DTYPE_STRING) {
-        return read_typed(file, field, to, bel_sink_place(sink, &source->base, index, 0));
+        return read_typed(file, field, to->name, to->dtype, 1,
+                          bel_sink_place(sink, &source->base, index, 0));
     }
     int64_t length = (int64_t)bel_csv_value_length(field);
     bel_csv_copy_value(field, bel_sink_place(sink, &source->base, index, length));
     return NULL;
+}
+
+// An element of a vector that is not F32: its text is not brought to a double where it need not be.
+static bel_status *read_element(const bel_csv_source *source, const bel_csv_file *file,
+                                const bel_csv_field *field, const bel_csv_place *use, void *vector)
+{
+    bel_dtype dtype = source->options->vector_dtype;
+    void *element = (char *)vector + (size_t)use->field * bel_dtype_size(dtype);
+    return read_typed(file, field, use->name, dtype, source->options->scale, element);
 }
 
 // The fast way for an element of the vector: false when the field is not a bare number.
@@ -228,7 +258,9 @@ static bel_status *read_list(const bel_csv_source *source, const bel_csv_file *f
 static bel_status *read_row(const bel_csv_source *source, const bel_csv_file *file, const char *at,
                             const bel_sink *sink)
 {
-    float *vector = NULL, *weights = NULL;
+    float *weights = NULL;
+    void *vector = NULL;
+    bool plain = source->options->vector_dtype == BEL_DTYPE_F32;
     int64_t *ids = NULL, *lists = NULL;
     if (source->vector_field >= 0) {
         vector = bel_sink_place(sink, &source->base, source->vector_field, 0);
@@ -238,13 +270,14 @@ static bel_status *read_row(const bel_csv_source *source, const bel_csv_file *fi
     if (source->weight_field >= 0)
         weights = bel_sink_place(sink, &source->base, source->weight_field, 0);
     for (int i = 0; i < source->used_count; i++) {
-        i = read_short_numbers(source, file, i, &at, vector);
+        if (plain) i = read_short_numbers(source, file, i, &at, vector);
         if (i == source->used_count) break;
         const bel_csv_place *use = &source->columns[i];
         const char *place = at;
         double value;
-        if (use->use == BEL_CSV_USE_VECTOR && parse_bare_number(file, &at, &value)) {
-            BEL_TRY(store_number(source, file, place, use->name, value, &vector[use->field]));
+        if (plain && use->use == BEL_CSV_USE_VECTOR && parse_bare_number(file, &at, &value)) {
+            BEL_TRY(
+                store_number(source, file, place, use->name, value, (float *)vector + use->field));
             continue;
         }
         bel_csv_field field;
@@ -254,10 +287,7 @@ static bel_status *read_row(const bel_csv_source *source, const bel_csv_file *fi
         }
         switch (use->use) {
         case BEL_CSV_USE_NOTHING: break;
-        case BEL_CSV_USE_VECTOR:
-            BEL_TRY(parse_number(file, &field, use->name, &value));
-            BEL_TRY(store_number(source, file, place, use->name, value, &vector[use->field]));
-            break;
+        case BEL_CSV_USE_VECTOR: BEL_TRY(read_element(source, file, &field, use, vector)); break;
         case BEL_CSV_USE_ID: ids[use->field] = id_of(&field, use->seed); break;
         case BEL_CSV_USE_LIST: BEL_TRY(read_list(source, file, use, &field, lists, weights)); break;
         case BEL_CSV_USE_FIELD: BEL_TRY(read_field(source, file, &field, use->field, sink)); break;
@@ -302,6 +332,8 @@ static void csv_describe(const bel_source *base, bel_str *out_text)
                    source->options->delimiter, !source->options->no_header, source->column_count,
                    source->label.column, (long long)source->label.class_count,
                    source->options->scale);
+    if (source->options->vector_dtype != BEL_DTYPE_F32)
+        bel_str_printf(out_text, " vector=%s", bel_dtype_name(source->options->vector_dtype));
     for (int i = 0; i < source->column_count; i++) {
         if (source->columns[i].use == BEL_CSV_USE_ID) {
             bel_str_printf(out_text, " id%d=%d", source->columns[i].field, i);

@@ -24,7 +24,8 @@ static bel_label_state judge_label(const bel_table_source *source, const bel_col
     bool classes = column->label == BEL_LABEL_CLASSES;
     if (classes && bel_column_value(column, cell.text, cell.length) >= 0)
         return (bel_label_state){BEL_FOUND_GOOD, -1};
-    int missing = bel_missing_texts_find(&source->columns->missing, cell.text, cell.length);
+    int missing = bel_missing_texts_find(&source->columns->missing, source->columns->decimal,
+                                         cell.text, cell.length);
     return (bel_label_state){missing >= 0 ? BEL_FOUND_MISSING
                              : classes    ? BEL_FOUND_UNKNOWN
                                           : BEL_FOUND_GOOD,

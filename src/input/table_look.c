@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/decimal.h"
+#include "columns/cell_number.h"
 #include "input/table_look.h"
 
 // Whether a number of a column is counted and looked at no further: its text may say more.
@@ -12,6 +13,7 @@ static bool is_plain(const bel_table_look *in, int column, const char *text, siz
 {
     const bel_columns *d = in->description;
     return !in->counts[column] && !bel_column_is_padded(text, length) &&
+           !bel_cell_number_is_long(text, length) &&
            !(d->missing.has_number && bel_columns_is_missing(d, text, length));
 }
 
@@ -57,7 +59,7 @@ static void take_row(bel_table_look *in, bel_look_slot *s, int64_t row)
         bel_column_statistics *of = &s->gatherers[c].statistics;
         of->cells++;
         if (s->is_number[c]) {
-            bel_column_gatherer_take_number(&s->gatherers[c], s->numbers[c]);
+            bel_column_gatherer_take_number(&s->gatherers[c], s->numbers[c], row);
             continue;
         }
         bel_csv_cell cell = cell_of(s, c);
@@ -163,7 +165,7 @@ static bel_status *pass(bel_table_look *in, int64_t count)
 {
     for (int c = 0; c < in->count; c++) {
         bel_column_statistics_deinit(&in->totals[c]);
-        in->totals[c] = (bel_column_statistics){.consecutive = true};
+        in->totals[c] = (bel_column_statistics){0};
     }
     bel_status *status =
         bel_csv_grains_run(&(bel_csv_grains){.row_count = count,

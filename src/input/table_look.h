@@ -54,6 +54,14 @@ void bel_table_look_free_room(bel_table_look *in);
 // values are to be counted, and what stands in front of decimals. RESOURCE_EXHAUSTED: threads.
 bel_status *bel_table_look_gather(bel_table_look *in) BEL_MUST_USE;
 
+// The place and text of a cell, as an error of its file has it: "t.csv:17:3: "x"". The message is
+// the caller's to use and destroy.
+bel_status *bel_table_look_cell(const bel_table_look *in, int64_t row, int column) BEL_MUST_USE;
+
+// Behind the look, with the description finished: looks at a sample of the rows, and notes in each
+// column what is likely a mistake (table_suspects.c).
+void bel_table_look_suspect(bel_table_look *in);
+
 // How many rows the files have, less those of the holdout that are not wanted; nothing in them is
 // looked at, so some may lack a label. Errors: those of opening and indexing.
 bel_status *bel_csv_table_count(const bel_columns *columns, const char *const *paths,

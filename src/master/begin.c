@@ -78,6 +78,18 @@ static void say_remainder(const bel_job *job)
                   (long long)records);
 }
 
+// One step is hardly ever what was meant.
+static void say_single_step(const bel_job *job)
+{
+    int64_t batch = bel_input_batch_size(job->trainable.input) * job->backend->replica_count,
+            records = bel_input_records(job->trainable.input);
+    if (records > batch || job->last_step - job->first_step != 1) return;
+    bel_log_write(BEL_LOG_WARN,
+                  "a single step takes all %lld examples: it has room for %lld; hint: a smaller "
+                  "batch size, or more passes over the data (--num_epochs)",
+                  (long long)records, (long long)batch);
+}
+
 // What is about to be trained, in two lines of the log.
 void bel_job_describe(const bel_job *job)
 {
@@ -125,6 +137,7 @@ void bel_job_describe(const bel_job *job)
     bel_log_write(BEL_LOG_INFO, "%s", plan.text);
     bel_str_deinit(&plan);
     say_remainder(job);
+    say_single_step(job);
 }
 
 // Threads of this process, or members of a cluster.

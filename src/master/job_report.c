@@ -1,12 +1,14 @@
 // report.html of a run, while it goes on and at its end: the curves come from the event files
 // (estimator/history.h), the rest from the job. It never ends a job: what cannot be written is said
 // once as a warning, and training goes on.
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "belfry/columns.h"
 #include "estimator/history.h"
 #include "master/job_tables.h"
 
@@ -79,13 +81,66 @@ static int make_parts(const bel_job *job, bel_report_part *parts)
     return count;
 }
 
+// Parameters that no function of the model asks for determine nothing, but for those of the data.
+static bool is_read(const bel_job *job, const char *setting)
+{
+    static const char begin[] = "param.";
+    static const char *const of_data[] = {"feature_scale", "id_columns",      "id_list_columns",
+                                          "id_list_most",  "id_list_weights", "length_column"};
+    const bel_estimator *e = job->estimator;
+    if (strncmp(setting, begin, sizeof begin - 1) != 0) return true;
+    const char *name = setting + sizeof begin - 1;
+    bool table = bel_input_table(job->trainable.input) != NULL, read = strcmp(name, "model") == 0;
+    for (size_t i = 0; i < sizeof of_data / sizeof of_data[0] && !table; i++)
+        read = read || strcmp(name, of_data[i]) == 0;
+    for (int i = 0; i < e->param_count && !read; i++)
+        read = strcmp(e->params[i].name, name) == 0 &&
+               atomic_load(&e->params_read[i]) == BEL_PARAM_READ;
+    return read;
+}
+
 // Names and values are borrowed. Free with bel_free.
-static bel_report_setting *list_settings(const bel_settings *settings)
+static bel_report_setting *list_settings(const bel_job *job, const bel_settings *settings,
+                                         int *out_count)
 {
     bel_report_setting *list = bel_xcalloc((size_t)settings->count, sizeof *list);
+    *out_count = 0;
     for (int i = 0; i < settings->count; i++)
-        list[i] = (bel_report_setting){settings->names[i], settings->values[i]};
+        if (is_read(job, settings->names[i]))
+            list[(*out_count)++] = (bel_report_setting){settings->names[i], settings->values[i]};
     return list;
+}
+
+// The names of the label's classes. *out_count: 0 where they have none. Free with bel_free.
+static const char **list_classes(const bel_job *job, int *out_count)
+{
+    const bel_columns *table = bel_input_table(job->trainable.input);
+    *out_count = table != NULL ? bel_columns_class_count(table) : 0;
+    const char **classes = bel_xcalloc((size_t)*out_count + 1, sizeof *classes);
+    for (int c = 0; c < *out_count; c++)
+        classes[c] = bel_columns_class(table, c);
+    return classes;
+}
+
+// "train.csv, 333 examples; label "species", 3 classes". Free with bel_free.
+static char *about_data(const bel_job *job)
+{
+    const bel_input *input = job->trainable.input;
+    const bel_columns *table = bel_input_table(input);
+    const bel_column_names *names = bel_input_names(input);
+    const char *file = bel_input_file(input);
+    const char *label = table != NULL   ? bel_columns_label(table)
+                        : names != NULL ? names->label
+                                        : NULL;
+    bel_str text = {0};
+    bel_str_printf(&text, "%s%s%lld examples", file != NULL ? file : "", file != NULL ? ", " : "",
+                   (long long)bel_input_epoch_records(input));
+    if (label != NULL) bel_str_printf(&text, "; label \"%s\"", label);
+    int classes = table != NULL ? bel_columns_class_count(table) : 0;
+    bool number = table != NULL && bel_columns_label_kind(table) == BEL_LABEL_NUMBER;
+    if (classes > 0) bel_str_printf(&text, ", %d classes", classes);
+    if (number) bel_str_puts(&text, ", a number");
+    return text.text;
 }
 
 // Tiles own their values, which are freed here; everything else is borrowed.
@@ -97,8 +152,11 @@ static bel_status *write_report(bel_job *job, bool over, const bel_history *hist
     const bel_run_config *config = &job->estimator->config;
     bel_settings others = {0};
     bel_settings_gather_others(&others, job->estimator);
-    bel_report_setting *settings = list_settings(&job->trainable.settings);
-    bel_report_setting *other_settings = list_settings(&others);
+    int setting_count, other_count, class_count;
+    bel_report_setting *settings = list_settings(job, &job->trainable.settings, &setting_count);
+    bel_report_setting *other_settings = list_settings(job, &others, &other_count);
+    const char **classes = list_classes(job, &class_count);
+    char *about = about_data(job);
     char *subtitle =
         bel_strf("%lld parameters, %d worker%s, %d replica%s, %d shard%s, %s %s",
                  (long long)job->trainable.layout->parameters, config->worker_count,
@@ -107,15 +165,18 @@ static bel_status *write_report(bel_job *job, bool over, const bel_history *hist
                  job->trainable.layout->shard_count == 1 ? "" : "s",
                  over ? "digest" : "running; digest so far", job->result.digest);
     bel_report report = {.title = config->model_dir,
+                         .about = about,
                          .subtitle = subtitle,
+                         .classes = classes,
+                         .class_count = class_count,
                          .tiles = tiles,
                          .tile_count = make_tiles(job, history, tiles),
                          .parts = parts,
                          .part_count = make_parts(job, parts),
                          .settings = settings,
-                         .setting_count = job->trainable.settings.count,
+                         .setting_count = setting_count,
                          .other_settings = other_settings,
-                         .other_setting_count = others.count};
+                         .other_setting_count = other_count};
     bel_job_tables tables;
     bel_job_tables_make(job, over, &tables);
     report.tables = tables.tables;
@@ -133,6 +194,8 @@ static bel_status *write_report(bel_job *job, bool over, const bel_history *hist
     bel_job_tables_deinit(&tables);
     bel_free(settings);
     bel_free(other_settings);
+    bel_free(classes);
+    bel_free(about);
     bel_settings_deinit(&others);
     bel_free(subtitle);
     return status;

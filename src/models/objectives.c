@@ -166,7 +166,7 @@ static double calibration_error(void *user, const double *sums, int64_t count)
     double off = 0, all = sums[count - 1];
     for (int64_t bin = 0; bin < count - 1; bin++)
         off += fabs(sums[bin]);
-    return all > 0 ? off / all : 0;
+    return all > 0 ? off / all : NAN;
 }
 
 // Whether probabilities mean what they say, in ten bins of them.
@@ -192,6 +192,17 @@ static void measure_calibration(bel_model_context *context, bel_estimator_spec *
                    NULL);
 }
 
+// The class that precision and recall are of.
+static int positive_class(bel_model_context *context)
+{
+    double number = bel_context_param_number(context, "positive_class", 1);
+    if (number != 0 && number != 1) {
+        bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
+                       "parameter positive_class: expected 0 or 1, got %g", number);
+    }
+    return number == 0 ? 0 : 1;
+}
+
 // Of two classes: `yes` [n] is the probability of the second one.
 static void measure_binary(bel_model_context *context, bel_estimator_spec *spec, bel_value *labels,
                            bel_value *predicted, bel_value *yes)
@@ -199,8 +210,13 @@ static void measure_binary(bel_model_context *context, bel_estimator_spec *spec,
     bel_graph *g = bel_context_graph(context);
     bel_value *weights = weights_of(context), *truth = bel_cast(g, labels, BEL_DTYPE_F32);
     bel_metric_auc(context, spec, "auc", labels, yes, weights);
-    bel_metric_precision(context, spec, "precision", labels, predicted, weights);
-    bel_metric_recall(context, spec, "recall", labels, predicted, weights);
+    bel_value *is = labels, *said = predicted;
+    if (positive_class(context) == 0) {
+        is = bel_sub(g, number(g, 1), truth);
+        said = bel_sub(g, number(g, 1), bel_cast(g, predicted, BEL_DTYPE_F32));
+    }
+    bel_metric_precision(context, spec, "precision", is, said, weights);
+    bel_metric_recall(context, spec, "recall", is, said, weights);
     bel_metric_mean(context, spec, "label_mean", truth, weights);
     bel_metric_mean(context, spec, "prediction_mean", yes, weights);
     measure_calibration(context, spec, truth, yes, weights);
@@ -251,7 +267,7 @@ typedef enum hit { HITS, PREDICTED, ACTUAL, HIT_COUNTS } hit;
 
 static double share(double part, double whole)
 {
-    return whole > 0 ? part / whole : 0;
+    return whole > 0 ? part / whole : NAN;
 }
 
 static double precision_of_labels(void *user, const double *sums, int64_t count)
@@ -376,7 +392,7 @@ typedef enum sum {
 static double mean_of(const double *sums, double off)
 {
     double n = sums[ONES];
-    if (!(n > 0)) return 0;
+    if (!(n > 0)) return NAN;
     return off / n * (sums[DEVIATIONS] / n) + (sums[MEANS] + sums[MEAN_RESTS]) / n;
 }
 
@@ -397,20 +413,20 @@ static double r_squared(void *user, const double *sums, int64_t count)
     (void)user, (void)count;
     double spread = sums[LABEL_SQUARES] - sums[LABELS] * sums[LABELS] / sums[ONES];
     const double rounding = 4e-7; // of sums of F32: labels that are all the same
-    return spread > rounding * sums[LABEL_SQUARES] ? 1 - sums[SQUARES] / spread : 0;
+    return spread > rounding * sums[LABEL_SQUARES] ? 1 - sums[SQUARES] / spread : NAN;
 }
 
 static double root_mean_square(void *user, const double *sums, int64_t count)
 {
     (void)user, (void)count;
-    if (!(sums[ONES] > 0)) return 0;
+    if (!(sums[ONES] > 0)) return NAN;
     return sqrt(sums[SQUARES] / sums[ONES]) * (sums[DEVIATIONS] / sums[ONES]);
 }
 
 static double mean_size(void *user, const double *sums, int64_t count)
 {
     (void)user, (void)count;
-    if (!(sums[ONES] > 0)) return 0;
+    if (!(sums[ONES] > 0)) return NAN;
     return sums[SIZES] / sums[ONES] * (sums[DEVIATIONS] / sums[ONES]);
 }
 

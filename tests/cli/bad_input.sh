@@ -21,7 +21,7 @@ run_fails 2 'unknown flag --trian_files|did you mean --train_files?' belfry trai
 run_fails 2 'flag --train_steps belongs to another command' belfry evaluate --train_steps 1
 run_fails 2 'flag --num_gpus belongs to another command|flags of the training stand behind --' \
     belfry local train --distributed --num_gpus 2 -- --train_files x
-run_fails 2 '--train_batch_size: expected a whole number in [1, inf), got "0"' \
+run_fails 2 '--train_batch_size: expected a whole number in [1, 2147483647], got "0"' \
     belfry train --train_batch_size 0
 run_fails 2 '--dropout: expected a number in [0, 1), got "1"' belfry train --dropout 1
 run_fails 2 '--learning_rate: expected a number|got "fast"' belfry train --learning_rate fast

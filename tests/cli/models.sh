@@ -43,5 +43,17 @@ check "two models and a ratio, as JSON" \
 run_fails 3 'none.onnx' belfry bench none.onnx
 run_fails 2 'NoSuchOperator' belfry bench unknown.onnx
 run_fails 2 'expected one model' belfry bench
+
+# Whole numbers come to an input of 64 bits as they are written: F32 would make them equal.
+run_ok "$BUILD/tests/make_onnx" ids ids.onnx
+awk 'BEGIN { print "id,y"; for (i = 0; i < 400; i++) print 20000000 + i % 2 "," i % 2 }' >ids.csv
+run_ok belfry train_and_evaluate --model ids.onnx --train_files ids.csv --eval_files ids.csv --label_column y \
+    --train_steps 200 --learning_rate 0.1 --model_dir ids --no_report
+check "large ids are told apart" grep -qx 'accuracy 1' out.txt
+run_ok belfry evaluate --eval_files ids.csv --model_dir ids
+check "also when they are evaluated" grep -qx 'accuracy 1' out.txt
+sed '3s/^[0-9]*/1.5/' ids.csv >broken.csv
+run_fails 3 'broken.csv:3:1: column "id": expected a whole number, got "1.5"' \
+    belfry evaluate --eval_files broken.csv --model_dir ids
 run_fails 2 'batch' belfry bench linear.onnx --batch 0
 finish

@@ -30,6 +30,12 @@ before=$(matrix alone)
 equal "examples in the matrix" "$(grep -oE '<span>[0-9]+</span>' <<<"$before" | tr -dc '0-9\n' |
     awk '{ n += $1 } END { print n }')" 359
 
+check "a parameter that the model does not read is none of its settings" test "$(grep -c 'param.dropout' alone/report.html)" = 1 \
+    -a "$(grep -c 'param.image_shape' alone/report.html)" = 0
+awk -F, -v OFS=, 'NR == 1 { at = NF } NR > 1 { $at = $at == 1 ? "odd" : "even" } { print }' odd-train.csv >words.csv
+run_ok belfry train_and_evaluate --model_dir words --train_files words.csv --eval_share 0.2 --label_column digit --num_epochs 2
+run_ok page words 'words.csv, 1151 examples; label "digit", 2 classes' 'even' 'odd'
+
 # --- Nothing is left to train: what was evaluated is there all the same
 run_ok belfry train_and_evaluate --model_dir alone "${odd[@]}" --train_steps 40 --eval_every_steps 10 --num_workers 2
 run_ok page alone 'ROC of auc, eval'

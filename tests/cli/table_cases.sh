@@ -86,5 +86,91 @@ run_ok belfry predict --model_dir m --eval_files values.csv
 check "values that training did not have are said" grep -q '"colour"' err.txt
 count=$((count + 1))
 
+# --- A counter of the rows says nothing, also where rows are held out; a copy of the label says too much
+awk 'BEGIN { srand(4); print "id,a,twin,day,y"; for (i = 1; i <= 300; i++)
+    printf "%d,%g,%s,20%02d-%02d-%02d,%d\n", i, rand(), (i <= 150 ? "p" : "q"), 10 + i / 336, 1 + i / 28 % 12, 1 + i % 28, i <= 150 }' >counted.csv
+run_ok belfry train_and_evaluate --train_files counted.csv --label_column y --eval_share 0.2 --num_epochs 1 --model_dir counted --no_report
+check "a counter with gaps is left out" grep -q 'column "id" is left out: it counts the rows' err.txt
+check "the time of dates in the order of the rows is left out, too" \
+    grep -q 'column "day": in the order of the rows, so its time counts them' err.txt
+check "a column that tells the label is said" grep -q 'column "twin": it alone predicts nearly all of "y"' err.txt
+
+# --- A name with a comma in it, in a list that is cut at commas
+awk 'BEGIN { srand(2); print "\"price, EUR\",b,c,y"; for (i = 0; i < 60; i++) print rand() "," rand() "," rand() "," i % 2 }' >comma.csv
+for _ in first again; do
+    run_ok belfry train --train_files comma.csv --ignore 'c,price, EUR' --num_epochs 2 --model_dir comma --no_report
+done
+check "the names are found" test "$(belfry inspect comma | grep -c '"price, EUR", kind: ignore\|"c", kind: ignore')" = 2
+run_fails 2 'no column "price"' belfry train --train_files comma.csv --ignore 'price,b' --model_dir bad
+
+# --- Of two classes the rarer one is looked for
+awk 'BEGIN { srand(1); print "a,y"; for (i = 0; i < 400; i++) { bad = i % 8 == 0; print rand() + bad * 0.6 "," (bad ? "fail" : "pass") } }' >rare.csv
+two=(--train_files rare.csv --eval_files rare.csv --num_epochs 20 --no_report)
+run_ok belfry train_and_evaluate "${two[@]}" --model_dir rare
+check "which is said" grep -q 'precision and recall are those of class "fail", the rarer one (--positive_class)' err.txt
+found=$(metric recall)
+run_ok belfry predict --eval_files rare.csv --model_dir rare --keep_columns y
+equal "its recall" "$(awk -F, '$1 == "fail" { all++; hit += $2 == "fail" } END { printf "%.4f", hit / all }' out.txt)" \
+    "$(printf %.4f "$found")"
+run_ok belfry evaluate --eval_files rare.csv --model_dir rare
+equal "also when it is evaluated" "$(metric recall)" "$found"
+run_ok belfry train_and_evaluate "${two[@]}" --model_dir common --positive_class pass
+check "the other one" awk -v a="$(metric recall)" -v b="$found" 'BEGIN { exit !(a > b && a > 0.9) }'
+run_fails 2 '--positive_class: expected "fail" or "pass", a class of "y", got "yes"' belfry train "${two[@]:0:2}" \
+    --model_dir bad --positive_class yes
+
+# --- Rows that were held out are read again, with their numbers
+run_ok belfry train_and_evaluate --train_files train.csv --label_column grade --key_columns key --eval_share 0.2 \
+    --num_epochs 5 --model_dir held --no_report
+loss=$(metric loss)
+run_ok belfry evaluate --held_out --model_dir held
+equal "the loss of the held out rows" "$(metric loss)" "$loss"
+equal "their number" "$(metric examples)" 120
+run_ok belfry predict --held_out --model_dir held --keep_columns grade
+equal "the header" "$(head -1 out.txt)" "row,key,grade,prediction,p_high,p_low"
+check "rows are those of the file" awk -F, 'NR > 1 && $2 != "k" $1 { bad++ } END { exit bad > 0 || NR != 121 }' out.txt
+run_ok belfry predict --held_out --model_dir held --json
+check "also in JSON" grep -qE '^\{"example":0,"row":[0-9]+,"key":"k' out.txt
+run_fails 2 '--held_out and --eval_files exclude each other' belfry evaluate --held_out --model_dir held --eval_files test.csv
+run_fails 2 '--held_out: the training in m held no rows out' belfry evaluate --held_out --model_dir m
+awk -F, -v OFS=, '{ print $2, NR == 1 ? "grade" : $5 == "high" }' train.csv >plain.csv
+run_ok belfry train_and_evaluate --train_files plain.csv --label_column grade --class_count 2 --eval_share 1/4 \
+    --train_steps 50 --hidden_units 8 --model_dir plain --no_report
+loss=$(metric loss)
+run_ok belfry evaluate --held_out --model_dir plain
+equal "the loss of numbers that were held out" "$(metric loss)" "$loss"
+run_ok belfry predict --held_out --model_dir plain
+check "and their rows" awk -F, '$1 <= last { bad++ } { last = $1 } END { exit bad > 0 || NR != 150 || last > 599 }' out.txt
+
+# --- Files that are something else, by name
+other() { # WHAT PARTS: what.csv is written
+    run_fails 3 "$1.csv|$2" belfry train --train_files "$1.csv" --num_epochs 1 --model_dir bad
+}
+printf 'PK\003\004abc' >zip.csv && other zip 'a zip archive, or a workbook of Excel; hint: unzip'
+printf 'PAR1\025\004abc' >parquet.csv && other parquet 'a Parquet file'
+printf '{"a": 1}\n{"a": 2}\n' >json.csv && other json 'got JSON; hint: jq'
+printf '1 3:0.5 17:1\n0 2:1\n' >libsvm.csv && other libsvm "rows of LIBSVM's format"
+printf 'sep=;\na;b;y\n1;2;3\n' >sep.csv && other sep 'a first line that names the delimiter; hint: leave that line out'
+printf 'Sales of 2020\na,b,y\n1,2,3\n' >title.csv && other title 'is the first line a title?'
+printf 'a,b,y\n1,2,3,\n4,5,6,\n' >trailing.csv && other trailing 'rows end with a delimiter, and the header does not'
+
+# --- What is likely not meant is said
+awk 'BEGIN { srand(6); print "key,a,y"; for (i = 0; i < 100; i++) printf "caf\351 %d,%g,%d\n", i, rand(), i % 7 }' >latin.csv
+run_ok belfry train_and_evaluate --train_files latin.csv --eval_files ./latin.csv --key_columns key --train_batch_size 200 \
+    --num_epochs 1 --model_dir latin --no_report
+check "numbers that become classes" grep -q 'label "y": its 7 different numbers are taken for classes; hint: --objective regression' err.txt
+check "a batch of more rows than there are" grep -q 'a single step takes all 100 examples: it has room for 200' err.txt
+check "the same file twice" grep -q 'latin.csv is trained on and evaluated on' err.txt
+run_ok belfry train_and_evaluate --train_files latin.csv --label_column y --objective regression --ignore key --num_epochs 2 \
+    --model_dir unevaluated --no_report
+check "no evaluation" grep -q 'nothing is evaluated: neither --eval_files nor --eval_share is given' err.txt
+check "and nothing of classes, batches or files" test "$(grep -c 'taken for classes\|single step\|trained on and' err.txt)" = 0
+run_ok belfry predict --eval_files latin.csv --model_dir latin --json
+check "bytes of keys that are no UTF-8 are ISO 8859-1" grep -q '"key":"café 0"' out.txt
+for flag in --num_epochs --train_batch_size --eval_batch_size; do
+    run_fails 2 "$flag: expected a whole number in" belfry train_and_evaluate --train_files latin.csv --eval_files latin.csv \
+        --num_gpus 4 "$flag" 4611686018427387904 --model_dir huge
+done
+
 check "twenty cases or more" test "$count" -ge 20
 finish

@@ -32,11 +32,13 @@ belfry predict --model_dir commas --eval_files commas.csv >whole.txt 2>err.txt
 belfry predict --model_dir commas --eval_files - <commas.csv >stream.txt 2>err.txt
 check "standard input reads commas, too" cmp -s <(cut -d, -f1 whole.txt) <(cut -d, -f1 stream.txt)
 # shellcheck disable=SC2016
-awk 'BEGIN { print "price,share,y"; for (i = 0; i < 60; i++) printf "\"$1,%03d.50\",%d.5%%,%d\n", i * 13, i % 9, i % 2 }' \
-    >dressed.csv
+awk 'BEGIN { print "price,share,fee,y"; for (i = 0; i < 60; i++)
+    printf "\"$1,%03d.50\",%d.5%%,%s%d,%d\n", i * 13, i % 9, i % 2 ? "$" : "€", i % 5, i % 2 }' >dressed.csv
 run_ok belfry columns dressed.csv
-check "currencies are said" grep -q '"price" is no number column: its texts look like numbers with currencies' err.txt
-check "in the note, too" grep -q '"share".*these look like numbers with percent signs' out.txt
+check "currencies and commas between thousands are read" grep -q '"price", kind: number.*unit: "\$", thousands: ","' out.txt
+check "so is per cent" grep -q '"share", kind: number.*unit: "%"' out.txt
+check "two currencies are said" grep -q '"fee" is no number column: its texts look like numbers with currencies' err.txt
+check "in the note, too" grep -q '"fee".*these look like numbers with currencies' out.txt
 cp out.txt columns.yaml
 run_fails 2 '--columns and --decimal exclude each other' belfry train --train_files dressed.csv \
     --columns columns.yaml --model_dir bad --decimal ,

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "belfry/belfry.h"
 #include "estimator/blocks.h"
+#include "estimator/goal.h"
 #include "estimator/metrics.h"
 #include "support/bel_test.h"
 
@@ -496,6 +497,27 @@ static void test_undefined_score(void **state)
     bel_metric_sums_deinit(&sums);
 }
 
+// Nothing is neither the best nor the worst that can be: it is no number, whichever way is better.
+static void test_means_over_nothing(void **state)
+{
+    (void)state;
+    static const bel_metric metrics[] = {{.name = "mean", .kind = BEL_METRIC_MEAN},
+                                         {.name = "root", .kind = BEL_METRIC_ROOT_MEAN}};
+    float zero = 0;
+    const bel_tensor nothing = {.dtype = BEL_DTYPE_F32, .data = &zero};
+    for (int i = 0; i < 2; i++) {
+        bel_metric_sums sums;
+        bel_metric_sums_init(&sums, &metrics[i]);
+        bel_metric_sums_add(&sums, &nothing, &nothing, 4);
+        double value = bel_metric_sums_value(&sums);
+        bel_metric_sums_deinit(&sums);
+        assert_true(isnan(value));
+        assert_false(bel_goal_is_better(BEL_GOAL_MIN, value, 3));
+        assert_false(bel_goal_is_better(BEL_GOAL_MAX, value, NAN));
+        assert_true(bel_goal_is_better(BEL_GOAL_MIN, 3, value));
+    }
+}
+
 // --- Shapes of what a model function answers -----------------------------------------------------
 
 enum wrong {
@@ -712,6 +734,7 @@ int main(void)
                                        cmocka_unit_test(test_close_scores),
                                        cmocka_unit_test(test_curve),
                                        cmocka_unit_test(test_undefined_score),
+                                       cmocka_unit_test(test_means_over_nothing),
                                        cmocka_unit_test(test_wrong_shapes),
                                        cmocka_unit_test(test_rows_that_are_not_there),
                                        cmocka_unit_test(test_endless_input)};

@@ -205,6 +205,39 @@ static void test_evaluations(void **state)
     ASSERT_HAS(text, "d=\"M40.0 10.0L340.0 160.0L340.0 235.0\"");
     assert_int_equal(count_of(text, "<figure"), 3);
     assert_null(strstr(text, "nan"));
+    ASSERT_HAS(text, "<th>1</th>");
+    bel_free(text);
+    const bel_report named = {.title = "t",
+                              .about = "a.csv, 3 examples; label \"y\"",
+                              .evaluations = evaluations,
+                              .evaluation_count = 2,
+                              .classes = (const char *const[]){"no", "<yes>"},
+                              .class_count = 2};
+    text = render(&named);
+    assert_well_formed(text);
+    assert_int_equal(count_of(text, "<th>&lt;yes&gt;</th>"), 2);
+    assert_null(strstr(text, "<th>1</th>"));
+    ASSERT_HAS(text, "<p class=\"sub\">a.csv, 3 examples; label &quot;y&quot;</p>");
+    bel_free(text);
+}
+
+// A point that no line leads to is seen, and so is each of a few.
+static void test_marks(void **state)
+{
+    (void)state;
+    enum { MANY = 100 };
+    int64_t at[MANY];
+    double values[MANY];
+    for (int i = 0; i < MANY; i++) {
+        at[i] = i;
+        values[i] = i == 50 || i == 52 ? NAN : (double)i;
+    }
+    const bel_report_series series[] = {{"many", at, values, MANY}, {"few", at, values, 3}};
+    const bel_report_chart two[] = {{"many", NULL, series, 1}, {"few", NULL, series + 1, 1}};
+    const bel_report report = {.title = "t", .charts = two, .chart_count = 2};
+    char *text = render(&report);
+    assert_well_formed(text);
+    assert_int_equal(count_of(text, "<circle class=\"mark c0\""), 1 + 3);
     bel_free(text);
 }
 
@@ -406,6 +439,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_texts_are_escaped),
         BEL_TEST_IN_FOLDER(test_an_empty_report_is_a_page),
         BEL_TEST_IN_FOLDER(test_evaluations),
+        BEL_TEST_IN_FOLDER(test_marks),
         BEL_TEST_IN_FOLDER(test_the_same_report_gives_the_same_bytes),
         BEL_TEST_IN_FOLDER(test_a_failed_write_keeps_the_old_page),
         BEL_TEST_IN_FOLDER(test_ticks_are_round_and_the_last_value_is_said),

@@ -523,6 +523,33 @@ static void test_typed_numbers_are_checked(void **state)
     BEL_ASSERT_FAILS(read_typed("m,n\n0,1e39\n", BEL_DTYPE_F32), BEL_DATA_LOSS, "a.csv:2:3: ");
 }
 
+// Whole numbers come to the batch as they are written, whichever type they have.
+static void test_vectors_are_exact(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, "a,b\n9007199254740993,-2\n20000001,7.0\n");
+    it.options.vector_dtype = BEL_DTYPE_I64;
+    bel_input *input = NULL;
+    bel_batch *batch = NULL;
+    BEL_ASSERT_OK(read_all(case_dataset(&it), &input, &batch));
+    const bel_tensor *x = batch_field(input, batch, "x");
+    assert_int_equal(x->dtype, BEL_DTYPE_I64);
+    const int64_t *values = x->data;
+    assert_true(values[0] == 9007199254740993 && values[1] == -2);
+    assert_true(values[2] == 20000001 && values[3] == 7);
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    it.options.vector_dtype = BEL_DTYPE_I32;
+    BEL_ASSERT_FAILS(read_all(case_dataset(&it), &input, &batch), BEL_DATA_LOSS,
+                     "a.csv:2:1: column \"a\": expected a whole number of 32 bits");
+    it.options.vector_dtype = BEL_DTYPE_I64;
+    it.options.scale = 2;
+    BEL_ASSERT_FAILS(read_all(case_dataset(&it), &input, &batch), BEL_INVALID_ARGUMENT,
+                     "are not scaled");
+    case_deinit(&it);
+}
+
 // What is no CSV at all is told as what it is.
 static bel_status *open_bytes(const char *bytes, size_t size)
 {
@@ -889,6 +916,7 @@ int main(void)
         cmocka_unit_test(test_structure_and_labels_are_checked_when_opened),
         cmocka_unit_test(test_numbers_are_checked_when_read),
         cmocka_unit_test(test_typed_numbers_are_checked),
+        cmocka_unit_test(test_vectors_are_exact),
         cmocka_unit_test(test_names_are_compared),
         cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_wrong_options),
