@@ -17,7 +17,6 @@
 #include "base/str.h"
 #include "distribute.h"
 #include "flags.h"
-#include "launch/task.h"
 #include "launch/trials.h"
 #include "package.h"
 #include "results.h"
@@ -393,7 +392,6 @@ int main(int argument_count, char **arguments)
     int exit_code = 0;
     bel_signals_explain();
     bel_trials_follow_starter();
-    bel_task_follow_supervisor();
     bel_status *status = run(argument_count - 1, arguments + 1, &exit_code);
     if (status == NULL) status = bel_results_flush();
     bel_package_over();

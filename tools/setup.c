@@ -407,8 +407,8 @@ static bel_status *finish_training(const bel_options *options, bel_setup *setup,
     return finish(options, &params, setup, out_setup);
 }
 
-// A parameter server is told names, shapes and optimizers by the master. Its host may lack the data,
-// and a package, so neither is opened; the other processes look at their flags.
+// A parameter server is told names, shapes and optimizers by the master. Its host may lack the
+// data, and a package, so neither is opened; the other processes look at their flags.
 static bel_status *finish_serving(const bel_options *options, bel_setup *setup,
                                   bel_setup **out_setup)
 {

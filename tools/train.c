@@ -202,6 +202,7 @@ static bel_status *run(const bel_options *options, bel_setup *setup, int *out_ex
 bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
 {
     place where;
+    bel_task_follow_supervisor();
     BEL_TRY(find_place(options, &where));
     BEL_TRY(check_counts(options, &where));
     bel_setup *setup;

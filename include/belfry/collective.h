@@ -57,8 +57,7 @@ BEL_API bel_value *bel_replica_id(bel_graph *graph);
 /// Replaces each of `count` values, of mixed types and shapes, by its reduction over the replicas,
 /// in one exchange where none of them waits for another.
 /// Called as bel_all_reduce_n(graph, values, count, op).
-#define bel_all_reduce_n(graph, ...)                                                               \
-    bel_all_reduce_n_at((graph), __VA_ARGS__, __FILE__, __LINE__)
+#define bel_all_reduce_n(graph, ...) bel_all_reduce_n_at((graph), __VA_ARGS__, __FILE__, __LINE__)
 
 /// Values of all replicas one behind the other, along a new leading axis of bel_replica_count. Any
 /// type; rank up to BEL_MAX_RANK - 1.
@@ -77,8 +76,7 @@ BEL_API bel_value *bel_replica_id(bel_graph *graph);
 
 /// Replaces each of `count` values by that of replica `source`, as bel_all_reduce_n does.
 /// Called as bel_broadcast_n(graph, values, count, source).
-#define bel_broadcast_n(graph, ...)                                                                \
-    bel_broadcast_n_at((graph), __VA_ARGS__, __FILE__, __LINE__)
+#define bel_broadcast_n(graph, ...) bel_broadcast_n_at((graph), __VA_ARGS__, __FILE__, __LINE__)
 
 /// What bel_map_reduce and bel_map_gather do with an item. Called while the graph is built, once
 /// for each item of a replica; `item` has the shape of items[i].

@@ -33,8 +33,8 @@ bool bel_setting_is_of_job(const char *name);
 // Whether a step of one replica depends on it: whatever the data, their order and the job are.
 bool bel_setting_is_of_step(const char *name);
 
-// Adds "name was A and is B" to a list, with a semicolon before it where it is not the first. Of long
-// texts the first line that differs is shown. NULL: not set.
+// Adds "name was A and is B" to a list, with a semicolon before it where it is not the first. Of
+// long texts the first line that differs is shown. NULL: not set.
 void bel_setting_note_difference(bel_str *list, const char *name, const char *was, const char *is);
 
 // Settings that differ between a checkpoint and a list of `count`, of those that `counts` says true

@@ -53,8 +53,8 @@ static void check_command(bel_notice *n, int code)
                   code == NOT_FOUND ? "was not found" : "cannot be run");
 }
 
-// This process's environment but for what would let the command take part in the job. The texts stay
-// the environment's; free the list with bel_free.
+// This process's environment but for what would let the command take part in the job. The texts
+// stay the environment's; free the list with bel_free.
 static char **without_secrets(void)
 {
     static const char *const secret[] = {"BELFRY_SECRET=", "BELFRY_SECRET_FILE=", "BELFRY_TASK="};

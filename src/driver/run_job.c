@@ -14,8 +14,8 @@
 // which may pass on a signal that all have got. There a timer ends a process that has not learned
 // of the request: the supervisor itself may be gone. SIGHUP counts as SIGTERM, and stays ignored
 // under nohup. SIGUSR1 and SIGUSR2 are a notice that the time is nearly up, before the signal that
-// ends the process. SIGPIPE is ignored, so that a reader who goes away is an error of writing and does
-// not end a training.
+// ends the process. SIGPIPE is ignored, so that a reader who goes away is an error of writing and
+// does not end a training.
 #include <signal.h>
 #include <string.h>
 #include <time.h>

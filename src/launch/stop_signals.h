@@ -1,5 +1,5 @@
-// The signals that stop a job as bytes in a pipe, for a poll loop. A handler that writes into a pipe
-// works whichever thread the system chooses; a signalfd would need all threads to block them.
+// The signals that stop a job as bytes in a pipe, for a poll loop. A handler that writes into a
+// pipe works whichever thread the system chooses; a signalfd would need all threads to block them.
 #ifndef BELFRY_LAUNCH_STOP_SIGNALS_H
 #define BELFRY_LAUNCH_STOP_SIGNALS_H
 

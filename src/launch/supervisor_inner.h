@@ -78,7 +78,7 @@ typedef struct bel_supervisor {
     bel_scale_mark wish;
 
     int stop_signal;         // the first that came; 0: none
-    bool warned;         // only a scheduler's warning has come so far
+    bool warned;             // only a scheduler's warning has come so far
     bool killing;            // SIGKILL was sent to all
     bool done;               // the master has ended well, or as it was asked to
     int64_t deadline_ns;     // when it will be; 0: no reason so far
@@ -88,7 +88,7 @@ typedef struct bel_supervisor {
     int64_t idle_since_ns;   // that moment; 0: not looked at yet
     int64_t idle_looked_ns;  // the last look
     double stuck_secs;       // the job was killed as it was idle for so long; 0: it was not
-    int64_t answer_ns;             // when a job that has not begun must have stopped; 0: no need
+    int64_t answer_ns;       // when a job that has not begun must have stopped; 0: no need
     const bel_child *first_failed; // from then on no child is added: they may move
 } bel_supervisor;
 

@@ -67,9 +67,9 @@ static void set_integer(arguments *a, const char *name, int value)
         (grpc_arg){.type = GRPC_ARG_INTEGER, .key = text.key, .value.integer = value};
 }
 
-// A dead peer is noticed by keepalive pings, also when no data flows. A ping may stay unanswered for
-// as long as a process may be silent; the callers' own clocks come first. Reconnecting is quick, as
-// a member that was started again listens within moments.
+// A dead peer is noticed by keepalive pings, also when no data flows. A ping may stay unanswered
+// for as long as a process may be silent; the callers' own clocks come first. Reconnecting is
+// quick, as a member that was started again listens within moments.
 static void make_arguments(arguments *a, const bel_endpoint_config *config, bool is_server)
 {
     enum { MIB = 1 << 20, BACKOFF_MS = 50, MOST_BACKOFF_MS = 1000, KEEPALIVE_MS = 10000 };

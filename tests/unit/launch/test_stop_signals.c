@@ -1,5 +1,5 @@
-// Signals as bytes in a pipe: which one came, SIGHUP as SIGTERM, SIGUSR2 as SIGUSR1, and more of them than a pipe
-// holds.
+// Signals as bytes in a pipe: which one came, SIGHUP as SIGTERM, SIGUSR2 as SIGUSR1, and more of
+// them than a pipe holds.
 #include <signal.h>
 
 #include "launch/stop_signals.h"

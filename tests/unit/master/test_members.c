@@ -183,7 +183,9 @@ static void test_refusals(void **state)
     refuse(join, "job.token is missing");
     join = good_join(BEL_ROLE_WORKER, 1);
     join.settings[0]->value = two;
-    refuse(join, "worker 1 on host-a runs with other settings than the master: seed was 1 and is 2 there");
+    refuse(
+        join,
+        "worker 1 on host-a runs with other settings than the master: seed was 1 and is 2 there");
     join = good_join(BEL_ROLE_WORKER, 1);
     static char more[] = "a\nb\nc\n", other[] = "a\nc\nb\n";
     join.collectives = more;
