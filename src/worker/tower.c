@@ -14,6 +14,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/log.h"
+#include "base/str.h"
 #include "base/trace.h"
 #include "ps/layout/step_stats.h"
 #include "runtime/device.h"
@@ -237,6 +239,24 @@ static void fill_series(bel_tower *tower, const bel_instance *instance, double *
     fill_returns(tower, instance, output, stats);
 }
 
+// Where to look: the job ends with an error that knows the step alone.
+static void say_not_finite(const bel_tower *tower, double value)
+{
+    enum { SHOWN = 8 };
+    const bel_worker *worker = tower->worker;
+    const bel_batch *batch = tower->run->batch;
+    bel_str records = {0};
+    for (int64_t i = 0; batch != NULL && i < batch->position_count && i < SHOWN; i++)
+        bel_str_printf(&records, "%s%lld", i > 0 ? ", " : "",
+                       (long long)batch->positions[i].number);
+    bool more = batch != NULL && batch->position_count > SHOWN;
+    bel_log_write(BEL_LOG_WARN,
+                  "worker %d, replica %d: the loss of its batch is %g; its records, from 0: %s%s",
+                  worker->config.worker, worker->first_replica + tower->replica, value,
+                  records.text != NULL ? records.text : "none", more ? " …" : "");
+    bel_str_deinit(&records);
+}
+
 // The loss follows the reports among the outputs.
 static void fill_stats(bel_tower *tower, const bel_instance *instance)
 {
@@ -244,6 +264,7 @@ static void fill_stats(bel_tower *tower, const bel_instance *instance)
     double value = scalar_of(instance, tower->worker->function->report_count);
     stats[BEL_STATS_LOSS_SUM] = value * stats[BEL_STATS_EXAMPLES];
     stats[BEL_STATS_NONFINITE] = isfinite(value) ? 0 : 1;
+    if (!isfinite(value)) say_not_finite(tower, value);
     fill_series(tower, instance, stats);
 }
 

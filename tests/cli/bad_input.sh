@@ -260,6 +260,8 @@ run_fails 3 'hurt|ckpt-00000010' train hurt --train_steps 20
 # --- Divergence
 run_fails 1 'not finite' digits_of 32,32 nan --train_steps 400 --optimizer sgd \
     --learning_rate 1e6 --save_checkpoints_steps 1 --keep_checkpoint_max 0
+check "the worker and its records are named" \
+    grep -qE '^warning: worker 0, replica 0: the loss of its batch is .*; its records, from 0: [0-9]+, ' err.txt
 run_ok belfry inspect nan
 run_ok belfry evaluate --model_dir nan --eval_files "$EVAL_CSV"
 
