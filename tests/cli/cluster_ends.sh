@@ -281,7 +281,7 @@ two_masters() { # the second one's end counts
     until [ -S "$work/m" ]; do sleep 0.02; done
     role master 0 "unix:$work/m" "" --model_dir other
 }
-run_fails 2 "worker 0 on|other settings|seed is 7 there and 1 here" pair --model_dir pair --seed 7
+run_fails 2 "worker 0 on|other settings|seed was 1 and is 7 there" pair --model_dir pair --seed 7
 wait
 run_fails 2 "worker 0 on|does not see the master's model_dir" pair --model_dir elsewhere
 wait
