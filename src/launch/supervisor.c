@@ -407,7 +407,7 @@ static bool find_activity(const bel_supervisor *s, bel_linux_activity *out_sum)
 // job that neither computes nor reads for longer than the master would wait for a member is stuck.
 static void end_idle(bel_supervisor *s)
 {
-    enum { LOOK_NS = 1000000000, BUSY_NS = 100000000, BUSY_BYTES = 1 << 20 };
+    enum { LOOK_NS = 1000000000, BUSY_NS = 100000000, BUSY_BYTES = 1 << 16 };
     int64_t now = bel_clock_ns();
     if (s->begun || s->deadline_ns != 0 || now - s->idle_looked_ns < LOOK_NS) return;
     s->idle_looked_ns = now;
