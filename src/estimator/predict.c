@@ -41,15 +41,19 @@ static bel_evaluation_config config_of(bel_saved *u, int64_t steps)
 }
 
 // The numbers are the answer; a folder that may only be read keeps no event of them. Only what
-// follows a job writes where the job's own evaluations are, which decide about early stopping and
-// about what is evaluated again: by hand any checkpoint may be evaluated, on any data.
-static void write_events(const bel_saved *u, const bel_eval_spec *eval, bool follows,
+// follows a job (`log`) writes where the job's own evaluations are, which decide about early
+// stopping and about what is evaluated again: by hand any checkpoint may be evaluated, on any data.
+static void write_events(const bel_saved *u, const bel_eval_spec *eval, bel_run_log *log,
                          const bel_result *result, const bel_details *details)
 {
-    const char *kind = follows ? "eval" : "evaluate";
+    const char *kind = log != NULL ? "eval" : "evaluate";
     char *folder = eval->name != NULL ? bel_strf("%s_%s", kind, eval->name) : bel_xstrdup(kind);
-    bel_status *status =
-        bel_run_log_add(u->estimator->config.model_dir, folder, follows, result, details);
+    bel_status *status = NULL;
+    if (log != NULL) {
+        bel_run_log_follow(log, folder, result, details);
+    } else {
+        status = bel_run_log_add(u->estimator->config.model_dir, folder, result, details);
+    }
     if (status != NULL) {
         bel_log_write(BEL_LOG_WARN, "the evaluation is in no event file: %s",
                       bel_status_message(status));
@@ -60,7 +64,7 @@ static void write_events(const bel_saved *u, const bel_eval_spec *eval, bool fol
 
 // Results go out only when all has gone well; an event file that cannot be written is a warning.
 static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
-                            const char *checkpoint, bool follows, bel_result *out_result)
+                            const char *checkpoint, bel_run_log *log, bel_result *out_result)
 {
     bel_saved u = {.estimator = estimator,
                    .averages = estimator->config.averages,
@@ -76,7 +80,7 @@ static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
         bel_hash128_text(bel_ckpt_reader_digest(u.reader), result.digest);
         status = bel_evaluation_run(&config, &result);
     }
-    if (status == NULL) write_events(&u, eval, follows, &result, &details);
+    if (status == NULL) write_events(&u, eval, log, &result, &details);
     bel_details_deinit(&details);
     bel_saved_close(&u);
     if (status != NULL) return status;
@@ -88,13 +92,13 @@ static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
 bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
                          const char *checkpoint, bel_result *out_result)
 {
-    return evaluate(estimator, eval, checkpoint, false, out_result);
+    return evaluate(estimator, eval, checkpoint, NULL, out_result);
 }
 
 bel_status *bel_evaluate_along(bel_estimator *estimator, const bel_eval_spec *eval,
-                               const char *checkpoint, bel_result *out_result)
+                               const char *checkpoint, bel_run_log *log, bel_result *out_result)
 {
-    return evaluate(estimator, eval, checkpoint, true, out_result);
+    return evaluate(estimator, eval, checkpoint, log, out_result);
 }
 
 struct bel_evaluating {

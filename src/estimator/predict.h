@@ -4,12 +4,13 @@
 #define BELFRY_ESTIMATOR_PREDICT_H
 
 #include "estimator/evaluation.h"
+#include "estimator/run_log.h"
 
-// bel_evaluate of one of the newest checkpoints, by its folder, or of the newest one (NULL). An
-// earlier evaluation of a later one that is gone, since training went back behind it, is void in
-// the curves.
+// bel_evaluate of one of the newest checkpoints, by its folder, or of the newest one (NULL), with
+// its curves in `log`, a follower's.
 bel_status *bel_evaluate_along(bel_estimator *estimator, const bel_eval_spec *eval,
-                               const char *checkpoint, bel_result *out_result) BEL_MUST_USE;
+                               const char *checkpoint, bel_run_log *log,
+                               bel_result *out_result) BEL_MUST_USE;
 
 // An evaluation of which another process adds up the batches: the values of a checkpoint (moving
 // averages where it has them), the input and the programs. Bound to one thread.

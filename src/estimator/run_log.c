@@ -23,7 +23,7 @@ typedef struct folder {
 struct bel_run_log {
     char *model_dir;
     int64_t first_step;
-    bel_event_file *events;
+    bel_event_file *events; // NULL: of a follower
     folder folders[BEL_MAX_EVALS];
     int folder_count;
     bool warned; // that something is not written
@@ -139,17 +139,37 @@ void bel_run_log_sync(bel_run_log *log, const char *name)
     note(log, status);
 }
 
-bel_status *bel_run_log_add(const char *model_dir, const char *name, bool newest,
-                            const bel_result *result, const bel_details *details)
+bel_status *bel_run_log_add(const char *model_dir, const char *name, const bel_result *result,
+                            const bel_details *details)
 {
     bel_event_file *events;
     char *path = bel_path_join(model_dir, name);
     bel_status *status = bel_event_file_open(path, &events);
     bel_free(path);
     BEL_TRY(status);
-    if (newest) bel_event_file_session_start(events, result->global_step + 1);
     write_evaluation(events, result, details);
     return bel_event_file_close(events);
+}
+
+bel_run_log *bel_run_log_create_follower(const char *model_dir)
+{
+    bel_run_log *log = bel_xcalloc(1, sizeof *log);
+    log->model_dir = bel_xstrdup(model_dir);
+    return log;
+}
+
+void bel_run_log_follow(bel_run_log *log, const char *name, const bel_result *result,
+                        const bel_details *details)
+{
+    bel_event_file *events = NULL;
+    log->first_step = result->global_step; // of a folder that is opened now
+    bel_status *status = folder_events(log, name, &events);
+    if (status == NULL) {
+        bel_event_file_session_start(events, result->global_step + 1);
+        write_evaluation(events, result, details);
+        status = bel_event_file_flush(events);
+    }
+    note(log, status);
 }
 
 void bel_run_log_flush(bel_run_log *log)
@@ -163,7 +183,7 @@ void bel_run_log_flush(bel_run_log *log)
 void bel_run_log_close(bel_run_log *log)
 {
     if (log == NULL) return;
-    note(log, bel_event_file_close(log->events));
+    if (log->events != NULL) note(log, bel_event_file_close(log->events));
     for (int i = 0; i < log->folder_count; i++) {
         note(log, bel_event_file_close(log->folders[i].events));
         bel_free(log->folders[i].name);

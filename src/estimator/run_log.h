@@ -40,10 +40,17 @@ void bel_run_log_sync(bel_run_log *log, const char *name);
 void bel_run_log_flush(bel_run_log *log);
 void bel_run_log_close(bel_run_log *log); // also frees; NULL is fine
 
-// An evaluation outside training, into an event file of its own in that folder ("evaluate…" where
-// it is made by hand); nothing is written into `model_dir` itself. With `newest` later steps are
-// void: training has gone back.
-bel_status *bel_run_log_add(const char *model_dir, const char *name, bool newest,
-                            const bel_result *result, const bel_details *details) BEL_MUST_USE;
+// An evaluation that is made by hand, into an event file of its own in that folder ("evaluate…").
+bel_status *bel_run_log_add(const char *model_dir, const char *name, const bel_result *result,
+                            const bel_details *details) BEL_MUST_USE;
+
+// For a process that follows a run and only evaluates: a log without an event file in `model_dir`
+// itself, and one file in each folder of evaluations. Close with bel_run_log_close.
+bel_run_log *bel_run_log_create_follower(const char *model_dir);
+
+// An evaluation of such a log, of the newest checkpoint: later steps are void, as training has gone
+// back.
+void bel_run_log_follow(bel_run_log *log, const char *name, const bel_result *result,
+                        const bel_details *details);
 
 #endif

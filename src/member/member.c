@@ -544,6 +544,7 @@ static void release(member *m)
     bel_free(m->token);
     bel_free(m->evaluated);
     bel_free(m->exporters);
+    bel_run_log_close(m->log);
 }
 
 // Whether training has come to its end already, and its master with it: this process was started

@@ -91,29 +91,29 @@ static bel_status *hold_newest(const bel_member_program *program, int64_t *step)
 
 // The checkpoint that is held, or the newest good one where that cannot be read or none is held.
 static bel_status *evaluate(const bel_member_program *program, const bel_eval_spec *eval,
-                            int64_t held, bel_result *out_result)
+                            int64_t held, bel_run_log *log, bel_result *out_result)
 {
     bel_estimator *estimator = program->estimator;
-    if (held < 0) return bel_evaluate_along(estimator, eval, NULL, out_result);
+    if (held < 0) return bel_evaluate_along(estimator, eval, NULL, log, out_result);
     char *folder = bel_ckpt_find_folder(estimator->config.model_dir, held);
-    bel_status *status = bel_evaluate_along(estimator, eval, folder, out_result);
+    bel_status *status = bel_evaluate_along(estimator, eval, folder, log, out_result);
     bel_free(folder);
     bool unread =
         bel_status_code(status) == BEL_NOT_FOUND || bel_status_code(status) == BEL_DATA_LOSS;
     if (!unread) return status;
     bel_status_ignore(status); // said when it is passed over, or comes again
-    return bel_evaluate_along(estimator, eval, NULL, out_result);
+    return bel_evaluate_along(estimator, eval, NULL, log, out_result);
 }
 
 // All evaluations of a checkpoint, in their order.
-static bel_status *evaluate_all(const bel_member_program *program, int64_t held,
+static bel_status *evaluate_all(const bel_member_program *program, int64_t held, bel_run_log *log,
                                 bel_result *out_results, bel_str *out)
 {
     for (int i = 0; i < program->eval_count; i++) {
         const char *name = program->evals[i].name;
         bel_result result;
         int64_t begun = bel_trace_begin();
-        BEL_TRY_CTX(evaluate(program, &program->evals[i], held, &result), "%s",
+        BEL_TRY_CTX(evaluate(program, &program->evals[i], held, log, &result), "%s",
                     name != NULL ? name : "eval");
         describe(name != NULL ? name : "eval", &result, out);
         out_results[i] = result;
@@ -151,6 +151,7 @@ bel_status *bel_member_check_evals(member *m)
 {
     const bel_member_program *program = m->program;
     m->exporters = bel_xcalloc((size_t)program->eval_count + 1, sizeof *m->exporters);
+    m->log = bel_run_log_create_follower(m->estimator->config.model_dir);
     for (int i = 0; i < program->eval_count; i++) {
         const bel_eval_spec *eval = &program->evals[i];
         bel_input *input;
@@ -198,7 +199,7 @@ static bel_status *evaluate_round(member *m, int64_t step, bel_str *words)
     BEL_TRY(hold_newest(m->program, &step));
     m->looked_step = step;
     m->pace.last_ns = bel_clock_ns();
-    bel_status *status = evaluate_all(m->program, step, m->evaluated, words);
+    bel_status *status = evaluate_all(m->program, step, m->log, m->evaluated, words);
     for (int i = 0; status == NULL && i < m->program->eval_count; i++)
         export_result(m, i, false);
     hold(m->program, -1);
@@ -251,7 +252,8 @@ static bool is_over(presence *p)
 }
 
 // Evaluates the newest checkpoint whenever there is a new one, until the last one that will come.
-static bel_status *follow(const bel_member_program *program, presence *job, bel_result *results)
+static bel_status *follow(const bel_member_program *program, presence *job, bel_run_log *log,
+                          bel_result *results)
 {
     enum { NAP_MS = 200 };
     const char *model_dir = program->estimator->config.model_dir;
@@ -274,7 +276,7 @@ static bel_status *follow(const bel_member_program *program, presence *job, bel_
         looked = step;
         pace.last_ns = bel_clock_ns();
         bel_str words = {0};
-        bel_status *status = evaluate_all(program, -1, results, &words);
+        bel_status *status = evaluate_all(program, -1, log, results, &words);
         bel_str_deinit(&words);
         BEL_TRY(status);
         evaluated = program->eval_count > 0 ? results[0].global_step : step;
@@ -289,7 +291,9 @@ bel_status *bel_member_follow(const bel_member_program *program, double patience
                     .patience_secs = patience_secs};
     bel_result *results = bel_xcalloc((size_t)program->eval_count + 1, sizeof *results);
     results[0].global_step = results[0].evaluation_step = -1;
-    bel_status *status = follow(program, &job, results);
+    bel_run_log *log = bel_run_log_create_follower(program->estimator->config.model_dir);
+    bel_status *status = follow(program, &job, log, results);
+    bel_run_log_close(log);
     bel_free(job.token);
     results[0].interrupted = bel_stop_requested();
     if (status == NULL && out_result != NULL) *out_result = results[0];

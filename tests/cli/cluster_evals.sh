@@ -77,6 +77,7 @@ exporting=("${digits[@]}" "${settings[@]}" --export "best,latest,final")
 with_evaluator=(belfry local train --distributed --worker_count 1 --evaluator_count 1)
 run_ok "${with_evaluator[@]}" --job_dir exported -- "${exporting[@]}"
 equal "the export of the end" "$(ls exported/export/final)" 26
+check "its evaluations are in one event file" test "$(find exported/eval -name 'events*' | wc -l)" -eq 1
 check "the last evaluation is exported" test -f exported/export/latest/26/model.onnx
 check "the best is exported" test -f "exported/export/best/$(ls exported/export/best)/evaluation.json"
 run_ok belfry inspect exported/export/final/26 --digest
