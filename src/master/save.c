@@ -238,7 +238,8 @@ void bel_job_rescale(bel_job *job)
     }
     if (!changes) return;
     bel_log_write(BEL_LOG_INFO,
-                  "%lld replica%s from step %lld on: %g times the learning rate of %lld",
+                  "%lld replica%s from step %lld on: %g times the learning rate of %lld; schedules "
+                  "count steps as before, of which the data now make another number",
                   (long long)replicas, replicas == 1 ? "" : "s", (long long)job->first_step, factor,
                   (long long)job->segments[0].replica_count);
 }

@@ -405,6 +405,19 @@ static void *acceptor_main(void *argument)
 
 // A unix socket is Belfry's own, and its connections are handed to the server; any other address is
 // gRPC's. Port 0 from gRPC means that it could not listen.
+// gRPC says of a failure to listen nothing but that it failed: where the same address can be had
+// without TLS, it was TLS. The server is destroyed after that.
+static bool could_listen_without_tls(const bel_endpoint *endpoint)
+{
+    if (endpoint->config.tls_key == NULL) return false;
+    grpc_server_credentials *plain = grpc_insecure_server_credentials_create();
+    char *listening = bel_linux_host_listening(endpoint->config.listen_address);
+    int port = grpc_server_add_http2_port(endpoint->server, listening, plain);
+    bel_free(listening);
+    grpc_server_credentials_release(plain);
+    return port != 0;
+}
+
 static bel_status *listen_on(bel_endpoint *endpoint)
 {
     const char *address = endpoint->config.listen_address;
@@ -425,6 +438,12 @@ static bel_status *listen_on(bel_endpoint *endpoint)
     if (port == 0 && !bel_linux_host_is_known(address)) {
         return BEL_ERR(BEL_UNAVAILABLE, "cannot listen on %s: its host name does not resolve",
                        address);
+    }
+    if (port == 0 && could_listen_without_tls(endpoint)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "cannot listen on %s with TLS: expected that %s is the key of %s, and that "
+                       "both are whole; hint: belfry doctor --cluster looks at them",
+                       address, endpoint->config.tls_key, endpoint->config.tls_certificate);
     }
     if (port == 0) {
         return BEL_ERR(BEL_UNAVAILABLE,

@@ -374,6 +374,20 @@ static bel_endpoint *tls_endpoint(const char *listen, const char *who)
 
 // With TLS both sides show certificates of one authority; without one, or with another's, nothing
 // goes.
+// A key that is another certificate's is not told as a port that is taken.
+static void test_tls_mismatch(void **state)
+{
+    (void)state;
+    const bel_endpoint_config config = {.listen_address = "127.0.0.1:0",
+                                        .secret = "",
+                                        .tls_ca = "tests/support/tls/ca.pem",
+                                        .tls_certificate = "tests/support/tls/host.pem",
+                                        .tls_key = "tests/support/tls/stranger.key"};
+    bel_endpoint *made = NULL;
+    BEL_ASSERT_FAILS(bel_endpoint_create(&config, &made), BEL_INVALID_ARGUMENT,
+                     "stranger.key is the key of tests/support/tls/host.pem");
+}
+
 static void test_tls(void **state)
 {
     (void)state;
@@ -496,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_wrong_secret), cmocka_unit_test(test_hello),
         cmocka_unit_test(test_malformed),    cmocka_unit_test(test_wrong_hello),
         cmocka_unit_test(test_bad_pem),      cmocka_unit_test(test_silent_strangers),
-        cmocka_unit_test(test_tls),          cmocka_unit_test(test_spans)};
+        cmocka_unit_test(test_tls),          cmocka_unit_test(test_tls_mismatch),
+        cmocka_unit_test(test_spans)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
