@@ -21,17 +21,23 @@
 #include "base/linux_lock.h"
 #include "base/log.h"
 
-// NAME.tmp-PID-N (base/file.c) of a file that a process was about to replace when it was killed.
+// NAME.tmp-PID-N (base/file.c) of a file that only a run writes, where the process was killed before
+// it had replaced it.
 static bool is_leftover(const char *name)
 {
-    static const char mark[] = ".tmp-";
-    const char *at = strstr(name, mark);
-    if (at == NULL) return false;
-    char *rest;
-    long long process = strtoll(at + sizeof mark - 1, &rest, 10);
-    bool fits = process > 0 && process <= INT_MAX && rest[0] == '-' &&
-                rest[1 + strspn(rest + 1, "0123456789")] == '\0';
-    return fits && kill((pid_t)process, 0) != 0 && errno == ESRCH;
+    static const char *const files[] = {"best.json.tmp-",  "board.json.tmp-", "evaluating.tmp-",
+                                        "job.scale.tmp-",  "job.token.tmp-",  "job.yaml.tmp-",
+                                        "report.html.tmp-"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        size_t length = strlen(files[i]);
+        if (strncmp(name, files[i], length) != 0) continue;
+        char *rest;
+        long long process = strtoll(name + length, &rest, 10);
+        bool fits = process > 0 && process <= INT_MAX && rest[0] == '-' &&
+                    rest[1 + strspn(rest + 1, "0123456789")] == '\0';
+        return fits && kill((pid_t)process, 0) != 0 && errno == ESRCH;
+    }
+    return false;
 }
 
 // Only under the lock: a process of another host is not seen here, and does not write then.

@@ -105,7 +105,7 @@ static void test_leftovers(void **state)
     char *folder = bel_test_folder();
     long long gone = (long long)child, here = (long long)getpid();
     char *names[] = {
-        bel_strf("job.yaml.tmp-%lld-0", gone),  bel_strf("board.json.tmp-%lld-12", gone),
+        bel_strf("job.yaml.tmp-%lld-0", gone),  bel_strf("best.json.tmp-%lld-12", gone),
         bel_strf("job.yaml.tmp-%lld-0", here),  bel_strf("job.yaml.tmp-%lld-mine", gone),
         bel_strf("model.bin.tmp-%lld-0", gone), bel_strf("job.yaml.tmp-"),
     };
