@@ -4,9 +4,9 @@
 #define _GNU_SOURCE
 #include "base/linux_process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -150,35 +150,76 @@ bool bel_linux_is_main_thread(void)
     return syscall(SYS_gettid) == getpid();
 }
 
-// The sum of the numbers after "name: " in a file of /proc, or of its first number without a name.
-static bool read_numbers(const char *path, const char *const *names, int64_t *out_sum)
+// The text of a file of /proc, cut at `size`; false: it cannot be read.
+static bool read_proc(const char *path, char *out_text, size_t size)
 {
-    char text[1024];
     FILE *file = fopen(path, "re");
     if (file == NULL) return false;
-    size_t length = fread(text, 1, sizeof text - 1, file);
+    size_t length = fread(out_text, 1, size - 1, file);
     bool good = !ferror(file);
     (void)fclose(file); // it was only read
-    text[length] = '\0';
-    *out_sum = 0;
-    if (names == NULL) return good && sscanf(text, "%" SCNd64, out_sum) == 1;
-    for (; *names != NULL && good; names++) {
-        int64_t number;
-        const char *at = strstr(text, *names);
-        good = at != NULL && sscanf(at + strlen(*names), ": %" SCNd64, &number) == 1;
-        if (good) *out_sum += number;
-    }
+    out_text[length] = '\0';
     return good;
+}
+
+// Processor time of all threads, and of children that were waited for.
+static bool read_processor(int64_t pid, int64_t *out_ns)
+{
+    enum { FIELDS = 4 };
+    char path[64], text[1024];
+    long long ticks[FIELDS];
+    bel_snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    if (!read_proc(path, text, sizeof text)) return false;
+    const char *at = strrchr(text, ')'); // the name before it may hold anything
+    if (at == NULL ||
+        sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld",
+               &ticks[0], &ticks[1], &ticks[2], &ticks[3]) != FIELDS)
+        return false;
+    *out_ns = 0;
+    for (int i = 0; i < FIELDS; i++)
+        *out_ns += ticks[i] * (1000000000 / sysconf(_SC_CLK_TCK));
+    return true;
+}
+
+static bool read_bytes(int64_t pid, int64_t *out_bytes)
+{
+    static const char *const names[] = {"rchar", "wchar", "read_bytes"};
+    char path[64], text[1024];
+    bel_snprintf(path, sizeof path, "/proc/%lld/io", (long long)pid);
+    if (!read_proc(path, text, sizeof text)) return false;
+    *out_bytes = 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        long long number;
+        const char *at = strstr(text, names[i]);
+        if (at == NULL || sscanf(at + strlen(names[i]), ": %lld", &number) != 1) return false;
+        *out_bytes += number;
+    }
+    return true;
+}
+
+// Whether a thread of the process has started another process, which runs.
+static bool has_children(int64_t pid)
+{
+    char path[300], text[64];
+    bel_snprintf(path, sizeof path, "/proc/%lld/task", (long long)pid);
+    DIR *threads = opendir(path);
+    bool found = false;
+    struct dirent *entry;
+    while (threads != NULL && !found && (entry = readdir(threads)) != NULL) {
+        if (entry->d_name[0] == '.') continue;
+        bel_snprintf(path, sizeof path, "/proc/%lld/task/%s/children", (long long)pid,
+                     entry->d_name);
+        found = read_proc(path, text, sizeof text) && text[0] != '\0';
+    }
+    if (threads != NULL) closedir(threads);
+    return found;
 }
 
 bool bel_linux_process_activity(int64_t pid, bel_linux_activity *out_activity)
 {
-    static const char *const io[] = {"rchar", "wchar", "read_bytes", NULL};
-    char path[64];
-    bel_snprintf(path, sizeof path, "/proc/%lld/schedstat", (long long)pid);
-    if (!read_numbers(path, NULL, &out_activity->processor_ns)) return false;
-    bel_snprintf(path, sizeof path, "/proc/%lld/io", (long long)pid);
-    return read_numbers(path, io, &out_activity->bytes);
+    out_activity->has_children = has_children(pid);
+    return read_processor(pid, &out_activity->processor_ns) &&
+           read_bytes(pid, &out_activity->bytes);
 }
 
 // --- Telling processes apart --------------------------------------------------------------------

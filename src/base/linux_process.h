@@ -62,10 +62,12 @@ void bel_linux_signal_at_parents_end(int64_t parent, int number);
 
 bool bel_linux_is_main_thread(void);
 
-// What a running process has done so far: processor time, and bytes read and written. False: it has
-// ended, or the system does not tell.
+// What a running process has done so far: processor time of its threads, bytes read and written,
+// and whether it waits for processes that it has started. False: it has ended, or the system does
+// not tell.
 typedef struct bel_linux_activity {
     int64_t processor_ns, bytes;
+    bool has_children;
 } bel_linux_activity;
 bool bel_linux_process_activity(int64_t pid, bel_linux_activity *out_activity);
 

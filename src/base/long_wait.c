@@ -19,6 +19,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // of `innermost` and 
 static bel_long_wait *innermost;
 static bool watched;
 static atomic_int depth;
+static atomic_bool training;
 
 // False: no wait is on, so the thread is to end.
 static bool look(void)
@@ -73,5 +74,10 @@ void bel_long_wait_end(bel_long_wait *wait)
 
 bool bel_long_wait_is_on(void)
 {
-    return atomic_load(&depth) > 0;
+    return atomic_load(&depth) > 0 && !atomic_load(&training);
+}
+
+void bel_long_wait_note_training(bool trains)
+{
+    atomic_store(&training, trains);
 }

@@ -20,7 +20,10 @@ typedef struct bel_long_wait {
 void bel_long_wait_begin(bel_long_wait *wait, const char *what);
 void bel_long_wait_end(bel_long_wait *wait);
 
-// Whether the main thread is in one. Safe in signal handlers.
+// Whether the main thread is in one, and no step can have been made yet. Safe in signal handlers.
 bool bel_long_wait_is_on(void);
+
+// A job begins to train: until `false` is said, waits do not count for the function above.
+void bel_long_wait_note_training(bool trains);
 
 #endif

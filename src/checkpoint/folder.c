@@ -136,6 +136,15 @@ bool bel_ckpt_step_of_folder(const char *folder, int64_t *out_step)
     return named;
 }
 
+// ".removed", or with a number after ".replaced" or ".removed" where that one was in the way.
+static bool is_removed(const char *rest)
+{
+    if (strcmp(rest, removed_suffix) == 0) return true;
+    if (!take_word(&rest, replaced_suffix) && !take_word(&rest, removed_suffix)) return false;
+    int64_t number;
+    return take_word(&rest, removed_suffix) && take_number(&rest, &number) && rest[0] == '\0';
+}
+
 // What nobody needs any more: a removal that was interrupted, a replaced checkpoint with its
 // successor in place, and the temporary folder of a master that is not younger than this one. A
 // master writes one checkpoint at a time, so its own folder is left over from a failure too.
@@ -145,7 +154,7 @@ static bool is_leftover(const char *model_dir, const char *name, int64_t generat
     int64_t step, its_generation, its_incarnation;
     const char *rest;
     if (!parse_name(name, &step, &rest)) return false;
-    if (strstr(rest, removed_suffix) != NULL) return true; // and a number, where one was in the way
+    if (is_removed(rest)) return true;
     if (strcmp(rest, replaced_suffix) == 0) {
         char *folder = bel_ckpt_folder_path(model_dir, step);
         bool succeeded = bel_file_exists(folder);

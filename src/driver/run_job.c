@@ -11,11 +11,11 @@
 // there; the rest happens in the training loop. A process that waits for its data
 // (base/long_wait.h) has no step to save, and ends at once. A second signal ends the process with
 // _exit, without saving, and so without waiting for any thread; it is ignored under a supervisor,
-// which may pass on a signal that all have got. There a timer ends a process that has not learned
-// of the request: the supervisor itself may be gone. SIGHUP counts as SIGTERM, and stays ignored
-// under nohup. SIGUSR1 and SIGUSR2 are a notice that the time is nearly up, before the signal that
-// ends the process. SIGPIPE is ignored, so that a reader who goes away is an error of writing and
-// does not end a training.
+// which may pass on a signal that all have got, and which ends with SIGKILL. Where that supervisor
+// is gone a timer ends a process that has not learned of the request. SIGHUP counts as SIGTERM, and
+// stays ignored under nohup. SIGUSR1 and SIGUSR2 are a notice that the time is nearly up, before
+// the signal that ends the process. SIGPIPE is ignored, so that a reader who goes away is an error
+// of writing and does not end a training.
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -31,10 +31,12 @@
 #include "estimator/estimator_inner.h"
 #include "launch/task.h"
 
-enum { ANSWER_SECS = 60 }; // for the job to learn of a request
+enum { ANSWER_SECS = 600 }; // for a process without its supervisor to learn of a request
 
 static volatile sig_atomic_t caught, repeats_count, noticed;
 static timer_t answer_timer; // where repeats do not count
+static volatile sig_atomic_t has_timer;
+static pid_t supervisor;
 
 static int code_of(int number)
 {
@@ -44,14 +46,15 @@ static int code_of(int number)
 static void on_timer(int number)
 {
     (void)number;
-    if (!bel_request_is_known()) _exit(code_of(caught));
+    bool orphaned = getppid() != supervisor;
+    if (orphaned && !bel_request_is_known()) _exit(code_of(caught));
 }
 
 static void on_signal(int number)
 {
     const struct itimerspec patience = {.it_value = {.tv_sec = ANSWER_SECS}};
     if ((caught != 0 && repeats_count) || bel_long_wait_is_on()) _exit(code_of(number));
-    if (caught == 0 && !repeats_count) timer_settime(answer_timer, 0, &patience, NULL);
+    if (caught == 0 && has_timer) timer_settime(answer_timer, 0, &patience, NULL);
     if (number == SIGINT) {
         bel_request_stop(); // also of who was told to leave
     } else {
@@ -89,12 +92,14 @@ static bool make_timer(void)
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
     sigemptyset(&action.sa_mask);
     sigaction(SIGALRM, &action, NULL);
+    supervisor = getppid();
     return timer_create(CLOCK_MONOTONIC, &event, &answer_timer) == 0;
 }
 
 static void take_signals(bool has_supervisor)
 {
-    repeats_count = !has_supervisor || !make_timer();
+    has_timer = has_supervisor && make_timer();
+    repeats_count = !has_timer;
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
@@ -175,6 +180,8 @@ int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel
     if (status != NULL) return bel_status_report(status);
     status = bel_train_and_evaluate(estimator, train, evals, eval_count, &result);
     bel_notice_end(notice);
+    if (has_timer) timer_delete(answer_timer); // the program goes on as long as it likes
+    has_timer = false;
     if (status != NULL) return end_with(status, where.member);
     if (where.member) return 0;
     if (out_result != NULL) *out_result = result;

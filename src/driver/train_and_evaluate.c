@@ -16,6 +16,7 @@
 #include "base/linux_lock.h"
 #include "base/linux_process.h"
 #include "base/log.h"
+#include "base/long_wait.h"
 #include "base/number.h"
 #include "base/requests.h"
 #include "base/secret.h"
@@ -262,6 +263,7 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
                        "started again; give max_steps");
     }
     bel_task_follow_supervisor();
+    bel_long_wait_note_training(false);
     bel_requests_begin(task != NULL && bel_task_recovers(task) && !task->follows);
     bel_member_program program = {
         .estimator = estimator, .train = train_spec, .evals = evals, .eval_count = eval_count};

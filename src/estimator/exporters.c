@@ -103,6 +103,13 @@ bel_status *bel_exporters_check_names(const bel_eval_spec *evals, int count)
     for (int i = 0; i < count; i++)
         for (int e = 0; e < evals[i].exporter_count; e++) {
             const char *name = evals[i].exporters[e]->name;
+            if (!is_good_name(name) || e >= BEL_MAX_EXPORTERS) {
+                return BEL_ERR(
+                    BEL_INVALID_ARGUMENT,
+                    "expected at most %d exporters of an evaluation, each with a name of "
+                    "letters, digits, _ and -",
+                    BEL_MAX_EXPORTERS);
+            }
             for (int k = 0; k < used; k++) {
                 if (strcmp(names[k], name) != 0) continue;
                 return BEL_ERR(BEL_INVALID_ARGUMENT, "two exporters are named \"%s\"", name);

@@ -174,10 +174,15 @@ void bel_run_log_follow(bel_run_log *log, const char *name, const bel_result *re
 
 void bel_run_log_flush(bel_run_log *log)
 {
-    bel_status *status = bel_event_file_flush(log->events);
-    for (int i = 0; i < log->folder_count && status == NULL; i++)
-        status = bel_event_file_flush(log->folders[i].events);
-    note(log, status);
+    bel_status *first = bel_event_file_flush(log->events);
+    for (int i = 0; i < log->folder_count; i++) {
+        bel_status *status = bel_event_file_flush(log->folders[i].events);
+        if (first == NULL)
+            first = status;
+        else
+            bel_status_ignore(status); // one is said
+    }
+    note(log, first);
 }
 
 void bel_run_log_close(bel_run_log *log)

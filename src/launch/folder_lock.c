@@ -21,13 +21,12 @@
 #include "base/linux_lock.h"
 #include "base/log.h"
 
-// NAME.tmp-PID-N (base/file.c) of a file that only a run writes, where the process was killed before
-// it had replaced it.
+// NAME.tmp-PID-N (base/file.c) of a file that only a run writes, where the process was killed
+// before it had replaced it.
 static bool is_leftover(const char *name)
 {
-    static const char *const files[] = {"best.json.tmp-",  "board.json.tmp-", "evaluating.tmp-",
-                                        "job.scale.tmp-",  "job.token.tmp-",  "job.yaml.tmp-",
-                                        "report.html.tmp-"};
+    static const char *const files[] = {"best.json.tmp-", "board.json.tmp-", "job.token.tmp-",
+                                        "job.yaml.tmp-", "report.html.tmp-"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         size_t length = strlen(files[i]);
         if (strncmp(name, files[i], length) != 0) continue;

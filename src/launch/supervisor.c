@@ -399,6 +399,7 @@ static bool find_activity(const bel_supervisor *s, bel_linux_activity *out_sum)
         if (child->away || !bel_linux_process_activity(child->process.pid, &one)) return false;
         out_sum->processor_ns += one.processor_ns;
         out_sum->bytes += one.bytes;
+        out_sum->has_children = out_sum->has_children || one.has_children;
     }
     return true;
 }
@@ -410,10 +411,13 @@ static void end_idle(bel_supervisor *s)
     enum { LOOK_NS = 1000000000, BUSY_NS = 100000000, BUSY_BYTES = 1 << 16 };
     int64_t now = bel_clock_ns();
     if (s->begun || s->deadline_ns != 0 || now - s->idle_looked_ns < LOOK_NS) return;
+    // A machine, or a job, that was stopped as a whole has not looked meanwhile.
+    bool stood_still = now - s->idle_looked_ns > 10 * (int64_t)LOOK_NS;
     s->idle_looked_ns = now;
     bel_linux_activity sum;
     if (!find_activity(s, &sum)) return;
-    bool busy = s->idle_since_ns == 0 || sum.bytes - s->idle.bytes >= BUSY_BYTES ||
+    bool busy = s->idle_since_ns == 0 || stood_still || sum.has_children ||
+                sum.bytes - s->idle.bytes >= BUSY_BYTES ||
                 sum.processor_ns - s->idle.processor_ns >= BUSY_NS ||
                 sum.processor_ns < s->idle.processor_ns; // another process has taken a place
     double limit = 1.5 * s->children[0].task->join_timeout_secs;

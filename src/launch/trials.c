@@ -128,9 +128,12 @@ static void take_signals(trials *t)
         bool warns = number == SIGUSR1; // that SIGTERM will come
         if (warns && t->signal != 0) continue;
         if (warns) number = SIGTERM;
-        bool kills = t->signal != 0 && !t->warned;
+        if (t->warned) { // this is the signal, and the trainings save already
+            t->warned = false;
+            continue;
+        }
         t->warned = warns;
-        stop(t, kills ? SIGKILL : number);
+        stop(t, t->signal != 0 ? SIGKILL : number);
         if (t->signal == 0) t->signal = number;
     }
 }

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/linux_lock.h"
 #include "base/log.h"
+#include "base/long_wait.h"
 #include "base/number.h"
 #include "base/requests.h"
 #include "base/str.h"
@@ -286,6 +287,14 @@ static bel_status *gather(bel_job *job, bool *out_over)
     return NULL;
 }
 
+// From here on there may be something to save, or something under way that must not be cut off.
+static void tell_begins(const bel_job *job)
+{
+    bel_long_wait_note_training(true);
+    if (job->task != NULL) // for the supervisor
+        bel_log_event(BEL_LOG_DEBUG, "begins", (long long)getpid(), "training begins");
+}
+
 // One assignment's training: from members that are here to workers that have ended.
 static bel_status *run(bel_job *job)
 {
@@ -320,8 +329,7 @@ static bel_status *run(bel_job *job)
     int64_t begun = bel_clock_ns();
     BEL_TRY(job->backend->ops->start(job->backend, &control, &job->segments[job->segment_count - 1],
                                      bel_job_block_end(job)));
-    if (job->task != NULL) // for the supervisor: from here on there may be something to save
-        bel_log_event(BEL_LOG_DEBUG, "begins", (long long)getpid(), "training begins");
+    tell_begins(job);
     if (job->backend->runs) job->stopping.stop_at = -1; // members that go on may not know of it
     BEL_TRY(bel_job_start_loop(job));
     bel_status *status = watch(job);
@@ -467,7 +475,9 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
     for (;;) {
         bel_status *status = job->task == NULL ? bel_job_make_up_evals(job) : NULL;
         if (status == NULL) status = bel_job_find_last_step(job); // they may end it
-        if (status == NULL && !is_over(job)) status = run(job);
+        bool over = status == NULL && is_over(job);
+        if (over) tell_begins(job); // what is left is evaluated, exported and told
+        if (status == NULL && !over) status = run(job);
         bool paused = job->backend->paused;
         if (!paused || job->backend->lost) status = bel_job_end_loop(job, status);
         if (status == NULL) status = paused ? save_pause(job) : finish(job);

@@ -17,6 +17,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/long_wait.h"
 #include "base/requests.h"
 #include "base/str.h"
 #include "base/trace.h"
@@ -260,6 +261,7 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
 // Begins, or begins anew with another generation.
 static bel_status *start_parts(member *m, uint32_t generation, const Bel__Setup *setup)
 {
+    bel_long_wait_note_training(true); // a request is obeyed from here on, whatever is read
     stop_parts(m, m->estimator->config.stall_timeout_secs);
     m->generation = generation;
     m->status_ns = 0; // what it does now is news
@@ -572,7 +574,8 @@ static bool is_job_over(const bel_member_program *program)
 bel_status *bel_member_run(const bel_task *task, const bel_member_program *program,
                            bel_result *out_result)
 {
-    if (is_job_over(program)) {
+    bool late = task->foreign || task->incarnation > 0; // a supervisor starts all at once at first
+    if (late && is_job_over(program)) {
         if (out_result != NULL) *out_result = (bel_result){.evaluation_step = -1};
         return NULL;
     }
