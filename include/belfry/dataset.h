@@ -163,16 +163,16 @@ typedef struct bel_csv_options {
 /// number and goes into one field `vector_name` of shape [columns], F32 or `vector_dtype`; the ids,
 /// in the order in which they are named, into an I64 field "ids" of shape [id columns]; lists of
 /// ids into an I64 field "id_lists" of shape [list columns, id_list_most], filled up with
-/// BEL_NO_ID, for bel_embedding_bag; an empty value is a list without ids. Weights, 1 where there
-/// is none behind the last ':', go into an F32 field of the same shape, with 0 where no id is. The
-/// length goes into an I64 field "length" of shape []. With `columns` each of these becomes a field
-/// of shape [] (STRING: [length]) and others are left out. Later files of a model are bound to the
-/// columns of its training by name (docs/input.md). Errors name file:line:column. When opened:
-/// NOT_FOUND (file), DATA_LOSS (ragged row, open quote, no rows, label that is no class, text in a
-/// number column, a list with too many ids or an empty one), INVALID_ARGUMENT (no such column,
-/// another one than in training). Of files above 64 MiB the numbers of the first and last rows are
-/// looked at then, all others when they are read (DATA_LOSS), as is a file that has become shorter;
-/// numbers for prediction only when they are read.
+/// BEL_NO_ID, for bel_embedding_bag; an empty value is a list without ids. Weights go into an F32
+/// field of the same shape: what follows the last ':' of an item, 1 without one, 0 where no id is.
+/// The length goes into an I64 field "length" of shape []. With `columns` each of these becomes a
+/// field of shape [] (STRING: [length]) and others are left out. Later files of a model are bound
+/// to the columns of its training by name (docs/input.md). Errors name file:line:column. When
+/// opened: NOT_FOUND (file), DATA_LOSS (ragged row, open quote, no rows, label that is no class,
+/// text in a number column, a list with too many ids or an empty one), INVALID_ARGUMENT (no such
+/// column, another one than in training). Of files above 64 MiB the numbers of the first and last
+/// rows are looked at then, all others when they are read (DATA_LOSS), as is a file that has become
+/// shorter; numbers for prediction only when they are read.
 BEL_API bel_dataset *bel_dataset_from_csv(const bel_csv_options *options);
 
 /// IDX (the MNIST format), plain or .gz: unsigned bytes in up to 4 dimensions, the first of which

@@ -150,78 +150,6 @@ bool bel_linux_is_main_thread(void)
     return syscall(SYS_gettid) == getpid();
 }
 
-// The text of a file of /proc, cut at `size`; false: it cannot be read.
-static bool read_proc(const char *path, char *out_text, size_t size)
-{
-    FILE *file = fopen(path, "re");
-    if (file == NULL) return false;
-    size_t length = fread(out_text, 1, size - 1, file);
-    bool good = !ferror(file);
-    (void)fclose(file); // it was only read
-    out_text[length] = '\0';
-    return good;
-}
-
-// Processor time of all threads, and of children that were waited for.
-static bool read_processor(int64_t pid, int64_t *out_ns)
-{
-    enum { FIELDS = 4 };
-    char path[64], text[1024];
-    long long ticks[FIELDS];
-    bel_snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    if (!read_proc(path, text, sizeof text)) return false;
-    const char *at = strrchr(text, ')'); // the name before it may hold anything
-    if (at == NULL ||
-        sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld",
-               &ticks[0], &ticks[1], &ticks[2], &ticks[3]) != FIELDS)
-        return false;
-    *out_ns = 0;
-    for (int i = 0; i < FIELDS; i++)
-        *out_ns += ticks[i] * (1000000000 / sysconf(_SC_CLK_TCK));
-    return true;
-}
-
-static bool read_bytes(int64_t pid, int64_t *out_bytes)
-{
-    static const char *const names[] = {"rchar", "wchar", "read_bytes"};
-    char path[64], text[1024];
-    bel_snprintf(path, sizeof path, "/proc/%lld/io", (long long)pid);
-    if (!read_proc(path, text, sizeof text)) return false;
-    *out_bytes = 0;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        long long number;
-        const char *at = strstr(text, names[i]);
-        if (at == NULL || sscanf(at + strlen(names[i]), ": %lld", &number) != 1) return false;
-        *out_bytes += number;
-    }
-    return true;
-}
-
-// Whether a thread of the process has started another process, which runs.
-static bool has_children(int64_t pid)
-{
-    char path[300], text[64];
-    bel_snprintf(path, sizeof path, "/proc/%lld/task", (long long)pid);
-    DIR *threads = opendir(path);
-    bool found = false;
-    struct dirent *entry;
-    while (threads != NULL && !found && (entry = readdir(threads)) != NULL) {
-        if (entry->d_name[0] == '.') continue;
-        bel_snprintf(path, sizeof path, "/proc/%lld/task/%s/children", (long long)pid,
-                     entry->d_name);
-        found = read_proc(path, text, sizeof text) && text[0] != '\0';
-    }
-    if (threads != NULL) closedir(threads);
-    return found;
-}
-
-bool bel_linux_process_activity(int64_t pid, bel_linux_activity *out_activity)
-{
-    out_activity->has_children = has_children(pid);
-    return read_processor(pid, &out_activity->processor_ns) &&
-           read_bytes(pid, &out_activity->bytes);
-}
-
 // --- Telling processes apart --------------------------------------------------------------------
 
 static size_t read_small(const char *path, char *text, size_t capacity)
@@ -258,18 +186,26 @@ bool bel_linux_process_stands_still(const bel_linux_process *process, double sec
     return (double)(bel_clock_ns() - *since_ns) * 1e-9 >= secs;
 }
 
-int64_t bel_linux_start_ticks(int64_t pid)
+// Field `number` of the same text, which read_state has returned; the first one has number 3. 0:
+// there is none, or it is no whole number.
+static int64_t find_field(const char *field, int number)
 {
-    char text[1024];
-    const char *field = read_state(pid, text);
-    if (field == NULL || *field == 'Z' || *field == 'X') return 0;
-    for (int number = 3; number < 22 && field != NULL; number++) {
+    for (int at = 3; at < number && field != NULL; at++) {
         field = strchr(field, ' ');
         if (field != NULL) field++;
     }
-    int64_t ticks = 0;
-    if (field == NULL || !bel_parse_i64(field, strcspn(field, " \n"), &ticks)) return 0;
-    return ticks;
+    int64_t value = 0;
+    if (field == NULL || !bel_parse_i64(field, strcspn(field, " \n"), &value)) return 0;
+    return value;
+}
+
+int64_t bel_linux_start_ticks(int64_t pid)
+{
+    enum { START_TIME = 22 };
+    char text[1024];
+    const char *field = read_state(pid, text);
+    if (field == NULL || *field == 'Z' || *field == 'X') return 0;
+    return find_field(field, START_TIME);
 }
 
 bool bel_linux_signal_exactly(int64_t pid, int64_t start_ticks, int number)
@@ -283,6 +219,67 @@ bool bel_linux_signal_exactly(int64_t pid, int64_t start_ticks, int number)
     close(descriptor);
     return sent;
 }
+
+// --- What a process does ------------------------------------------------------------------------
+
+// Processor time of all threads, and of children that were waited for.
+static bool read_processor(int64_t pid, int64_t *out_ns)
+{
+    enum { USER = 14, SYSTEM, USER_OF_CHILDREN, SYSTEM_OF_CHILDREN };
+    char text[1024];
+    const char *state = read_state(pid, text);
+    if (state == NULL) return false;
+    int64_t ticks = 0;
+    for (int number = USER; number <= SYSTEM_OF_CHILDREN; number++)
+        ticks += find_field(state, number);
+    *out_ns = ticks * (1000000000 / sysconf(_SC_CLK_TCK));
+    return true;
+}
+
+static bool read_bytes(int64_t pid, int64_t *out_bytes)
+{
+    static const char *const names[] = {"rchar: ", "wchar: ", "read_bytes: "};
+    char path[64], text[1024];
+    bel_snprintf(path, sizeof path, "/proc/%lld/io", (long long)pid);
+    read_small(path, text, sizeof text);
+    *out_bytes = 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        int64_t number;
+        const char *at = strstr(text, names[i]);
+        if (at == NULL) return false;
+        at += strlen(names[i]);
+        if (!bel_parse_i64(at, strcspn(at, "\n"), &number)) return false;
+        *out_bytes += number;
+    }
+    return true;
+}
+
+// Whether a thread of the process has started another process, which runs.
+static bool has_children(int64_t pid)
+{
+    char path[300], text[64];
+    bel_snprintf(path, sizeof path, "/proc/%lld/task", (long long)pid);
+    DIR *threads = opendir(path);
+    bool found = false;
+    struct dirent *entry;
+    while (threads != NULL && !found && (entry = readdir(threads)) != NULL) {
+        if (entry->d_name[0] == '.') continue;
+        bel_snprintf(path, sizeof path, "/proc/%lld/task/%s/children", (long long)pid,
+                     entry->d_name);
+        found = read_small(path, text, sizeof text) > 0;
+    }
+    if (threads != NULL) closedir(threads);
+    return found;
+}
+
+bool bel_linux_process_activity(int64_t pid, bel_linux_activity *out_activity)
+{
+    out_activity->has_children = has_children(pid);
+    return read_processor(pid, &out_activity->processor_ns) &&
+           read_bytes(pid, &out_activity->bytes);
+}
+
+// --- The machine and this process ---------------------------------------------------------------
 
 const char *bel_linux_boot_id(char text[64])
 {

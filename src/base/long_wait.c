@@ -1,6 +1,7 @@
-// A detached thread looks once a second whether a wait lasts, and ends when none is on: so many
-// short waits one after another cost a thread a second at most, and a training costs none. Where no
-// thread can be started the line is not written, and nothing else changes.
+// Watches the long waits of the main thread, and logs those that last. A detached thread looks once
+// a second, and ends when nothing waits. So a series of short waits starts one thread a second at
+// most, and a training starts none. Where the system has no thread left the line is missing; all
+// else must work as before.
 #include "base/long_wait.h"
 
 #include <pthread.h>

@@ -12,6 +12,12 @@
 
 enum { MOST_EXPONENT = 1000 };
 
+// The first that fits counts: "US$" before "$".
+static const char *const currencies[] = {"US$", "$",   "\xE2\x82\xAC", "\xC2\xA3", "\xC2\xA5",
+                                         "USD", "EUR", "GBP",          "CHF",      "Rs."};
+
+enum { CURRENCIES = sizeof currencies / sizeof currencies[0] };
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -141,9 +147,7 @@ bool bel_cell_number_has_comma(const char *text, size_t length)
 // Currencies in front of a number.
 static size_t currency_at(const char *at, const char *end)
 {
-    static const char *const currencies[] = {"US$", "$",   "\xE2\x82\xAC", "\xC2\xA3", "\xC2\xA5",
-                                             "USD", "EUR", "GBP",          "CHF",      "Rs."};
-    for (size_t i = 0; i < sizeof currencies / sizeof currencies[0]; i++) {
+    for (size_t i = 0; i < CURRENCIES; i++) {
         size_t length = strlen(currencies[i]);
         if ((size_t)(end - at) > length && memcmp(at, currencies[i], length) == 0) return length;
     }
@@ -215,8 +219,8 @@ bool bel_cell_number_undress(char decimal, const char *text, size_t length,
 
 // --- Exactly -------------------------------------------------------------------------------------
 
-// Digits in front of and behind the point, without zeros at either end; *out_power is that of ten
-// of the last one. Behind them.
+// Reads the digits of a number and drops the point and the zeros at both ends. The number is these
+// digits as a whole number times ten to the power *out_power. Returns where they end.
 static const char *take_digits(const char *at, const char *end, char *out_digits, size_t *out_count,
                                int64_t *out_power)
 {
@@ -311,14 +315,12 @@ static bel_cell_dress dress_of_commas(const char *text, const char *end)
 
 bel_cell_dress bel_cell_number_dress(const char *text, size_t length)
 {
-    static const char *const currencies[] = {"$",   "\xE2\x82\xAC", "\xC2\xA3", "\xC2\xA5",
-                                             "USD", "EUR",          "GBP",      "CHF"};
     const char *end = text + length;
     const char *sign = pass_sign(text, end); // -$5
     bel_cell_dress dress = BEL_DRESS_NONE;
     if (sign > text && sign < end && !is_digit(*sign)) text = sign;
     if (take_off(&text, &end, "%")) dress = BEL_DRESS_PERCENT;
-    for (size_t i = 0; i < sizeof currencies / sizeof currencies[0] && dress == BEL_DRESS_NONE; i++)
+    for (size_t i = 0; i < CURRENCIES && dress == BEL_DRESS_NONE; i++)
         if (take_off(&text, &end, currencies[i])) dress = BEL_DRESS_CURRENCY;
     bel_cell_dress commas = dress_of_commas(text, end);
     if (dress == BEL_DRESS_NONE) return commas;

@@ -29,7 +29,7 @@ static int take_number(scan *s, int *out_value)
     return digits > 4 ? 0 : digits;
 }
 
-// Exactly so many digits, whatever comes behind them.
+// Exactly `count` digits; anything may follow.
 static bool take_digits(scan *s, int count, int *out_value)
 {
     *out_value = 0;

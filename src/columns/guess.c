@@ -7,12 +7,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "columns/cell_number.h"
+#include "columns/column_name.h"
 
 enum {
     MOST_NUMBER_CLASSES = 20, // a label of more whole numbers is a number
@@ -30,33 +30,10 @@ enum {
     FEW_ROWS = 20,    // too few to say that values do not come again
 };
 
-// Names that tools give to a column that they have added: pandas writes none, and reads that as
-// "Unnamed: 0".
-static bool is_added_name(const char *name)
-{
-    static const char unnamed[] = "Unnamed: 0";
-    return *name == '\0' || strncmp(name, unnamed, sizeof unnamed - 1) == 0;
-}
-
-// "id", or a name that ends with it as a word: "order_id", "PassengerId".
-static bool is_id_name(const char *name)
-{
-    size_t length = strlen(name);
-    if (length < 2 || strcasecmp(name + length - 2, "id") != 0) return false;
-    char before = length == 2 ? ' ' : name[length - 3];
-    bool small = before >= 'a' && before <= 'z', letter = small || (before >= 'A' && before <= 'Z');
-    return !letter || (small && name[length - 2] == 'I');
-}
-
-// An index may also be a number that was measured.
-static bool is_index_name(const char *name)
-{
-    return strcasecmp(name, "index") == 0;
-}
-
 static bool may_number_rows(const char *name)
 {
-    return is_added_name(name) || is_id_name(name) || is_index_name(name);
+    return bel_column_name_is_added(name) || bel_column_name_is_id(name) ||
+           bel_column_name_is_index(name);
 }
 
 bool bel_guess_needs_values(const bel_guess_column *column, bel_guess_use use)
@@ -302,26 +279,6 @@ static bool come_again(const bel_column_statistics *s)
     return 2 * often >= cells;
 }
 
-// What most cells would be numbers without: nine tenths are that, or numbers. NONE: it is not so.
-static bel_cell_dress likely_dress(const guess *g)
-{
-    int64_t counts[BEL_DRESSES] = {0}, cells = 0;
-    bel_cell_dress likely = BEL_DRESS_NONE;
-    double number;
-    for (size_t i = 0; i < g->s->values.capacity; i++) {
-        const bel_value_count *value = &g->s->values.places[i];
-        if (value->text == NULL) continue;
-        bool bare =
-            bel_cell_number_read(g->description->decimal, value->text, value->length, &number);
-        cells += value->count;
-        if (!bare) counts[bel_cell_number_dress(value->text, value->length)] += value->count;
-    }
-    for (int d = BEL_DRESS_NONE + 1; d < BEL_DRESSES; d++)
-        if (counts[d] > 0 && (likely == BEL_DRESS_NONE || counts[d] > counts[likely]))
-            likely = (bel_cell_dress)d;
-    return 10 * (cells - counts[BEL_DRESS_NONE]) >= NUMBER_TENTHS * cells ? likely : BEL_DRESS_NONE;
-}
-
 static void note_dress(guess *g, const char *name)
 {
     static const char *const dresses[BEL_DRESSES] = {[BEL_DRESS_COMMA] = "decimal commas",
@@ -329,7 +286,7 @@ static void note_dress(guess *g, const char *name)
                                                          "commas between thousands",
                                                      [BEL_DRESS_PERCENT] = "percent signs",
                                                      [BEL_DRESS_CURRENCY] = "currencies"};
-    bel_cell_dress dress = likely_dress(g);
+    bel_cell_dress dress = bel_value_counts_dress(&g->s->values, g->description->decimal);
     if (dress == BEL_DRESS_NONE) return;
     bel_str_printf(&g->note, "%sthese look like numbers with %s", g->note.length > 0 ? "; " : "",
                    dresses[dress]);
@@ -395,8 +352,8 @@ static bool number_rows(const guess *g, const char *name)
     for (size_t i = 0; i < s->values.capacity; i++)
         if (s->values.places[i].count > 1) return false;
     if (s->values.count == 0) return false;
-    if (is_id_name(name) && g->rest < FEW_ROWS) return false;
-    if (!is_index_name(name)) return true;
+    if (bel_column_name_is_id(name) && g->rest < FEW_ROWS) return false;
+    if (!bel_column_name_is_index(name)) return true;
     return s->range.high - s->range.low + 1 <= 2 * (double)s->numbers;
 }
 

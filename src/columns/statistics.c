@@ -13,7 +13,6 @@
 #include "base/hash.h"
 #include "base/index.h"
 #include "base/real.h"
-#include "columns/cell_number.h"
 #include "columns/date.h"
 
 // --- Moments -------------------------------------------------------------------------------------
@@ -265,6 +264,24 @@ bel_value_count *bel_value_counts_sorted(const bel_value_counts *values, char de
     *out_count = join_numbers(list, count, decimal);
     qsort(list, *out_count, sizeof *list, compare_counts);
     return list;
+}
+
+bel_cell_dress bel_value_counts_dress(const bel_value_counts *values, char decimal)
+{
+    int64_t counts[BEL_DRESSES] = {0}, cells = 0;
+    bel_cell_dress likely = BEL_DRESS_NONE;
+    double number;
+    for (size_t i = 0; i < values->capacity; i++) {
+        const bel_value_count *value = &values->places[i];
+        if (value->text == NULL) continue;
+        bool bare = bel_cell_number_read(decimal, value->text, value->length, &number);
+        cells += value->count;
+        if (!bare) counts[bel_cell_number_dress(value->text, value->length)] += value->count;
+    }
+    for (int d = BEL_DRESS_NONE + 1; d < BEL_DRESSES; d++)
+        if (counts[d] > 0 && (likely == BEL_DRESS_NONE || counts[d] > counts[likely]))
+            likely = (bel_cell_dress)d;
+    return 10 * (cells - counts[BEL_DRESS_NONE]) >= 9 * cells ? likely : BEL_DRESS_NONE;
 }
 
 // --- A grain -------------------------------------------------------------------------------------

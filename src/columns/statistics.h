@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "columns/cell_number.h"
 
 enum {
     BEL_GRAIN_ROWS = 4096,
@@ -142,5 +143,9 @@ void bel_value_counts_raise(bel_value_counts *values, int level);
 // where some values are no numbers, only whole ones are, as 1.10 may be a version.
 bel_value_count *bel_value_counts_sorted(const bel_value_counts *values, char decimal,
                                          size_t *out_count);
+
+// What most cells would be numbers without; then nine tenths of them are numbers with or without
+// it. BEL_DRESS_NONE: there is no such thing. `decimal`: '.' or ','.
+bel_cell_dress bel_value_counts_dress(const bel_value_counts *values, char decimal);
 
 #endif

@@ -34,7 +34,8 @@
 enum { ANSWER_SECS = 600 }; // for a process without its supervisor to learn of a request
 
 static volatile sig_atomic_t caught, repeats_count, noticed;
-static timer_t answer_timer; // where repeats do not count
+static timer_t answer_timer;          // where repeats do not count
+static struct sigaction before_timer; // the handler of SIGALRM, until the job ends
 static volatile sig_atomic_t has_timer;
 static pid_t supervisor;
 
@@ -91,9 +92,19 @@ static bool make_timer(void)
     struct sigaction action = {.sa_handler = on_timer, .sa_flags = SA_RESTART};
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGALRM, &action, NULL);
     supervisor = getppid();
-    return timer_create(CLOCK_MONOTONIC, &event, &answer_timer) == 0;
+    if (timer_create(CLOCK_MONOTONIC, &event, &answer_timer) != 0) return false;
+    sigaction(SIGALRM, &action, &before_timer);
+    return true;
+}
+
+// The program goes on as long as it likes, with the handler that it had.
+static void delete_timer(void)
+{
+    if (!has_timer) return;
+    has_timer = false;
+    timer_delete(answer_timer);
+    sigaction(SIGALRM, &before_timer, NULL);
 }
 
 static void take_signals(bool has_supervisor)
@@ -177,11 +188,11 @@ int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel
     bel_result result = {0};
     bel_notice *notice;
     status = bel_notice_begin(on_notice, &notice);
-    if (status != NULL) return bel_status_report(status);
-    status = bel_train_and_evaluate(estimator, train, evals, eval_count, &result);
-    bel_notice_end(notice);
-    if (has_timer) timer_delete(answer_timer); // the program goes on as long as it likes
-    has_timer = false;
+    if (status == NULL) {
+        status = bel_train_and_evaluate(estimator, train, evals, eval_count, &result);
+        bel_notice_end(notice);
+    }
+    delete_timer();
     if (status != NULL) return end_with(status, where.member);
     if (where.member) return 0;
     if (out_result != NULL) *out_result = result;

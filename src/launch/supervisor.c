@@ -21,16 +21,11 @@
 static const double usual_grace_secs = 15;
 static const int tick_ms = 1000;
 
-static bool is_running(const bel_child *child)
-{
-    return child->process.descriptor >= 0;
-}
-
 // One that waits to be started again counts too.
 static bool any_running(const bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++)
-        if (is_running(&s->children[i]) || s->children[i].restart_ns != 0) return true;
+        if (bel_child_is_running(&s->children[i]) || s->children[i].restart_ns != 0) return true;
     return false;
 }
 
@@ -40,7 +35,7 @@ static void signal_all(bel_supervisor *s, int number)
         bel_child_signal(&s->children[i], number, number == SIGKILL);
 }
 
-static void kill_all(bel_supervisor *s)
+void bel_supervisor_kill_all(bel_supervisor *s)
 {
     s->killing = true;
     s->deadline_ns = bel_clock_ns() + s->grace_ns; // for the system to end them
@@ -68,7 +63,7 @@ static void take_signals(bel_supervisor *s)
         } else if (!s->killing) {
             bel_log_write(BEL_LOG_WARN, "%s again: all processes are killed", name);
             s->stop_signal = number;
-            kill_all(s);
+            bel_supervisor_kill_all(s);
         }
     }
 }
@@ -133,7 +128,7 @@ static bool has_failed(const bel_supervisor *s, const bel_child *child)
 // save with all of them; without a master they have ended themselves.
 static bool goes_on(const bel_supervisor *s)
 {
-    bool stops = s->stop_signal != 0 && !is_running(&s->children[0]);
+    bool stops = s->stop_signal != 0 && !bel_child_is_running(&s->children[0]);
     return !stops && !s->killing && s->deadline_ns == 0;
 }
 
@@ -316,7 +311,7 @@ static void take_ends(bel_supervisor *s)
     const bel_child *culprit = NULL, *master = NULL;
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
-        if (!is_running(child)) continue;
+        if (!bel_child_is_running(child)) continue;
         if (!bel_linux_process_wait(&child->process, 0, &child->end)) continue;
         bel_child_read(s, child, true);
         if (child->input_fd >= 0) close(child->input_fd);
@@ -379,7 +374,7 @@ static void end_still(bel_supervisor *s)
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
         double patience = 2 * child->task->silence_timeout_secs;
-        if (!is_running(child) || child->away || s->killing) continue;
+        if (!bel_child_is_running(child) || child->away || s->killing) continue;
         if (!bel_linux_process_stands_still(&child->process, patience, &child->still_ns)) continue;
         bel_log_write(BEL_LOG_WARN, "%s (pid %lld) stands still since %g s: it is killed",
                       child->name, (long long)child->process.pid, patience);
@@ -388,58 +383,12 @@ static void end_still(bel_supervisor *s)
     }
 }
 
-// What all processes have done so far. False: some are on another host, or cannot be looked at.
-static bool find_activity(const bel_supervisor *s, bel_linux_activity *out_sum)
-{
-    *out_sum = (bel_linux_activity){0};
-    for (int i = 0; i < s->child_count; i++) {
-        const bel_child *child = &s->children[i];
-        bel_linux_activity one;
-        if (!is_running(child)) continue;
-        if (child->away || !bel_linux_process_activity(child->process.pid, &one)) return false;
-        out_sum->processor_ns += one.processor_ns;
-        out_sum->bytes += one.bytes;
-        out_sum->has_children = out_sum->has_children || one.has_children;
-    }
-    return true;
-}
-
-// Before the job begins the master's clocks may not run yet: it opens its data, or its network. A
-// job that neither computes nor reads for longer than the master would wait for a member is stuck.
-static void end_idle(bel_supervisor *s)
-{
-    enum { LOOK_NS = 1000000000, BUSY_NS = 100000000, BUSY_BYTES = 1 << 16 };
-    int64_t now = bel_clock_ns();
-    if (s->begun || s->deadline_ns != 0 || now - s->idle_looked_ns < LOOK_NS) return;
-    // A machine, or a job, that was stopped as a whole has not looked meanwhile.
-    bool stood_still = now - s->idle_looked_ns > 10 * (int64_t)LOOK_NS;
-    s->idle_looked_ns = now;
-    bel_linux_activity sum;
-    if (!find_activity(s, &sum)) return;
-    bool busy = s->idle_since_ns == 0 || stood_still || sum.has_children ||
-                sum.bytes - s->idle.bytes >= BUSY_BYTES ||
-                sum.processor_ns - s->idle.processor_ns >= BUSY_NS ||
-                sum.processor_ns < s->idle.processor_ns; // another process has taken a place
-    double limit = 1.5 * s->children[0].task->join_timeout_secs;
-    if (busy) {
-        s->idle = sum;
-        s->idle_since_ns = now;
-    } else if ((double)(now - s->idle_since_ns) * 1e-9 > limit) {
-        s->stuck_secs = limit;
-        bel_log_write(BEL_LOG_WARN,
-                      "no process of the job has computed or read for %g s, and training has not "
-                      "begun: all are killed",
-                      limit);
-        kill_all(s);
-    }
-}
-
 // Kills those that did not end in time. False: not even that helped.
 static bool check_deadline(bel_supervisor *s)
 {
     give_up_ways(s);
     end_still(s);
-    end_idle(s);
+    bel_supervisor_end_idle(s);
     if (s->ask_ns != 0 && bel_clock_ns() >= s->ask_ns && !s->killing) {
         s->ask_ns = INT64_MAX; // once
         signal_all(s, SIGINT);
@@ -449,13 +398,13 @@ static bool check_deadline(bel_supervisor *s)
     if (answers && (s->deadline_ns == 0 || bel_clock_ns() < s->deadline_ns)) return true;
     for (int i = 0; i < s->child_count; i++) {
         const bel_child *child = &s->children[i];
-        if (!is_running(child)) continue;
+        if (!bel_child_is_running(child)) continue;
         bel_log_write(BEL_LOG_WARN, "%s (pid %lld) %s", child->name, (long long)child->process.pid,
                       s->killing ? "does not end although it was killed; it is left behind"
                                  : "did not end in time; it is killed");
     }
     if (s->killing) return false;
-    kill_all(s);
+    bel_supervisor_kill_all(s);
     return true;
 }
 
@@ -529,7 +478,7 @@ static void leave_behind(bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
-        if (!is_running(child)) continue;
+        if (!bel_child_is_running(child)) continue;
         child->end = (bel_linux_end){.code = 128 + SIGKILL, .signal = SIGKILL};
         close(child->process.descriptor);
         child->process.descriptor = -1;
@@ -543,7 +492,7 @@ static void end_early(bel_supervisor *s)
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
         int patience_ms = (int)(s->grace_ns / 1000000);
-        if (is_running(child)) {
+        if (bel_child_is_running(child)) {
             (void)bel_linux_process_wait(&child->process, patience_ms, &child->end);
         }
     }

@@ -1,6 +1,6 @@
 // Inside view of the supervisor: supervisor.c (the loop), supervisor_start.c (what children are
 // given), supervisor_output.c (what they say), supervisor_words.c (what is said of their ends),
-// supervisor_scale.c (another number of workers).
+// supervisor_scale.c (another number of workers), supervisor_idle.c (a start that does nothing).
 #ifndef BELFRY_LAUNCH_SUPERVISOR_INNER_H
 #define BELFRY_LAUNCH_SUPERVISOR_INNER_H
 
@@ -94,6 +94,11 @@ typedef struct bel_supervisor {
 
 enum { BEL_MOST_SAME_CRASHES = 3 }; // in a row, then the data or the code is at fault
 
+static inline bool bel_child_is_running(const bel_child *child)
+{
+    return child->process.descriptor >= 0;
+}
+
 // supervisor_words.c: how a child has ended, and the same as the reason why the job has. Free with
 // bel_free.
 char *bel_child_describe_end(const bel_supervisor *supervisor, const bel_child *child);
@@ -113,6 +118,12 @@ bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
 void bel_supervisor_look_at_scale(bel_supervisor *supervisor);
 // True when the job can go on without this worker, which was killed too often; then that is logged.
 bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const char *what);
+
+// Once a second until the job begins; may kill all (supervisor_idle.c).
+void bel_supervisor_end_idle(bel_supervisor *supervisor);
+
+// Kills all processes: they have the grace time to end.
+void bel_supervisor_kill_all(bel_supervisor *supervisor);
 
 // Adds a worker beyond those of the plan, to be started by bel_supervisor_restart.
 void bel_supervisor_add_worker(bel_supervisor *supervisor, int index);

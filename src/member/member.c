@@ -549,9 +549,8 @@ static void release(member *m)
     bel_run_log_close(m->log);
 }
 
-// Whether training has come to its end already, and its master with it: this process was started
-// again after the others, perhaps by a launcher that starts again whatever ends. Only --train_steps
-// tells; the end of the data is known to the master.
+// Whether training and its master have ended already. Some launchers restart every process that
+// ends, so this one may be alone. Only --train_steps tells; where the data ends the master knows.
 static bool is_job_over(const bel_member_program *program)
 {
     int64_t *steps = NULL, last = program->train->max_steps;

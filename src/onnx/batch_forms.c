@@ -1,5 +1,8 @@
-// Values of a closed graph as they are for any batch (batch_inner.h), and moves between the forms.
-// All moves are aliases, but for the repetition of a value that depends on no example.
+// The forms that a value of a closed graph takes for any batch (batch_inner.h), and the moves
+// between them. Rules ask for the form that they need, so that each of them is written once. A move
+// must copy nothing: it is a Reshape, which is an alias. The only exception is a value that depends
+// on no example, which is repeated for each. A move that Reshape cannot say gives NULL, and the
+// rule refuses its node.
 #include "belfry/ops.h"
 #include "onnx/batch_inner.h"
 

@@ -1,0 +1,53 @@
+// A job that has not begun and does nothing: it is found and killed.
+//
+// Before it begins the master's clocks may not run yet, as it opens its data or its network, which
+// may never answer. So the supervisor looks at what the processes do. A job that neither computes
+// nor reads for longer than the master would wait for a member is stuck. One that does either, or
+// waits for a program that it has started, goes on, however long it takes.
+#include "base/clock.h"
+#include "base/log.h"
+#include "launch/supervisor_inner.h"
+
+// What all processes have done so far. False: some are on another host, or cannot be looked at.
+static bool find_activity(const bel_supervisor *s, bel_linux_activity *out_sum)
+{
+    *out_sum = (bel_linux_activity){0};
+    for (int i = 0; i < s->child_count; i++) {
+        const bel_child *child = &s->children[i];
+        bel_linux_activity one;
+        if (!bel_child_is_running(child)) continue;
+        if (child->away || !bel_linux_process_activity(child->process.pid, &one)) return false;
+        out_sum->processor_ns += one.processor_ns;
+        out_sum->bytes += one.bytes;
+        out_sum->has_children = out_sum->has_children || one.has_children;
+    }
+    return true;
+}
+
+void bel_supervisor_end_idle(bel_supervisor *s)
+{
+    enum { LOOK_NS = 1000000000, BUSY_NS = 100000000, BUSY_BYTES = 1 << 16 };
+    int64_t now = bel_clock_ns();
+    if (s->begun || s->deadline_ns != 0 || now - s->idle_looked_ns < LOOK_NS) return;
+    // A machine, or a job, that was stopped as a whole has not looked meanwhile.
+    bool stood_still = now - s->idle_looked_ns > 10 * (int64_t)LOOK_NS;
+    s->idle_looked_ns = now;
+    bel_linux_activity sum;
+    if (!find_activity(s, &sum)) return;
+    bool busy = s->idle_since_ns == 0 || stood_still || sum.has_children ||
+                sum.bytes - s->idle.bytes >= BUSY_BYTES ||
+                sum.processor_ns - s->idle.processor_ns >= BUSY_NS ||
+                sum.processor_ns < s->idle.processor_ns; // another process has taken a place
+    double limit = 1.5 * s->children[0].task->join_timeout_secs;
+    if (busy) {
+        s->idle = sum;
+        s->idle_since_ns = now;
+    } else if ((double)(now - s->idle_since_ns) * 1e-9 > limit) {
+        s->stuck_secs = limit;
+        bel_log_write(BEL_LOG_WARN,
+                      "no process of the job has computed or read for %g s, and training has not "
+                      "begun: all are killed",
+                      limit);
+        bel_supervisor_kill_all(s);
+    }
+}
