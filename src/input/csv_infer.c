@@ -130,22 +130,6 @@ static void clean_up(bel_table_look *in)
 
 // --- The result ----------------------------------------------------------------------------------
 
-bel_status *bel_table_look_cell(const bel_table_look *in, int64_t row, int column)
-{
-    const char *at;
-    const bel_csv_file *file = bel_csv_set_find(&in->set, row, &at);
-    const int *places = in->places[file - in->set.files];
-    bel_csv_field field = {0};
-    for (int f = 0; f < file->column_count; f++) {
-        (void)bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
-        if (places[f] == column) break;
-    }
-    char *got = bel_csv_quote(&field);
-    bel_status *where = bel_csv_file_error(file, field.text, "%s", got);
-    bel_free(got);
-    return where;
-}
-
 // Cells of a column that should hold numbers, each with its place; the error has them all.
 static bel_status *name_wrong_cells(const bel_table_look *in, int column, bel_status *status)
 {

@@ -283,3 +283,19 @@ void bel_table_look_free_room(bel_table_look *in)
     for (int c = 0; c < in->count && in->totals != NULL; c++)
         bel_column_statistics_deinit(&in->totals[c]);
 }
+
+bel_status *bel_table_look_cell(const bel_table_look *in, int64_t row, int column)
+{
+    const char *at;
+    const bel_csv_file *file = bel_csv_set_find(&in->set, row, &at);
+    const int *places = in->places[file - in->set.files];
+    bel_csv_field field = {0};
+    for (int f = 0; f < file->column_count; f++) {
+        (void)bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
+        if (places[f] == column) break;
+    }
+    char *got = bel_csv_quote(&field);
+    bel_status *where = bel_csv_file_error(file, field.text, "%s", got);
+    bel_free(got);
+    return where;
+}

@@ -35,7 +35,7 @@ static void signal_all(bel_supervisor *s, int number)
         bel_child_signal(&s->children[i], number, number == SIGKILL);
 }
 
-void bel_supervisor_kill_all(bel_supervisor *s)
+static void kill_all(bel_supervisor *s)
 {
     s->killing = true;
     s->deadline_ns = bel_clock_ns() + s->grace_ns; // for the system to end them
@@ -63,7 +63,7 @@ static void take_signals(bel_supervisor *s)
         } else if (!s->killing) {
             bel_log_write(BEL_LOG_WARN, "%s again: all processes are killed", name);
             s->stop_signal = number;
-            bel_supervisor_kill_all(s);
+            kill_all(s);
         }
     }
 }
@@ -388,7 +388,13 @@ static bool check_deadline(bel_supervisor *s)
 {
     give_up_ways(s);
     end_still(s);
-    bel_supervisor_end_idle(s);
+    if (bel_supervisor_is_idle(s)) {
+        bel_log_write(BEL_LOG_WARN,
+                      "no process of the job has computed or read for %g s, and training has not "
+                      "begun: all are killed",
+                      s->stuck_secs);
+        kill_all(s);
+    }
     if (s->ask_ns != 0 && bel_clock_ns() >= s->ask_ns && !s->killing) {
         s->ask_ns = INT64_MAX; // once
         signal_all(s, SIGINT);
@@ -404,7 +410,7 @@ static bool check_deadline(bel_supervisor *s)
                                  : "did not end in time; it is killed");
     }
     if (s->killing) return false;
-    bel_supervisor_kill_all(s);
+    kill_all(s);
     return true;
 }
 

@@ -1,11 +1,10 @@
-// A job that has not begun and does nothing: it is found and killed.
+// Finds a job that has not begun and does nothing.
 //
 // Before it begins the master's clocks may not run yet, as it opens its data or its network, which
 // may never answer. So the supervisor looks at what the processes do. A job that neither computes
 // nor reads for longer than the master would wait for a member is stuck. One that does either, or
 // waits for a program that it has started, goes on, however long it takes.
 #include "base/clock.h"
-#include "base/log.h"
 #include "launch/supervisor_inner.h"
 
 // What all processes have done so far. False: some are on another host, or cannot be looked at.
@@ -24,16 +23,16 @@ static bool find_activity(const bel_supervisor *s, bel_linux_activity *out_sum)
     return true;
 }
 
-void bel_supervisor_end_idle(bel_supervisor *s)
+bool bel_supervisor_is_idle(bel_supervisor *s)
 {
     enum { LOOK_NS = 1000000000, BUSY_NS = 100000000, BUSY_BYTES = 1 << 16 };
     int64_t now = bel_clock_ns();
-    if (s->begun || s->deadline_ns != 0 || now - s->idle_looked_ns < LOOK_NS) return;
+    if (s->begun || s->deadline_ns != 0 || now - s->idle_looked_ns < LOOK_NS) return false;
     // A machine, or a job, that was stopped as a whole has not looked meanwhile.
     bool stood_still = now - s->idle_looked_ns > 10 * (int64_t)LOOK_NS;
     s->idle_looked_ns = now;
     bel_linux_activity sum;
-    if (!find_activity(s, &sum)) return;
+    if (!find_activity(s, &sum)) return false;
     bool busy = s->idle_since_ns == 0 || stood_still || sum.has_children ||
                 sum.bytes - s->idle.bytes >= BUSY_BYTES ||
                 sum.processor_ns - s->idle.processor_ns >= BUSY_NS ||
@@ -42,12 +41,9 @@ void bel_supervisor_end_idle(bel_supervisor *s)
     if (busy) {
         s->idle = sum;
         s->idle_since_ns = now;
-    } else if ((double)(now - s->idle_since_ns) * 1e-9 > limit) {
-        s->stuck_secs = limit;
-        bel_log_write(BEL_LOG_WARN,
-                      "no process of the job has computed or read for %g s, and training has not "
-                      "begun: all are killed",
-                      limit);
-        bel_supervisor_kill_all(s);
+        return false;
     }
+    if ((double)(now - s->idle_since_ns) * 1e-9 <= limit) return false;
+    s->stuck_secs = limit;
+    return true;
 }

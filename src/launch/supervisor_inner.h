@@ -119,11 +119,9 @@ void bel_supervisor_look_at_scale(bel_supervisor *supervisor);
 // True when the job can go on without this worker, which was killed too often; then that is logged.
 bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const char *what);
 
-// Once a second until the job begins; may kill all (supervisor_idle.c).
-void bel_supervisor_end_idle(bel_supervisor *supervisor);
-
-// Kills all processes: they have the grace time to end.
-void bel_supervisor_kill_all(bel_supervisor *supervisor);
+// Looks once a second until the job begins. True: no process has computed or read for stuck_secs,
+// and all should be killed (supervisor_idle.c).
+bool bel_supervisor_is_idle(bel_supervisor *supervisor);
 
 // Adds a worker beyond those of the plan, to be started by bel_supervisor_restart.
 void bel_supervisor_add_worker(bel_supervisor *supervisor, int index);

@@ -74,7 +74,7 @@ static void end_lost(bel_supervisor *s, const bel_role_line *line)
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
         int64_t pid = child->away ? child->carried_pid : child->process.pid;
-        if (child->process.descriptor < 0 || !is_named(child, line->text.text)) continue;
+        if (!bel_child_is_running(child) || !is_named(child, line->text.text)) continue;
         child->lost_pid = line->lost_pid; // of one away it may be heard of before its own number
         if (pid == line->lost_pid) bel_child_signal(child, SIGKILL, true);
     }

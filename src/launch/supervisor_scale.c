@@ -7,11 +7,6 @@
 #include "launch/scale.h"
 #include "launch/supervisor_inner.h"
 
-static bool runs(const bel_child *child)
-{
-    return child->process.descriptor >= 0;
-}
-
 static bel_child *find_worker(const bel_supervisor *s, int index)
 {
     for (int i = 0; i < s->child_count; i++) {
@@ -24,7 +19,7 @@ static bel_child *find_worker(const bel_supervisor *s, int index)
 // The worker is to run, with all its restarts before it again.
 static void want(bel_child *child)
 {
-    bool is_away = !runs(child) && child->restart_ns == 0;
+    bool is_away = !bel_child_is_running(child) && child->restart_ns == 0;
     child->let_go = child->given_up = false;
     child->restarts = 0;
     if (is_away) child->restart_ns = bel_clock_ns();
@@ -74,7 +69,7 @@ bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const 
     int others = cluster->master_trains ? 1 : 0;
     for (int i = 0; i < supervisor->child_count; i++) {
         const bel_child *other = &supervisor->children[i];
-        bool dead = !runs(other) && other->restart_ns == 0 && other->end.code != 0;
+        bool dead = !bel_child_is_running(other) && other->restart_ns == 0 && other->end.code != 0;
         others += other != child && other->task->role == BEL_ROLE_WORKER && !other->let_go && !dead;
     }
     bool worker = child->task->role == BEL_ROLE_WORKER;
