@@ -19,7 +19,9 @@
 #include "flags.h"
 #include "launch/trials.h"
 #include "package.h"
+#include "package_build.h"
 #include "results.h"
+#include "setup.h"
 #include "signals.h"
 #include "verbs.h"
 
@@ -285,36 +287,55 @@ bel_status *bel_command_parse(bel_options *options, int count, char *const *argu
     return NULL;
 }
 
-// What --package_path of a training verb builds comes in as --package. *out_flag is NULL where
-// nothing is asked for; free with bel_free.
-static bel_status *build_package(const bel_options *like, int count, char *const *arguments,
-                                 char **out_flag)
+// The package of a model that is read, unless a flag names the model.
+static bel_status *find_kept(const bel_options *options, char **out_path)
+{
+    bool named = bel_options_is_given(options, "package") || bel_options_is_given(options, "model");
+    char *folder = named ? NULL : bel_setup_folder(options);
+    *out_path = NULL;
+    if (folder == NULL) return NULL;
+    bel_status *status = bel_package_kept(folder, out_path);
+    bel_free(folder);
+    return status;
+}
+
+// What comes in as --package although nobody typed it: what --package_path of a training verb
+// builds, and what the folder of a model that is read has kept. *out_flag is NULL where there is
+// none; free with bel_free.
+static bel_status *provide_package(const bel_options *like, int count, char *const *arguments,
+                                   char **out_flag)
 {
     *out_flag = NULL;
-    bool builds = bel_options_has(like, "package_path") && bel_options_has(like, "package");
-    if (!builds) return NULL;
+    bool reads = bel_options_has(like, "package") && bel_options_has(like, "checkpoint");
+    bool builds = bel_options_has(like, "package") && bel_options_has(like, "package_path");
+    if (!reads && !builds) return NULL;
     bel_options *options = bel_options_create_like(like);
     bel_status_ignore(bel_options_parse(options, count, arguments)); // comes again
     const char *file = bel_options_string(options, "config_file");
     if (file != NULL) bel_status_ignore(bel_options_read_yaml(options, file)); // the same
+    const char *model_dir = bel_options_string(options, "model_dir");
     char *package;
     bel_status *status =
-        bel_package_from_flags(options, bel_options_string(options, "model_dir"), &package);
+        reads ? find_kept(options, &package) : bel_package_from_flags(options, model_dir, &package);
     if (status == NULL && package != NULL) *out_flag = bel_strf("--package=%s", package);
-    bel_free(package);
+    if (status == NULL) bel_free(package);
     bel_options_destroy(options);
     return status;
 }
 
-static bel_status *parse_and_build(bel_options *options, int count, char *const *arguments)
+static bel_status *parse_with_package(bel_options *options, int count, char *const *arguments)
 {
     char *flag;
-    BEL_TRY(build_package(options, count, arguments, &flag));
+    BEL_TRY(provide_package(options, count, arguments, &flag));
     if (flag == NULL) return bel_command_parse(options, count, arguments);
     char **all = bel_xcalloc((size_t)count + 1, sizeof *all);
     memcpy(all, arguments, (size_t)count * sizeof *all);
     all[count] = flag;
     bel_status *status = bel_command_parse(options, count + 1, all);
+    bool reads = bel_options_has(options, "checkpoint");
+    if (status == NULL && reads)
+        bel_log_write(BEL_LOG_INFO, "the model's package is that of its training, %s",
+                      bel_options_string(options, "package"));
     bel_free(all);
     bel_free(flag);
     return status;
@@ -323,7 +344,7 @@ static bel_status *parse_and_build(bel_options *options, int count, char *const 
 static bel_status *run_with_options(const bel_verb *v, bel_options *options, int count,
                                     char *const *arguments, int *out_exit_code)
 {
-    BEL_TRY(parse_and_build(options, count, arguments));
+    BEL_TRY(parse_with_package(options, count, arguments));
     if (bel_options_bool(options, "help")) return print_help(v, options);
     if (bel_options_bool(options, "print_config")) return print_config(options);
     if (bel_options_bool(options, "enable_faults")) bel_fault_enable();

@@ -1,6 +1,7 @@
 // Packages from their sources. They are built in a folder of their own under $TMPDIR, so that
 // neither the sources' folder nor the model's ever holds a half-made file; what comes out is moved
-// under the name of its digest, and so is the same for whoever comes second.
+// under the name of its digest, and so is the same for whoever comes second. No path of the build
+// goes into it: the same sources have the same digest wherever they lie.
 //
 // A package is linked with nothing of Belfry: it needs the headers alone, which lie in `include` of
 // a folder above this program, installed or not.
@@ -41,13 +42,18 @@ static void add_word(words *w, char *owned)
     w->items[w->count] = NULL;
 }
 
-static bel_status *run_words(words *w)
+static void words_deinit(words *w)
 {
-    bel_status *status = bel_program_run(w->items, MOST_BUILD_SECS);
     for (size_t i = 0; i < w->count; i++)
         bel_free(w->items[i]);
     bel_free(w->items);
     *w = (words){0};
+}
+
+static bel_status *run_words(words *w)
+{
+    bel_status *status = bel_program_run(w->items, MOST_BUILD_SECS);
+    words_deinit(w);
     return status;
 }
 
@@ -88,12 +94,9 @@ typedef struct recipe {
 
 static void recipe_deinit(recipe *r)
 {
-    words *lists[] = {&r->sources, &r->cflags, &r->libraries};
-    for (int l = 0; l < 3; l++) {
-        for (size_t i = 0; i < lists[l]->count; i++)
-            bel_free(lists[l]->items[i]);
-        bel_free(lists[l]->items);
-    }
+    words_deinit(&r->sources);
+    words_deinit(&r->cflags);
+    words_deinit(&r->libraries);
     bel_free(r->name);
 }
 
@@ -217,8 +220,27 @@ static bel_status *read_recipe(const char *module, recipe *r)
 
 // --- Building ------------------------------------------------------------------------------------
 
+// What keeps the folders of the build out of the object. Where one lies in another, the compiler
+// takes the later flag.
+static void add_path_flags(words *w, const recipe *r, const char *include, const char *build)
+{
+    char cwd[PATH_MAX], folder[PATH_MAX];
+    if (getcwd(cwd, sizeof cwd) != NULL) add_word(w, bel_strf("-ffile-prefix-map=%s=.", cwd));
+    add_word(w, bel_strf("-ffile-prefix-map=%s=.", build));
+    if (realpath(r->folder, folder) != NULL)
+        add_word(w, bel_strf("-ffile-prefix-map=%s=.", folder));
+    add_word(w, bel_strf("-ffile-prefix-map=%s=include", include));
+}
+
+// A source by its whole path, which those flags shorten. Free with bel_free.
+static char *source_path(const recipe *r, const char *name)
+{
+    char folder[PATH_MAX];
+    return bel_path_join(realpath(r->folder, folder) != NULL ? folder : r->folder, name);
+}
+
 // One call of the compiler. $CC may name another than cc.
-static bel_status *compile(const recipe *r, const char *include, const char *out)
+static bel_status *compile(const recipe *r, const char *include, const char *build, const char *out)
 {
     const char *compiler = getenv("CC");
     words w = {0};
@@ -227,16 +249,28 @@ static bel_status *compile(const recipe *r, const char *include, const char *out
         "-shared", "-fPIC", "-O2", "-g", "-Wall", "-fvisibility=hidden", "-ffp-contract=off"};
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
         add_word(&w, bel_xstrdup(usual[i]));
+    add_path_flags(&w, r, include, build);
     add_word(&w, bel_strf("-I%s", include));
     for (size_t i = 0; i < r->cflags.count; i++)
         add_word(&w, bel_xstrdup(r->cflags.items[i]));
     for (size_t i = 0; i < r->sources.count; i++)
-        add_word(&w, bel_path_join(r->folder, r->sources.items[i]));
+        add_word(&w, source_path(r, r->sources.items[i]));
     add_word(&w, bel_xstrdup("-o"));
     add_word(&w, bel_xstrdup(out));
     for (size_t i = 0; i < r->libraries.count; i++)
         add_word(&w, bel_strf("-l%s", r->libraries.items[i]));
     return run_words(&w);
+}
+
+// -DNAME= with what the user's environment has for it, and the flags above.
+static char *cmake_flags(const char *name, const char *variable, const words *paths)
+{
+    const char *own = getenv(variable);
+    bel_str text = {0};
+    bel_str_printf(&text, "-D%s=%s", name, own != NULL ? own : "");
+    for (size_t i = 0; i < paths->count; i++)
+        bel_str_printf(&text, " \"%s\"", paths->items[i]);
+    return text.text;
 }
 
 static bel_status *run_cmake(const recipe *r, const char *include, const char *build)
@@ -249,6 +283,11 @@ static bel_status *run_cmake(const recipe *r, const char *include, const char *b
     add_word(&w, bel_xstrdup(build));
     add_word(&w, bel_xstrdup("-DCMAKE_BUILD_TYPE=Release"));
     add_word(&w, bel_strf("-DBELFRY_INCLUDE_DIR=%s", include));
+    words paths = {0};
+    add_path_flags(&paths, r, include, build);
+    add_word(&w, cmake_flags("CMAKE_C_FLAGS", "CFLAGS", &paths));
+    add_word(&w, cmake_flags("CMAKE_CXX_FLAGS", "CXXFLAGS", &paths));
+    words_deinit(&paths);
     add_word(&w, bel_xstrdup("--log-level=WARNING"));
     BEL_TRY(run_words(&w));
     add_word(&w, bel_xstrdup("cmake"));
@@ -263,7 +302,7 @@ static bel_status *run_cmake(const recipe *r, const char *include, const char *b
 static bel_status *build_in(const recipe *r, const char *include, const char *build,
                             const char *out)
 {
-    if (!r->has_cmake) return compile(r, include, out);
+    if (!r->has_cmake) return compile(r, include, build, out);
     BEL_TRY(run_cmake(r, include, build));
     if (bel_file_exists(out)) return NULL;
     return BEL_ERR(BEL_NOT_FOUND,
@@ -337,6 +376,38 @@ bel_status *bel_package_check_store(const char *path)
     return BEL_ERR(BEL_FAILED_PRECONDITION,
                    "--package: %s has digest %s by now, so it is not what the job was started with",
                    path, found);
+}
+
+// The digest and file name that job.yaml has. NULL: none of a store. Free with bel_free.
+static char *name_in_store(const bel_yaml *yaml)
+{
+    const bel_yaml_node *root = bel_yaml_root(yaml);
+    bool is_mapping = root != NULL && root->kind == BEL_YAML_MAPPING;
+    const bel_yaml_node *package = is_mapping ? bel_yaml_member(root, "package") : NULL;
+    bool is_text = package != NULL && package->kind == BEL_YAML_SCALAR;
+    const char *digest = is_text ? digest_in(package->text) : NULL;
+    return digest != NULL ? bel_xstrdup(digest) : NULL;
+}
+
+bel_status *bel_package_kept(const char *model_dir, char **out_path)
+{
+    bel_yaml *yaml;
+    char *job = bel_path_join(model_dir, "job.yaml");
+    bool began = bel_file_exists(job);
+    *out_path = NULL;
+    bel_status *status = began ? bel_yaml_read(job, &yaml) : NULL;
+    bel_free(job);
+    if (status != NULL || !began) return status;
+    char *name = name_in_store(yaml);
+    bel_yaml_destroy(yaml);
+    if (name == NULL) return NULL;
+    char *all = bel_path_join(model_dir, store_name);
+    char *path = bel_path_join(all, name);
+    if (bel_file_exists(path)) *out_path = bel_absolute_path(path);
+    bel_free(path);
+    bel_free(all);
+    bel_free(name);
+    return NULL;
 }
 
 bel_status *bel_package_build(const char *folder, const char *module, const char *model_dir,

@@ -5,9 +5,9 @@
 #include "belfry/status.h"
 
 // Builds the package in `folder` and puts it into `model_dir`/packages/DIGEST/NAME.so, where DIGEST
-// is that of its bytes: what a job has been started with is what every process of it loads, also
-// when the sources have changed since. What is there already stays. *out_path: the file's absolute
-// path, to be freed with bel_free.
+// is that of its bytes, in which no path of the build is. What a job has been started with is what
+// every process of it loads, also when the sources have changed since. What is there already stays.
+// *out_path: the file's absolute path, to be freed with bel_free.
 //
 // What is built: what package.yaml says (`name`, `sources`, `cflags`, `libraries`: all optional);
 // else, with a CMakeLists.txt, its module NAME; else all *.c of the folder, compiled into one.
@@ -19,6 +19,10 @@
 // it took more than ten minutes.
 bel_status *bel_package_build(const char *folder, const char *module, const char *model_dir,
                               char **out_path) BEL_MUST_USE;
+
+// The package that the newest training in model_dir loaded from there, by its job.yaml. *out_path:
+// as above, or NULL where there is none. Errors of bel_yaml_read.
+bel_status *bel_package_kept(const char *model_dir, char **out_path) BEL_MUST_USE;
 
 // FAILED_PRECONDITION: the file lies in a store, and is not what its folder's name says. OK
 // elsewhere.

@@ -49,10 +49,15 @@ void bel_params_from_checkpoint(bel_params *params, const bel_ckpt_reader *reade
     }
 }
 
-// Flags of the model's group that are no parameters: which model, and the parameters themselves.
+// Flags of the model's group that are no parameters: which model, where its package comes from, and
+// the parameters themselves.
 static bool is_parameter(const char *flag)
 {
-    return strcmp(flag, "model") != 0 && strcmp(flag, "package") != 0 && strcmp(flag, "param") != 0;
+    static const char *const others[] = {"model", "package", "package_path", "module_name",
+                                         "param"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(flag, others[i]) == 0) return false;
+    return true;
 }
 
 // Flags that are younger than checkpoints which are still read: written down only when given, so

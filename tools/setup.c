@@ -375,6 +375,14 @@ static char *folder_of(const char *checkpoint)
     return length == 0 ? bel_xstrdup(".") : bel_xstrndup(checkpoint, length);
 }
 
+char *bel_setup_folder(const bel_options *options)
+{
+    const char *model_dir = bel_options_string(options, "model_dir");
+    const char *checkpoint = bel_options_string(options, "checkpoint");
+    if (model_dir != NULL) return bel_xstrdup(model_dir);
+    return checkpoint != NULL ? folder_of(checkpoint) : NULL;
+}
+
 // --- Both ways ----------------------------------------------------------------------------------
 
 static bel_status *finish(const bel_options *options, bel_params *params, bel_setup *setup,

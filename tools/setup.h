@@ -50,6 +50,10 @@ int bel_setup_card_count(const bel_options *options);
 // DATA_LOSS: it is damaged; FAILED_PRECONDITION: it needs a --package.
 bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_setup) BEL_MUST_USE;
 
+// The model's folder that a verb reads: --model_dir, or that of --checkpoint; NULL: neither is
+// given. Free with bel_free.
+char *bel_setup_folder(const bel_options *options);
+
 // Of --best_metric: as --best_goal says.
 bel_goal bel_setup_goal(const bel_options *options);
 

@@ -39,6 +39,39 @@ run_ok belfry inspect checkpoints
 check "and was trained" grep -q 'param.model *trainer' out.txt
 check "with the defaults of its flags" grep -q 'param.units *32' out.txt
 
+# --- The same package from elsewhere, and by the training verbs
+short=(--train_files "$work/train.csv" --train_batch_size 8 --train_steps 10 --no_report)
+mkdir far
+cp -r trainer far/
+kept() { basename "$(dirname "$(echo "$1"/packages/*/*.so)")"; }
+run_ok env -C far/trainer "$BUILD/tools/belfry" train --package_path . --model_dir "$work/here" "${short[@]}"
+run_ok belfry train --package_path far/trainer --module_name trainer.main --model_dir there "${short[@]}"
+equal "the same sources have the same digest, wherever they lie" "$(kept here)" "$(kept there)"
+equal "and as in the job" "$(kept here)" "$(kept checkpoints)"
+rm far/trainer/package.yaml
+cp -r far/trainer "far/trainer 2"
+sed -i 's/MODULE trainer.c/MODULE trainer.c where.c/' far/trainer*/CMakeLists.txt
+echo 'const char *where_it_is(void) { return __FILE__; }' | tee far/trainer/where.c >"far/trainer 2/where.c"
+run_ok belfry train --package_path far/trainer --module_name trainer.trainer --model_dir cmade "${short[@]}"
+run_ok belfry train --package_path "far/trainer 2" --module_name "trainer 2.trainer" --model_dir cmade2 "${short[@]}"
+equal "also where CMake builds it" "$(kept cmade)" "$(kept cmade2)"
+check "where it lay is no parameter" sh -c "! grep 'parameter \"package_path\"' err.txt"
+run_ok belfry train --package_path trainer --model_dir here "${short[@]}" --train_steps 12
+check "it goes on, whatever the path of its sources" grep -q '^global_step 12' out.txt
+run_ok belfry local train --distributed --worker_count 1 --job_dir here -- --config_file here/job.yaml --train_steps 14
+check "also from its job.yaml, in processes" grep -q '^global_step 14' out.txt
+for verb in evaluate predict export; do
+    files=(--eval_files eval.csv)
+    [ $verb != export ] || files=()
+    run_ok belfry $verb --model_dir here "${files[@]}"
+    check "$verb takes the package from the model's folder" grep -q "package is .*/here/packages/.*/trainer.so" err.txt
+done
+mv here moved
+run_ok belfry evaluate --checkpoint moved/ckpt-00000014 --eval_files eval.csv
+check "also where the folder was moved" grep -q 'package is .*/moved/packages/' err.txt
+rm -r moved/packages
+run_fails 2 'was trained with a package' belfry evaluate --model_dir moved --eval_files eval.csv
+
 cat >config.yaml <<'END'
 scaleTier: CUSTOM
 masterType: standard_p100
