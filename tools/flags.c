@@ -505,7 +505,7 @@ static const bel_option table[] = {
     {"async", BOOL, BEL_VERB_JOBS_SUBMIT, "true", NULL, NULL, PLATFORM, "Passed over: a job goes on by itself.", NULL},
     {"start_port", INT, LOCAL, "27182", "[1, 65535]", NULL, PLATFORM, "Passed over: ports are free ones.", NULL},
     {"scale_tier", STRING, BEL_VERB_JOBS_SUBMIT, "", NULL, "TIER", PLATFORM,
-     "That of the file in --config; without a file it says which processes there are.", NULL},
+     "That of the file in --config; where that has none, or without a file, it says which processes there are.", NULL},
     {"stream_logs", BOOL, BEL_VERB_JOBS_SUBMIT | BEL_VERB_JOBS_RESUME, "false", NULL, NULL, PLATFORM,
      "Show what the job's processes say, until it has ended.", NULL},
 

@@ -220,29 +220,43 @@ static char *tier_name(const bel_options *options)
     return name;
 }
 
-// The file of --config, which must have the tier that --scale_tier says; without a file that alone
-// is one.
+// The text of --config, with the tier that --scale_tier says where it has none; without a file that
+// alone is one. *out_source names it in errors. Free both with bel_free, also after an error.
+static bel_status *read_config(const char *config, const char *tier, char **out_text,
+                               char **out_source)
+{
+    size_t length = 0;
+    char *changed = NULL;
+    *out_text = NULL;
+    *out_source = bel_xstrdup(config != NULL ? config : "--scale_tier");
+    if (config == NULL && (tier == NULL || strcmp(tier, "CUSTOM") == 0)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--config is needed: the cluster file that says which processes to start");
+    }
+    if (config == NULL) {
+        *out_text = bel_strf("scaleTier: %s\n", tier);
+        return NULL;
+    }
+    BEL_TRY(bel_yaml_read_text(config, out_text, &length));
+    if (tier == NULL) return NULL;
+    BEL_TRY(bel_ai_platform_add_tier(*out_text, length, config, tier, &changed));
+    if (changed == NULL) return NULL;
+    bel_free(*out_text);
+    bel_free(*out_source);
+    *out_text = changed;
+    *out_source = bel_strf("%s with scaleTier: %s in front", config, tier);
+    return NULL;
+}
+
+// The cluster, whose file must have the tier that --scale_tier says.
 static bel_status *read_cluster(const bel_options *options, char **out_text,
                                 bel_cluster **out_cluster)
 {
     const char *config = bel_options_string(options, "config");
-    char *tier = tier_name(options), *text = NULL;
-    size_t length = 0;
-    bel_status *status = NULL;
-    if (config != NULL) {
-        status = bel_yaml_read_text(config, &text, &length);
-    } else if (tier != NULL && strcmp(tier, "CUSTOM") != 0) {
-        text = bel_strf("scaleTier: %s\n", tier);
-        length = strlen(text);
-    } else {
-        status = BEL_ERR(BEL_INVALID_ARGUMENT,
-                         "--config is needed: the cluster file that says which processes to start");
-    }
+    char *tier = tier_name(options), *text, *source;
     bel_cluster *cluster = NULL;
-    if (status == NULL) {
-        status =
-            bel_cluster_parse(text, length, config != NULL ? config : "--scale_tier", &cluster);
-    }
+    bel_status *status = read_config(config, tier, &text, &source);
+    if (status == NULL) status = bel_cluster_parse(text, strlen(text), source, &cluster);
     const char *of_file = status == NULL ? cluster->scale_tier : NULL;
     if (status == NULL && tier != NULL && (of_file == NULL || strcmp(tier, of_file) != 0)) {
         status = BEL_ERR(BEL_INVALID_ARGUMENT, "--scale_tier %s: %s %s%s", tier, config,
@@ -250,6 +264,7 @@ static bel_status *read_cluster(const bel_options *options, char **out_text,
                          of_file != NULL ? of_file : "");
         bel_cluster_destroy(cluster);
     }
+    bel_free(source);
     bel_free(tier);
     if (status == NULL) {
         *out_text = text;

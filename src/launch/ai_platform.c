@@ -1,7 +1,8 @@
 // AI Platform's keys (trainingInput of its v1 REST interface), flat or under `trainingInput:`,
 // and the rules between them. Keys about packages, regions and images mean nothing here: they
 // are known, so that a file written for AI Platform can be used as it is, and one line of the
-// log names those that were there. Of a machine type only the number of devices counts.
+// log names those that were there. Of a machine only the number of devices counts: that of its type,
+// which is a machine that is not here, or that of acceleratorConfig.
 //
 // The order of the tables matters: rows are applied from the first to the last, so scaleTier
 // stands before the counts that may change what it has set, and trainingInput is the first row
@@ -46,7 +47,55 @@ static bel_status *read_type(const bel_yaml *yaml, const bel_yaml_node *node, vo
     bel_free(machine->name);
     machine->name = bel_xstrdup(type);
     machine->devices = devices_of(type);
+    machine->devices_by_type = true;
     return NULL;
+}
+
+static bel_status *read_accelerator_type(const bel_yaml *yaml, const bel_yaml_node *node,
+                                         void *place)
+{
+    (void)place; // which GPU it is does not count
+    const char *type = "";
+    BEL_TRY(bel_cluster_text(yaml, node, &type));
+    return strncmp(type, "TPU_", 4) == 0 ? no_tpus(yaml, node) : NULL;
+}
+
+static const bel_cluster_key accelerator_keys[] = {
+    {.name = "count",
+     .kind = BEL_CLUSTER_WHOLE,
+     .offset = offsetof(bel_cluster_machine, devices),
+     .low = 1,
+     .high = BEL_CLUSTER_MOST_DEVICES},
+    {.name = "type", .kind = BEL_CLUSTER_OTHER, .read = read_accelerator_type},
+};
+
+// `place` is the role's bel_cluster_machine, here and below.
+static bel_status *read_accelerators(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
+{
+    bel_cluster_machine *machine = place;
+    BEL_TRY(bel_cluster_read_mapping(yaml, node, accelerator_keys,
+                                     sizeof accelerator_keys / sizeof accelerator_keys[0], place));
+    if (bel_yaml_member(node, "count") == NULL) {
+        return bel_yaml_error(yaml, node, "acceleratorConfig needs count");
+    }
+    machine->devices_by_type = false;
+    return NULL;
+}
+
+static const bel_cluster_key config_keys[] = {
+    {.name = "acceleratorConfig", .kind = BEL_CLUSTER_OTHER, .read = read_accelerators},
+    {.name = "imageUri", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "containerCommand", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "containerArgs", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "diskConfig", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "tpuTfVersion", .kind = BEL_CLUSTER_PASSED_OVER},
+};
+
+enum { CONFIG_KEY_COUNT = sizeof config_keys / sizeof config_keys[0] };
+
+static bel_status *read_config(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
+{
+    return bel_cluster_read_mapping(yaml, node, config_keys, CONFIG_KEY_COUNT, place);
 }
 
 // A tier sets counts, which rows behind it may change (CUSTOM).
@@ -70,6 +119,7 @@ static bel_status *read_tier(const bel_yaml *yaml, const bel_yaml_node *node, vo
         cluster->roles[BEL_ROLE_WORKER].count = tiers[i].workers;
         cluster->roles[BEL_ROLE_PS].count = tiers[i].servers;
         cluster->roles[BEL_ROLE_MASTER].machine.devices = tiers[i].devices;
+        cluster->roles[BEL_ROLE_MASTER].machine.devices_by_type = true;
         return NULL;
     }
     return bel_cluster_expected(yaml, node, "BASIC, BASIC_GPU, STANDARD_1, PREMIUM_1 or CUSTOM");
@@ -116,10 +166,22 @@ static const bel_cluster_key keys[] = {
     {.name = "region", .kind = BEL_CLUSTER_PASSED_OVER},
     {.name = "jobDir", .kind = BEL_CLUSTER_PASSED_OVER},
     {.name = "args", .kind = BEL_CLUSTER_PASSED_OVER},
-    {.name = "masterConfig", .kind = BEL_CLUSTER_PASSED_OVER},
-    {.name = "workerConfig", .kind = BEL_CLUSTER_PASSED_OVER},
-    {.name = "parameterServerConfig", .kind = BEL_CLUSTER_PASSED_OVER},
-    {.name = "evaluatorConfig", .kind = BEL_CLUSTER_PASSED_OVER},
+    {.name = "masterConfig", // behind the type, whose devices it replaces
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_MASTER].machine),
+     .read = read_config},
+    {.name = "workerConfig",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_WORKER].machine),
+     .read = read_config},
+    {.name = "parameterServerConfig",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_PS].machine),
+     .read = read_config},
+    {.name = "evaluatorConfig",
+     .kind = BEL_CLUSTER_OTHER,
+     .offset = offsetof(bel_cluster, roles[BEL_ROLE_EVALUATOR].machine),
+     .read = read_config},
     {.name = "hyperparameters", .kind = BEL_CLUSTER_PASSED_OVER},
     {.name = "scheduling", .kind = BEL_CLUSTER_PASSED_OVER},
     {.name = "serviceAccount", .kind = BEL_CLUSTER_PASSED_OVER},
@@ -165,13 +227,16 @@ static bel_status *check_pairs(const bel_yaml *yaml, const bel_yaml_node *input,
 {
     static const struct {
         bel_role role;
-        const char *type, *count;
-    } pairs[] = {{BEL_ROLE_WORKER, "workerType", "workerCount"},
-                 {BEL_ROLE_PS, "parameterServerType", "parameterServerCount"},
-                 {BEL_ROLE_EVALUATOR, "evaluatorType", "evaluatorCount"}};
+        const char *type, *count, *config;
+    } pairs[] = {
+        {BEL_ROLE_WORKER, "workerType", "workerCount", "workerConfig"},
+        {BEL_ROLE_PS, "parameterServerType", "parameterServerCount", "parameterServerConfig"},
+        {BEL_ROLE_EVALUATOR, "evaluatorType", "evaluatorCount", "evaluatorConfig"}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         const bel_yaml_node *type = bel_yaml_member(input, pairs[i].type);
         const bel_yaml_node *count = bel_yaml_member(input, pairs[i].count);
+        const bel_yaml_node *accelerators =
+            bel_yaml_member(bel_yaml_member(input, pairs[i].config), "acceleratorConfig");
         bool some = count != NULL && cluster->roles[pairs[i].role].count > 0;
         if (count != NULL && !custom) {
             return bel_yaml_error(yaml, count, "%s needs scaleTier: CUSTOM", pairs[i].count);
@@ -185,6 +250,10 @@ static bel_status *check_pairs(const bel_yaml *yaml, const bel_yaml_node *input,
         }
         if (type != NULL && !some) {
             return bel_yaml_error(yaml, type, "%s needs %s above 0", pairs[i].type, pairs[i].count);
+        }
+        if (accelerators != NULL && cluster->roles[pairs[i].role].count == 0) {
+            return bel_yaml_error(yaml, accelerators, "%s.acceleratorConfig needs %s above 0",
+                                  pairs[i].config, pairs[i].count);
         }
     }
     return NULL;
@@ -212,14 +281,15 @@ static bel_status *check_rules(const bel_yaml *yaml, const bel_yaml_node *input,
 
 // --- Files ---------------------------------------------------------------------------------------
 
-// Lists the keys of a mapping that mean nothing here.
-static void add_passed_over(const bel_yaml_node *mapping, const bel_cluster_key *table,
-                            size_t count, bel_str *names)
+// Lists the keys of a mapping that mean nothing here, as "PARENT.NAME" where it is one in another.
+static void add_passed_over(const bel_yaml_node *mapping, const char *parent,
+                            const bel_cluster_key *table, size_t count, bel_str *names)
 {
     for (size_t k = 0; k < count; k++) {
         bool passed_over = table[k].kind == BEL_CLUSTER_PASSED_OVER;
         if (!passed_over || bel_yaml_member(mapping, table[k].name) == NULL) continue;
-        bel_str_printf(names, "%s%s", names->length > 0 ? ", " : "", table[k].name);
+        bel_str_printf(names, "%s%s%s%s", names->length > 0 ? ", " : "", parent,
+                       parent[0] != '\0' ? "." : "", table[k].name);
     }
 }
 
@@ -244,12 +314,54 @@ bel_status *bel_ai_platform_read(const bel_yaml *yaml, const bel_yaml_node *root
     cluster->master_trains = true;
     cluster->from_ai_platform = true;
     bel_str names = {0};
-    if (input != root) add_passed_over(root, job_keys, JOB_KEY_COUNT, &names);
-    add_passed_over(input, keys, KEY_COUNT, &names);
+    if (input != root) add_passed_over(root, "", job_keys, JOB_KEY_COUNT, &names);
+    add_passed_over(input, "", keys, KEY_COUNT, &names);
+    for (size_t k = 0; k < KEY_COUNT; k++) {
+        if (keys[k].read != read_config) continue;
+        const bel_yaml_node *config = bel_yaml_member(input, keys[k].name);
+        add_passed_over(config, keys[k].name, config_keys, CONFIG_KEY_COUNT, &names);
+    }
     if (names.length > 0) {
         bel_log_write(BEL_LOG_INFO, "%s: passed over, without meaning here: %s",
                       bel_yaml_source(yaml), names.text);
     }
     bel_str_deinit(&names);
+    return NULL;
+}
+
+// Where a node begins in its text: columns count characters, not bytes.
+static size_t offset_of(const char *text, const bel_yaml_node *node)
+{
+    const char *at = text;
+    for (int line = 1; line < node->line; line++)
+        at += strcspn(at, "\n") + 1;
+    for (int column = 1; column < node->column; at++)
+        column += ((unsigned char)at[1] & 0xC0) != 0x80;
+    return (size_t)(at - text);
+}
+
+bel_status *bel_ai_platform_add_tier(const char *text, size_t length, const char *source,
+                                     const char *tier, char **out_text)
+{
+    bel_yaml *yaml;
+    *out_text = NULL;
+    BEL_TRY(bel_yaml_parse(text, length, source, &yaml));
+    const bel_yaml_node *root = bel_yaml_root(yaml);
+    bool theirs =
+        root != NULL && root->kind == BEL_YAML_MAPPING && bel_ai_platform_first_key(root) != NULL;
+    const bel_yaml_node *nested = theirs ? bel_yaml_member(root, "trainingInput") : NULL;
+    const bel_yaml_node *input = nested != NULL ? nested : root;
+    bool fits = theirs && input->kind == BEL_YAML_MAPPING && input->count > 0;
+    if (fits && bel_yaml_member(input, "scaleTier") == NULL) {
+        size_t at = offset_of(text, input);
+        bool flow = text[at] == '{';
+        bel_str changed = {0};
+        bel_str_append(&changed, text, at);
+        bel_str_printf(&changed, flow ? "{scaleTier: %s, " : "scaleTier: %s\n", tier);
+        if (!flow) bel_str_printf(&changed, "%*s", input->column - 1, "");
+        bel_str_puts(&changed, text + at + (flow ? 1 : 0));
+        *out_text = changed.text;
+    }
+    bel_yaml_destroy(yaml);
     return NULL;
 }

@@ -35,7 +35,9 @@ typedef struct bel_cluster_machine {
     char *name; // "" when the role names none
     int cores;
     int64_t memory_bytes;
-    int devices; // towers of a worker; on CPU machines a tower is a share of the cores
+    int devices;          // towers of a worker; on CPU machines a tower is a share of the cores
+    bool devices_by_type; // of AI Platform's types: machines that are not here, so that more towers
+                          // than devices share the cores
 } bel_cluster_machine;
 
 typedef struct bel_cluster_role {
@@ -108,6 +110,11 @@ bel_cluster *bel_cluster_create(int worker_count, int ps_count, int evaluator_co
 bel_status *bel_cluster_read(const char *path, bel_cluster **out_cluster) BEL_MUST_USE;
 bel_status *bel_cluster_parse(const char *text, size_t length, const char *source,
                               bel_cluster **out_cluster) BEL_MUST_USE;
+
+// An AI Platform's file that says no scaleTier, with this one in front of its keys. *out_text: NULL
+// where it says one, or is of the other family; free with bel_free. INVALID_ARGUMENT: not YAML.
+bel_status *bel_ai_platform_add_tier(const char *text, size_t length, const char *source,
+                                     const char *tier, char **out_text) BEL_MUST_USE;
 
 // Numbers that win over a file's; -1: that is left as it is.
 typedef struct bel_cluster_changes {

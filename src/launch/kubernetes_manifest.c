@@ -443,7 +443,8 @@ static void put_jobset(const bel_job_record *record, const bel_plan *plan, bel_s
                    "  failurePolicy:\n"
                    "    maxRestarts: %d\n"
                    "    rules:\n"
-                   "    - action: FailJobSet\n"
+                   "    - name: mistake\n"
+                   "      action: FailJobSet\n"
                    "      onJobFailureReasons: [PodFailurePolicy]\n"
                    "  replicatedJobs:\n",
                    record->name, plan->cluster->restarts);

@@ -16,15 +16,13 @@
 
 // --- Making --------------------------------------------------------------------------------------
 
-// Of each worker of a role: what was asked for, else the machine's devices, else one. Devices of AI
-// Platform's types are those of machines that are not here, so more towers than that share the
-// cores.
-static bel_status *towers_of(const bel_cluster_role *role, const char *what, bool lenient,
-                             int wanted, int *out_towers)
+// Of each worker of a role: what was asked for, else the machine's devices, else one.
+static bel_status *towers_of(const bel_cluster_role *role, const char *what, int wanted,
+                             int *out_towers)
 {
     int devices = role->machine.devices;
     int towers = wanted > 0 ? wanted : devices > 0 ? devices : 1;
-    if (devices > 0 && towers > devices && !lenient) {
+    if (devices > 0 && towers > devices && !role->machine.devices_by_type) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "%d towers are asked for each %s, but its machine%s%s has %d %s", towers,
                        what, role->machine.name[0] != '\0' ? " " : "", role->machine.name, devices,
@@ -98,12 +96,11 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
 {
     const bel_cluster_role *roles = cluster->roles;
     int master_towers = 0, worker_towers = 0;
-    bool lenient = cluster->from_ai_platform;
     if (roles[BEL_ROLE_WORKER].count > 0) {
-        BEL_TRY(towers_of(&roles[BEL_ROLE_WORKER], "worker", lenient, towers, &worker_towers));
+        BEL_TRY(towers_of(&roles[BEL_ROLE_WORKER], "worker", towers, &worker_towers));
     }
     if (cluster->master_trains) {
-        BEL_TRY(towers_of(&roles[BEL_ROLE_MASTER], "master", lenient, towers, &master_towers));
+        BEL_TRY(towers_of(&roles[BEL_ROLE_MASTER], "master", towers, &master_towers));
     }
     bel_plan *plan = bel_xcalloc(1, sizeof *plan);
     plan->cluster = cluster;

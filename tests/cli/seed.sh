@@ -112,6 +112,15 @@ check "16 replicas: three workers, and the master, of four towers" grep -q 'ckpt
 submit() { belfry jobs submit training "$@"; }
 run_fails 2 '--config is needed' submit x --scale-tier CUSTOM --job-dir d
 run_fails 2 '--scale_tier BASIC: config.yaml has scaleTier: CUSTOM' submit x --scale-tier basic --config config.yaml --job-dir d
+printf 'hyperparameters:\n  goal: MAXIMIZE\n' >tuned.yaml
+run_ok submit x --scale-tier basic-gpu --config tuned.yaml --job-dir d --dry_run -- --train_files train.csv
+check "the tier goes with a file that has none" grep -q '^master .* 1  *[0-9]* *yes$' out.txt
+run_fails 2 'tuned.yaml|needs masterType' submit x --scale-tier CUSTOM --config tuned.yaml --job-dir d
+sed 's/^workerCount:.*/&\nworkerConfig: {acceleratorConfig: {count: 2}}/' config.yaml >counted.yaml
+run_ok submit x --config counted.yaml --job-dir d --dry_run -- --train_files train.csv
+check "GPUs of a machine are its towers" grep -q '^worker 1 .* 2  *[0-9]* *-$' out.txt
+run_fails 2 '4 towers are asked for each worker|standard_p100 has 2 devices' submit x --config counted.yaml --job-dir d --dry_run \
+    -- --train_files train.csv --num_gpus 4
 run_fails 2 'expected BASIC, BASIC_GPU' submit x --scale-tier LARGE --job-dir d
 run_fails 2 'package trainer|modules trainer.NAME' belfry local train --package-path trainer --module-name other.main --job-dir d --
 run_fails 3 'package nowhere|nowhere' belfry local train --package-path nowhere --job-dir d --

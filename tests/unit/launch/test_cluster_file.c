@@ -434,9 +434,9 @@ static void test_passed_over(void **state)
                         "  useChiefInTfConfig: true\n");
     static const char line[] =
         "c.yaml: passed over, without meaning here: jobId, labels, packageUris, pythonModule, "
-        "pythonVersion, runtimeVersion, region, jobDir, args, masterConfig, workerConfig, "
-        "parameterServerConfig, evaluatorConfig, hyperparameters, scheduling, serviceAccount, "
-        "network, encryptionConfig, enableWebAccess, useChiefInTfConfig\n";
+        "pythonVersion, runtimeVersion, region, jobDir, args, hyperparameters, scheduling, "
+        "serviceAccount, network, encryptionConfig, enableWebAccess, useChiefInTfConfig, "
+        "masterConfig.imageUri\n";
     const char *found = strstr(said, line);
     assert_non_null(found);
     assert_string_equal(found, line);                        // and nothing behind it
@@ -448,6 +448,53 @@ static void test_passed_over(void **state)
 }
 
 #define CUSTOM "scaleTier: CUSTOM\nmasterType: m\n"
+
+static void test_accelerators(void **state)
+{
+    (void)state;
+    bel_cluster *c;
+    BEL_ASSERT_OK(parse("scaleTier: CUSTOM\nmasterType: standard_p100\n"
+                        "workerType: n1-highcpu-16\nworkerCount: 2\n"
+                        "workerConfig: {acceleratorConfig: {count: '4', type: NVIDIA_TESLA_T4}}\n",
+                        &c));
+    assert_int_equal(c->roles[BEL_ROLE_MASTER].machine.devices, 1);
+    assert_true(c->roles[BEL_ROLE_MASTER].machine.devices_by_type);
+    assert_int_equal(c->roles[BEL_ROLE_WORKER].machine.devices, 4);
+    assert_false(c->roles[BEL_ROLE_WORKER].machine.devices_by_type);
+    bel_cluster_destroy(c);
+}
+
+// `expected` NULL: the text stays as it is.
+static void check_tier(const char *text, const char *expected)
+{
+    char *changed;
+    BEL_ASSERT_OK(bel_ai_platform_add_tier(text, strlen(text), "c.yaml", "BASIC", &changed));
+    if (expected == NULL) {
+        assert_null(changed);
+    } else {
+        bel_cluster *c;
+        assert_string_equal(changed, expected);
+        BEL_ASSERT_OK(parse(changed, &c));
+        assert_string_equal(c->scale_tier, "BASIC");
+        bel_cluster_destroy(c);
+    }
+    bel_free(changed);
+}
+
+static void test_tier_added(void **state)
+{
+    (void)state;
+    check_tier("# mine\nhyperparameters:\n  goal: MAXIMIZE\n",
+               "# mine\nscaleTier: BASIC\nhyperparameters:\n  goal: MAXIMIZE\n");
+    check_tier("trainingInput:\n    region: x\n    args: []\n",
+               "trainingInput:\n    scaleTier: BASIC\n    region: x\n    args: []\n");
+    check_tier(
+        "{\"jobId\": \"\xc3\xbc\", \"trainingInput\": {\"region\": \"x\"}}",
+        "{\"jobId\": \"\xc3\xbc\", \"trainingInput\": {scaleTier: BASIC, \"region\": \"x\"}}");
+    check_tier("scaleTier: CUSTOM\nmasterType: m\n", NULL);
+    check_tier("workers: {count: 1}\n", NULL);
+    check_tier("", NULL);
+}
 
 static void test_mistakes_of_ai_platform(void **state)
 {
@@ -485,6 +532,16 @@ static void test_mistakes_of_ai_platform(void **state)
         {CUSTOM "workerType: w\nworkerCount: \"x\"\n", "c.yaml:4:14: expected a whole number"},
         {CUSTOM "evaluatorType: w\nevaluatorCount: 2\n",
          "c.yaml:4:17: expected a whole number from 0 to 1, got \"2\""},
+        {CUSTOM "masterConfig: {imageUrl: x}\n",
+         "c.yaml:3:16: unknown key \"imageUrl\"; did you mean \"imageUri\"?"},
+        {CUSTOM "masterConfig: {acceleratorConfig: {type: NVIDIA_TESLA_T4}}\n",
+         "c.yaml:3:35: acceleratorConfig needs count"},
+        {CUSTOM "masterConfig: {acceleratorConfig: {count: 8, type: TPU_V3}}\n",
+         "\"TPU_V3\": there are no TPUs here"},
+        {CUSTOM "masterConfig: {acceleratorConfig: {count: x}}\n",
+         "expected a whole number from 1"},
+        {CUSTOM "workerConfig: {acceleratorConfig: {count: 2}}\n",
+         "c.yaml:3:35: workerConfig.acceleratorConfig needs workerCount above 0"},
         {CUSTOM "workerTipe: w\n",
          "c.yaml:3:1: unknown key \"workerTipe\"; did you mean \"workerType\"?"},
         {"trainingInput:\n  scaleTier: BASIC\n  regio: x\n",
@@ -529,6 +586,8 @@ int main(void)
         cmocka_unit_test(test_clashes),
         cmocka_unit_test(test_article),
         cmocka_unit_test(test_tiers),
+        cmocka_unit_test(test_accelerators),
+        cmocka_unit_test(test_tier_added),
         cmocka_unit_test(test_machine_types),
         cmocka_unit_test(test_passed_over),
         cmocka_unit_test(test_mistakes_of_ai_platform),
