@@ -260,9 +260,9 @@ size_t bel_cell_number_key(char decimal, const char *text, size_t length,
     if (at < end && !bel_parse_i64(at, (size_t)(end - at), &exponent)) return 0;
     if (exponent < -MOST_EXPONENT || exponent > MOST_EXPONENT) return 0;
     if (count == 0) return (size_t)bel_snprintf(out_key, BEL_CELL_NUMBER_ROOM, "0e0");
+    long long scale = power + exponent;
     return (size_t)bel_snprintf(out_key, BEL_CELL_NUMBER_ROOM, "%s%.*se%lld",
-                                *text == '-' ? "-" : "", (int)count, digits,
-                                (long long)(power + exponent));
+                                *text == '-' ? "-" : "", (int)count, digits, scale);
 }
 
 bool bel_cell_number_is_long(const char *text, size_t length)

@@ -1,8 +1,8 @@
 // AI Platform's keys (trainingInput of its v1 REST interface), flat or under `trainingInput:`,
 // and the rules between them. Keys about packages, regions and images mean nothing here: they
 // are known, so that a file written for AI Platform can be used as it is, and one line of the
-// log names those that were there. Of a machine only the number of devices counts: that of its type,
-// which is a machine that is not here, or that of acceleratorConfig.
+// log names those that were there. A machine is its number of devices: that of its type, which is a
+// machine that is not here, or that of acceleratorConfig.
 //
 // The order of the tables matters: rows are applied from the first to the last, so scaleTier
 // stands before the counts that may change what it has set, and trainingInput is the first row
