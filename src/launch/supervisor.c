@@ -383,25 +383,43 @@ static void end_still(bel_supervisor *s)
     }
 }
 
+// A job that has not begun and does nothing is killed.
+static void end_stuck(bel_supervisor *s)
+{
+    double limit = 1.5 * s->children[0].task->join_timeout_secs;
+    if (s->begun || s->deadline_ns != 0 || bel_supervisor_idle_secs(s) <= limit) return;
+    s->stuck_secs = limit;
+    bel_log_write(BEL_LOG_WARN,
+                  "no process of the job has computed or read for %g s, and training has not "
+                  "begun: all are killed",
+                  limit);
+    kill_all(s);
+}
+
+// A process has failed, and the master still saves what there is: its own clocks bound that.
+static bool is_saving(bel_supervisor *s)
+{
+    enum { IDLE_SECS = 3 };
+    if (!s->begun || s->deadline_ns == 0 || s->killing || s->first_failed == NULL) return false;
+    double idle = bel_supervisor_idle_secs(s);
+    return idle >= 0 && idle < IDLE_SECS && bel_child_is_running(&s->children[0]);
+}
+
 // Kills those that did not end in time. False: not even that helped.
 static bool check_deadline(bel_supervisor *s)
 {
     give_up_ways(s);
     end_still(s);
-    if (bel_supervisor_is_idle(s)) {
-        bel_log_write(BEL_LOG_WARN,
-                      "no process of the job has computed or read for %g s, and training has not "
-                      "begun: all are killed",
-                      s->stuck_secs);
-        kill_all(s);
-    }
+    end_stuck(s);
+    bool saves = is_saving(s);
     if (s->ask_ns != 0 && bel_clock_ns() >= s->ask_ns && !s->killing) {
         s->ask_ns = INT64_MAX; // once
         signal_all(s, SIGINT);
     }
     // A job that has begun is bounded by the master's clocks, also while it saves for long.
     bool answers = s->begun || s->answer_ns == 0 || bel_clock_ns() < s->answer_ns || s->killing;
-    if (answers && (s->deadline_ns == 0 || bel_clock_ns() < s->deadline_ns)) return true;
+    bool in_time = s->deadline_ns == 0 || bel_clock_ns() < s->deadline_ns || saves;
+    if (answers && in_time) return true;
     for (int i = 0; i < s->child_count; i++) {
         const bel_child *child = &s->children[i];
         if (!bel_child_is_running(child)) continue;

@@ -1,9 +1,10 @@
-// Finds a job that has not begun and does nothing.
+// How long a job has done nothing, by what its processes compute, read and write.
 //
-// Before it begins the master's clocks may not run yet, as it opens its data or its network, which
-// may never answer. So the supervisor looks at what the processes do. A job that neither computes
-// nor reads for longer than the master would wait for a member is stuck. One that does either, or
-// waits for a program that it has started, goes on, however long it takes.
+// Before a job begins the master's clocks may not run yet, as it opens its data or its network,
+// which may never answer. So the supervisor looks by itself. A job that neither computes nor reads
+// for longer than the master would wait for a member is stuck. One that does either, or waits for a
+// program that it has started, goes on, however long it takes. A job that ends with a failure may
+// save what it has in the same way.
 #include "base/clock.h"
 #include "launch/supervisor_inner.h"
 
@@ -23,27 +24,25 @@ static bool find_activity(const bel_supervisor *s, bel_linux_activity *out_sum)
     return true;
 }
 
-bool bel_supervisor_is_idle(bel_supervisor *s)
+double bel_supervisor_idle_secs(bel_supervisor *s)
 {
     enum { LOOK_NS = 1000000000, BUSY_NS = 100000000, BUSY_BYTES = 1 << 16 };
-    int64_t now = bel_clock_ns();
-    if (s->begun || s->deadline_ns != 0 || now - s->idle_looked_ns < LOOK_NS) return false;
+    int64_t now = bel_clock_ns(), since_look = now - s->idle_looked_ns;
+    if (since_look < LOOK_NS) return s->idle_secs;
     // A machine, or a job, that was stopped as a whole has not looked meanwhile.
-    bool stood_still = now - s->idle_looked_ns > 10 * (int64_t)LOOK_NS;
+    bool stood_still = since_look > 10 * (int64_t)LOOK_NS;
     s->idle_looked_ns = now;
     bel_linux_activity sum;
-    if (!find_activity(s, &sum)) return false;
+    s->idle_secs = -1;
+    if (!find_activity(s, &sum)) return -1;
     bool busy = s->idle_since_ns == 0 || stood_still || sum.has_children ||
                 sum.bytes - s->idle.bytes >= BUSY_BYTES ||
                 sum.processor_ns - s->idle.processor_ns >= BUSY_NS ||
                 sum.processor_ns < s->idle.processor_ns; // another process has taken a place
-    double limit = 1.5 * s->children[0].task->join_timeout_secs;
     if (busy) {
         s->idle = sum;
         s->idle_since_ns = now;
-        return false;
     }
-    if ((double)(now - s->idle_since_ns) * 1e-9 <= limit) return false;
-    s->stuck_secs = limit;
-    return true;
+    s->idle_secs = (double)(now - s->idle_since_ns) * 1e-9;
+    return s->idle_secs;
 }

@@ -1,6 +1,6 @@
 // Inside view of the supervisor: supervisor.c (the loop), supervisor_start.c (what children are
 // given), supervisor_output.c (what they say), supervisor_words.c (what is said of their ends),
-// supervisor_scale.c (another number of workers), supervisor_idle.c (a start that does nothing).
+// supervisor_scale.c (another number of workers), supervisor_idle.c (how long it does nothing).
 #ifndef BELFRY_LAUNCH_SUPERVISOR_INNER_H
 #define BELFRY_LAUNCH_SUPERVISOR_INNER_H
 
@@ -86,7 +86,8 @@ typedef struct bel_supervisor {
                              // INT64_MAX: they were
     bel_linux_activity idle; // of all processes, when they were busy last
     int64_t idle_since_ns;   // that moment; 0: not looked at yet
-    int64_t idle_looked_ns;  // the last look
+    int64_t idle_looked_ns;  // the last look …
+    double idle_secs;        // … and what came of it
     double stuck_secs;       // the job was killed as it was idle for so long; 0: it was not
     int64_t answer_ns;       // when a job that has not begun must have stopped; 0: no need
     const bel_child *first_failed; // from then on no child is added: they may move
@@ -119,9 +120,9 @@ void bel_supervisor_look_at_scale(bel_supervisor *supervisor);
 // True when the job can go on without this worker, which was killed too often; then that is logged.
 bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const char *what);
 
-// Looks once a second until the job begins. True: no process has computed or read for stuck_secs,
-// and all should be killed (supervisor_idle.c).
-bool bel_supervisor_is_idle(bel_supervisor *supervisor);
+// How long no process has computed, read or written, as far as is known by looking once a second;
+// -1: some cannot be looked at (supervisor_idle.c).
+double bel_supervisor_idle_secs(bel_supervisor *supervisor);
 
 // Adds a worker beyond those of the plan, to be started by bel_supervisor_restart.
 void bel_supervisor_add_worker(bel_supervisor *supervisor, int index);

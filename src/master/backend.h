@@ -83,6 +83,7 @@ struct bel_backend {
     bool runs;           // after gather: members hold the state of a job that goes on
     bool leaves;         // it was paused as this process is told to go
     bool lost;           // state is gone with a member: calls fail until load and start
+    bool rescued;        // training ended without a worker, and what it stood on is the snapshot
     uint32_t generation; // of the state; 0 before the first start
     // With a ledger: the first block of the input that was not leased when the snapshot in hand
     // was made, else -1; and what became of reports.

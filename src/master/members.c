@@ -51,9 +51,15 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
         member = bel_members_find(members, (bel_role)join->role, join->index);
     }
     const bel_seat *taken = member >= 0 ? &members->seats[member] : NULL;
-    BEL_TRY(bel_join_check(&members->rules, join, taken != NULL ? &taken->member : NULL,
-                           taken != NULL && taken->mailbox != NULL, out_blind));
+    bool connected = taken != NULL && taken->mailbox != NULL;
+    bel_status *refusal = bel_join_check(
+        &members->rules, join, taken != NULL ? &taken->member : NULL, connected, out_blind);
+    if (refusal != NULL && taken != NULL && !connected)
+        set_text(&members->seats[member].refusal, bel_status_message(refusal));
+    BEL_TRY(refusal);
     bel_seat *s = &members->seats[member];
+    bel_free(s->refusal);
+    s->refusal = NULL;
     bool planned = s->member.vacant || s->let_go || s->failed; // here again, as it is wanted again
     members->losses += s->mailbox != NULL && !planned;         // back before anybody noticed
     bel_mailbox_close(s->mailbox, 0); // of its last connection, or of its predecessor
@@ -159,6 +165,7 @@ void bel_members_destroy(bel_members *members)
         bel_free(members->seats[i].member.numbers);
         bel_free(members->seats[i].member.devices);
         bel_free(members->seats[i].loss);
+        bel_free(members->seats[i].refusal);
         bel_seat_forget_kept(&members->seats[i]);
         bel_free(members->seats[i].kept);
     }

@@ -13,6 +13,7 @@ typedef struct bel_seat { // a member, joined or not
     bel_member_view member;
     bel_mailbox *mailbox; // NULL until it has joined, and while it is lost
     char *loss;           // what is said when it does not come back
+    char *refusal;        // why a process that came in its place was refused; NULL: none was
     int64_t lost_ns;      // when it was lost, or when the job began to wait for it
     bool came_back;       // and the caller has not been told
     bool let_go;          // it was; its mailbox stays until it has ended it

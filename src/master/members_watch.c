@@ -116,7 +116,9 @@ bel_status *bel_members_check(bel_members *members)
         if (away < patience && !is_unwanted(members, s)) continue;
         if (bel_seat_give_up(members, s)) continue;
         if (!members->config.recovers) return BEL_ERR(BEL_UNAVAILABLE, "%s", s->loss);
-        return BEL_ERR(BEL_UNAVAILABLE, "%s; it did not come back within %g s", s->loss, patience);
+        return BEL_ERR(BEL_UNAVAILABLE, "%s; it did not come back within %g s%s%s", s->loss,
+                       patience, s->refusal != NULL ? "; refused: " : "",
+                       s->refusal != NULL ? s->refusal : "");
     }
     return NULL;
 }

@@ -205,6 +205,9 @@ static void forget(remote *r)
     for (int k = 0; k < r->backend.shard_count; k++)
         r->snapshots[k] = -1;
     r->saved_snapshot = r->released = -1;
+    r->rescue = BEL_RESCUE_NONE;
+    r->backend.rescued = r->lacks_worker = false;
+    r->rescue_ns = 0;
     r->asked.what = BEL_ASKED_NOTHING;
     r->point_count = 0;
     r->points_step = -1;
@@ -310,13 +313,15 @@ static void wait_for_news(bel_backend *backend, double secs, bel_control_state *
     bel_remote_pump(r, state->has_snapshot ? 0 : secs);
     if (bel_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
     check_stall(r);
+    bel_remote_rescue(r);
     // Shard 0 has said why the last step is the last.
     bool why =
         backend->interrupted || backend->paused || r->over || state->step >= r->schedule.last_step;
     bool ended = r->ended_workers == backend->worker_count && r->heard_progress && why &&
                  state->step >= r->end_step && r->points_step >= state->step;
     bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too
-    state->running = (!ended || snapshot) && !bel_remote_is_broken(r);
+    state->running =
+        (!ended || snapshot) && !bel_remote_is_broken(r) && r->rescue == BEL_RESCUE_NONE;
     *out_state = *state;
 }
 
@@ -438,6 +443,10 @@ static bel_status *snapshot_now(bel_backend *backend)
 {
     remote *r = (remote *)backend;
     if (!r->started) return meet(r);
+    if (r->rescue == BEL_RESCUE_DONE) { // it was made
+        r->state.has_snapshot = true;
+        return bel_remote_take_error(r);
+    }
     r->state.has_snapshot = false;
     r->saved_snapshot = r->points_step = r->state.step;
     r->released = -1; // training may have been stopped at a version that had a snapshot
@@ -498,6 +507,7 @@ static void destroy(bel_backend *backend)
     bel_free(r->admissions);
     bel_free(r->ended);
     bel_free(r->snapshots);
+    bel_free(r->whole);
     bel_free(r->lanes);
     bel_free(r->pulls);
     bel_free(r->saves_apart);
@@ -551,6 +561,7 @@ bel_status *bel_remote_create(const bel_remote_config *config, bel_backend **out
     for (size_t w = 0; w < workers; w++)
         r->admissions[w].answered = bel_xcalloc(shards, sizeof(bool));
     r->snapshots = bel_xcalloc(shards, sizeof *r->snapshots);
+    r->whole = bel_xcalloc(shards, sizeof *r->whole);
     r->lanes = bel_xcalloc(shards, sizeof *r->lanes);
     r->pulls = bel_xcalloc(shards, sizeof(bel_fetch *));
     r->saves_apart = bel_xcalloc(shards, sizeof *r->saves_apart);

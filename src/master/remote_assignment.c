@@ -184,7 +184,7 @@ void bel_remote_check_assignment(remote *r)
     bool elastic = bel_remote_is_elastic(r);
     if (!r->started || bel_remote_is_broken(r)) return;
     if (elastic && find_lost(r) >= 0) {
-        r->backend.lost = true;
+        r->backend.lost = r->lacks_worker = true;
         return;
     }
     if (r->pause_sent || r->stop_sent || r->ended_workers > 0) return;

@@ -1,9 +1,9 @@
 // The inside of the master's side of a cluster: remote.c (the backend), remote_members.c (messages
-// and members that come back), remote_assignment.c (who plays which replicas), remote_seats.c (who
-// is who), remote_leave.c (processes that are told to go), remote_files.c
-// (checkpoints of shards that do not see the model's folder), remote_show.c (what members have
-// counted), remote_help.c (workers that help with evaluations), remote_values.c (values of a
-// snapshot).
+// and members that come back), remote_ask.c (what shards are asked), remote_assignment.c (who plays
+// which replicas), remote_seats.c (who is who), remote_leave.c (processes that are told to go),
+// remote_rescue.c (what is saved without a worker), remote_files.c (checkpoints of shards that do
+// not see the model's folder), remote_show.c (what members have counted), remote_help.c (workers
+// that help with evaluations), remote_values.c (values of a snapshot).
 #ifndef BELFRY_MASTER_REMOTE_INNER_H
 #define BELFRY_MASTER_REMOTE_INNER_H
 
@@ -28,7 +28,14 @@ typedef enum bel_asked {
     BEL_ASKED_SAVE,   // to write the snapshot of `step` into `folder`
     BEL_ASKED_VALUES, // to send the snapshot of `step` on the lane of now
     BEL_ASKED_FINISH, // to make a snapshot of the end, which is `step`
+    BEL_ASKED_WHOLE,  // to make one of now, if nothing of the next version is made
 } bel_asked;
+
+typedef enum bel_rescue {
+    BEL_RESCUE_NONE,
+    BEL_RESCUE_ASKS, // the shards whether they are whole
+    BEL_RESCUE_DONE, // they are, and stand still; the snapshot is in hand
+} bel_rescue;
 
 typedef struct asked {
     bel_asked what;
@@ -101,6 +108,12 @@ typedef struct remote {
     int64_t asks_end;  // behind the last version
     int64_t asks_sent; // before this version all were sent
 
+    bel_rescue rescue;
+    bool lacks_worker; // the job ends, or goes back, as a worker has failed or is lost for good
+    int64_t rescue_ns; // since when a worker is away while the job is to stop; 0: none is
+    int64_t *whole;    // by shard: its answer
+    int whole_count;   // shards that have answered
+
     bel_remote_help *help; // with evaluations
 
     bel_control_point *points; // not yet taken
@@ -110,9 +123,6 @@ typedef struct remote {
 
 // --- remote_members.c ----------------------------------------------------------------------------
 
-// Asks all shards for something; it is asked again of one whose connection breaks meanwhile. The
-// answer is waited for with bel_remote_await_answer; BEL_ASKED_NOTHING ends it.
-void bel_remote_ask_shards(remote *r, bel_asked what, int64_t step, char *folder);
 // Tells a member to begin anew; a worker with `step`.
 void bel_remote_send_setup(remote *r, int member, int64_t step);
 // A worker joins the running generation: asks the shards, which leads to its setup.
@@ -123,6 +133,18 @@ void bel_remote_pump(remote *r, double secs);
 // The same while an answer is waited for that was asked for at begun_ns, under the stall clock.
 void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const char *what);
 void bel_remote_stalled(remote *r, double secs, const char *what);
+
+// --- remote_ask.c --------------------------------------------------------------------------------
+
+// Asks all shards for something; it is asked again of one whose connection breaks meanwhile. The
+// answer is waited for with bel_remote_await_answer; BEL_ASKED_NOTHING ends it.
+void bel_remote_ask_shards(remote *r, bel_asked what, int64_t step, char *folder);
+void bel_remote_ask_again(remote *r, int shard);
+// An answer to BEL_ASKED_WHOLE; it goes to `whole`.
+void bel_remote_take_whole(remote *r, int shard, const Bel__Snapshot *m);
+// A member has come back while shards are asked whether they are whole, or stand still as they are.
+// True: nothing is to be done for it.
+bool bel_remote_joins_whole(remote *r, int member);
 
 // --- remote_assignment.c -------------------------------------------------------------------------
 
@@ -174,6 +196,7 @@ void bel_remote_release(remote *r);                 // to shard 0: the snapshot 
 void bel_remote_send_finish(remote *r, int member); // to an evaluator: training is over
 bool bel_remote_is_broken(const remote *r); // nothing more can come of what the master does now
 int bel_remote_worker(const remote *r, int worker); // its number among the members
+bool bel_remote_is_away(const remote *r);           // a worker that plays, and has not ended
 int bel_remote_assigned(const remote *r);           // workers up to the last that plays
 
 // --- remote_help.c -------------------------------------------------------------------------------
@@ -199,6 +222,11 @@ void bel_remote_answer_fetch(remote *r, int member, Bel__Fetch *request);
 // --- remote_show.c -------------------------------------------------------------------------------
 
 void bel_remote_show(bel_backend *backend, bel_board *board); // for bel_backend_ops
+
+// --- remote_rescue.c -----------------------------------------------------------------------------
+
+// On each round of the wait: see there.
+void bel_remote_rescue(remote *r);
 
 // --- remote_values.c -----------------------------------------------------------------------------
 

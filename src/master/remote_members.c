@@ -249,6 +249,7 @@ static void take_progress(remote *r, const Bel__Progress *m)
     r->state.loss = m->loss;
     if (r->examples_before < 0) r->examples_before = m->examples;
     r->state.examples = m->examples - r->examples_before;
+    if (r->rescue == BEL_RESCUE_DONE) return; // why it ended is known
     r->backend.interrupted = m->interrupted;
     r->backend.paused = m->paused;
     r->over = m->over;
@@ -276,6 +277,10 @@ static void take_progress(remote *r, const Bel__Progress *m)
 static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
 {
     int shard = bel_remote_shard_of(r, member);
+    if (m->whole) {
+        bel_remote_take_whole(r, shard, m);
+        return;
+    }
     if (m->step < r->snapshots[shard]) return; // an old one, said once more
     r->snapshots[shard] = m->step;
     if (shard == 0 && m->step == r->released) { // the word of that was lost
@@ -341,6 +346,7 @@ static void take_ended(remote *r, int member, const Bel__Ended *m)
     const bel_member_view *sender = bel_members_get(r->config.members, member);
     if (m->code != BEL_OK) {
         bel_members_note_failure(r->config.members, member);
+        r->lacks_worker = r->lacks_worker || sender->role == BEL_ROLE_WORKER;
         bel_remote_fail(r, BEL_ERR((bel_code)m->code, "%s", m->text));
         return;
     }
@@ -400,53 +406,6 @@ static void take_admitted(remote *r, int member, const Bel__Admitted *m)
     bel_remote_send_setup(r, worker, a->step);
 }
 
-// Asks one shard for what all of them were asked.
-static void send_asked(remote *r, int shard)
-{
-    Bel__Save save;
-    bel__save__init(&save);
-    Bel__Values values;
-    bel__values__init(&values);
-    Bel__Finish finish;
-    bel__finish__init(&finish);
-    save.step = values.step = finish.step = r->asked.step;
-    char empty[] = "";
-    if (r->asked.what == BEL_ASKED_SAVE) // until it has answered, whatever it comes to see
-        r->saves_apart[shard] = bel_members_get(r->config.members, r->shard_members[shard])->blind;
-    save.folder = r->saves_apart[shard] ? empty : r->asked.folder;
-    values.lane = r->reading;
-    switch (r->asked.what) {
-    case BEL_ASKED_NOTHING: break;
-    case BEL_ASKED_SAVE: bel_remote_send_to_shard(r, shard, &save.base); break;
-    case BEL_ASKED_VALUES: bel_remote_send_to_shard(r, shard, &values.base); break;
-    case BEL_ASKED_FINISH: bel_remote_send_to_shard(r, shard, &finish.base); break;
-    }
-}
-
-// What shard 0 has taken already it passes over.
-static void ask_all_again(remote *r)
-{
-    pthread_mutex_lock(&r->ask_mutex);
-    if (r->state.step < r->asks_sent) r->asks_sent = r->state.step;
-    pthread_mutex_unlock(&r->ask_mutex);
-    bel_remote_send_asks(r);
-}
-
-// A shard's connection was broken: what it was asked for may be lost. One that has saved its part
-// must not write it once more while the checkpoint becomes visible.
-static void ask_again(remote *r, int shard)
-{
-    bool has_saved = r->saved != NULL && r->saved[shard] != NULL;
-    if (has_saved) bel_remote_pull_again(r, shard);
-    if (!has_saved) send_asked(r, shard);
-    if (shard == 0 && r->stop_sent) bel_remote_send_stop(r);
-    if (shard == 0 && r->pause_sent) bel_remote_send_pause(r);
-    if (shard == 0 && r->stop_at_sent) bel_remote_send_stop_at(r);
-    if (shard == 0 && r->schedule.asks) ask_all_again(r);
-    for (int w = 0; w < r->seats; w++)
-        if (r->admissions[w].under_way) bel_remote_admit(r, w);
-}
-
 // A member has come back. A shard without the running state means that state is lost.
 static void take_join(remote *r, int member)
 {
@@ -459,10 +418,14 @@ static void take_join(remote *r, int member)
         if (r->finishing) bel_remote_send_finish(r, member);
     } else if (r->finishing) {
         bel_members_set_vacant(r->config.members, member, true); // only the evaluator is waited for
+    } else if (bel_remote_joins_whole(r, member)) {
+        return;
     } else if (shard >= 0 && !holds) {
         r->backend.lost = true;
     } else if (shard >= 0) {
-        ask_again(r, shard);
+        bel_remote_ask_again(r, shard);
+        for (int w = 0; w < r->seats; w++)
+            if (r->admissions[w].under_way) bel_remote_admit(r, w);
     } else if (r->replicas[m->index] == 0) {
         bel_remote_take_idle(r, m->index);
     } else if (!holds) {
@@ -554,7 +517,11 @@ void bel_remote_pump(remote *r, double secs)
     if (r->started) bel_remote_send_asks(r);
     if (!bel_task_recovers(r->config.task)) bel_members_give_up_recovery(r->config.members);
     bel_status *lost = bel_members_check(r->config.members);
-    if (lost != NULL) bel_remote_fail(r, lost);
+    if (lost != NULL) {
+        r->lacks_worker = r->lacks_worker || bel_remote_is_away(r);
+        bel_remote_fail(r, lost);
+    }
+    if (r->rescue != BEL_RESCUE_NONE) return;
     bel_remote_check_leaving(r);
     bel_remote_check_assignment(r);
 }
@@ -577,12 +544,4 @@ void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const cha
     double waited = (double)(bel_clock_ns() - since_ns) * 1e-9;
     if (waited >= r->config.trainable->estimator->config.stall_timeout_secs)
         bel_remote_stalled(r, waited, what);
-}
-
-// Asks all shards for something; it is asked again of one whose connection breaks meanwhile.
-void bel_remote_ask_shards(remote *r, bel_asked what, int64_t step, char *folder)
-{
-    r->asked = (asked){.what = what, .step = step, .folder = folder};
-    for (int k = 0; k < r->backend.shard_count; k++)
-        send_asked(r, k);
 }

@@ -92,6 +92,17 @@ int bel_remote_worker(const remote *r, int worker)
     return bel_members_find(r->config.members, BEL_ROLE_WORKER, 0) + worker; // one behind the other
 }
 
+bool bel_remote_is_away(const remote *r)
+{
+    bool away = false;
+    for (int w = 0; w < r->seats; w++) {
+        bool plays = r->replicas[w] > 0 && !r->ended[w];
+        away =
+            away || (plays && !bel_members_get(r->config.members, bel_remote_worker(r, w))->here);
+    }
+    return away;
+}
+
 int bel_remote_assigned(const remote *r)
 {
     int count = r->seats;

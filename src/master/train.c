@@ -438,6 +438,18 @@ static bel_status *save_pause(bel_job *job)
     return bel_job_end_loop(job, leaves);
 }
 
+// Training ended with an error of one worker, and shards stand still at a version that is whole.
+static bel_status *save_rescued(bel_job *job, bel_status *failure)
+{
+    bel_backend *backend = job->backend;
+    if (!backend->rescued || backend->lost || job->saved_step == job->state.step) return failure;
+    bel_status *status = take_points_before(job, INT64_MAX);
+    if (status == NULL) status = backend->ops->snapshot_now(backend);
+    if (status == NULL) status = bel_job_save(job, job->state.step);
+    bel_status_ignore(status); // the failure is the one to tell
+    return failure;
+}
+
 // True when the checkpoint alone says that training is over, so no member is waited for: those that
 // were told so may be gone. With a ledger they may know better than what is expected of the input.
 static bool is_over(const bel_job *job)
@@ -479,7 +491,12 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
         if (over) tell_begins(job); // what is left is evaluated, exported and told
         if (status == NULL && !over) status = run(job);
         bool paused = job->backend->paused;
+        if (paused && job->backend->rescued) {
+            bel_status_ignore(status); // of what the loss has cut off, a save perhaps
+            status = take_points_before(job, INT64_MAX);
+        }
         if (!paused || job->backend->lost) status = bel_job_end_loop(job, status);
+        if (status != NULL) status = save_rescued(job, status);
         if (status == NULL) status = paused ? save_pause(job) : finish(job);
         if (!job->backend->lost && (status != NULL || !paused)) return status;
         bel_status_ignore(status); // the loss was said, and is made good

@@ -318,16 +318,38 @@ static void save_and_answer(member *m, const Bel__Save *save)
     bel_status_destroy(status);
 }
 
-// The end of training is a snapshot that no decision has asked for.
+// The end of training is a snapshot that no decision has asked for. In the middle of it the answer
+// may be that there is none; before it the master hears of all steps.
 static bel_status *finish_and_answer(member *m, const Bel__Finish *finish)
 {
-    BEL_TRY(bel_shard_snapshot_now(m->shard.shard));
+    member_shard *s = &m->shard;
+    int64_t step = finish->step;
+    if (finish->whole) {
+        BEL_TRY(bel_shard_snapshot_whole(s->shard, &step));
+        atomic_store(&s->progress_due, true);
+        bel_member_shard_progress(m);
+    } else {
+        BEL_TRY(bel_shard_snapshot_now(s->shard));
+    }
     Bel__Snapshot snapshot;
     bel__snapshot__init(&snapshot);
-    snapshot.step = finish->step;
-    snapshot.next_block = bel_shard_leased(m->shard.shard);
+    snapshot.step = step;
+    snapshot.next_block = bel_shard_leased(s->shard);
+    snapshot.whole = finish->whole;
     bel_member_send(m, &snapshot.base);
     return NULL;
+}
+
+// A shard that stands still goes on; else a snapshot is released.
+static void take_release(member *m, const Bel__Release *release)
+{
+    member_shard *s = &m->shard;
+    if (release->whole) {
+        bel_shard_go_on(s->shard);
+    } else if (s->control != NULL) {
+        bel_control_release_snapshot(s->control);
+    }
+    bel_doorbell_ring(s->bell);
 }
 
 // Sends what is left of the values that the master has asked for, as far as its lane has room.
@@ -445,10 +467,7 @@ bel_status *bel_member_shard_message(member *m, const Bel__Message *message)
     case BEL__MESSAGE__KIND_FINISH: return finish_and_answer(m, message->finish);
     case BEL__MESSAGE__KIND_VALUES: send_values(m, message->values); break;
     case BEL__MESSAGE__KIND_ADMIT: return admit_and_answer(m, message->admit);
-    case BEL__MESSAGE__KIND_RELEASE:
-        if (s->control != NULL) bel_control_release_snapshot(s->control);
-        bel_doorbell_ring(s->bell);
-        break;
+    case BEL__MESSAGE__KIND_RELEASE: take_release(m, message->release); break;
     case BEL__MESSAGE__KIND_STOP:
         if (s->control != NULL) bel_control_interrupt(s->control);
         break;
@@ -514,6 +533,8 @@ void bel_member_shard_progress(member *m)
 
 void bel_member_shard_tell_again(member *m)
 {
+    if (m->shard.shard != NULL)
+        bel_shard_go_on(m->shard.shard); // the master is another, or asks again
     forget_told(&m->shard);
     pthread_mutex_lock(&m->shard.made_mutex);
     m->shard.made_told = false;

@@ -177,7 +177,7 @@ void bel_ledger_close_page_locked(bel_shard *shard)
     bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
     int needed = needed_reports(shard);
     bool waits =
-        !shard->started || shard->admitting > 0 || page->known || bel_shard_is_stopping(shard);
+        !shard->started || shard->paused > 0 || page->known || bel_shard_is_stopping(shard);
     if (waits || count_of_step(shard) < needed) return;
     int left = 0; // in the queue
     for (int i = 0, named = 0; i < ledger->queue_count; i++) {

@@ -173,19 +173,24 @@ static bool is_reading_locked(const bel_shard *shard)
            (shard->ready_count > 0 && shard->error == NULL);
 }
 
-bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, bel_lane *lane,
-                          int64_t *out_step)
+// Passes what is complete, and then nothing goes on until `paused` is taken back. Nothing is taken
+// in meanwhile: where many workers report as they come, there would be no end.
+static void pause_locked(bel_shard *shard)
 {
     enum { NAP_NS = 100000 };
-    pthread_mutex_lock(&shard->mutex);
-    // Chunks that are complete are passed first. Nothing is taken in meanwhile: where many workers
-    // report as they come, there would be no end.
-    shard->admitting++;
+    shard->paused++;
     while (is_reading_locked(shard)) {
         pthread_mutex_unlock(&shard->mutex);
         if (!bel_shard_work(shard)) (void)nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
         pthread_mutex_lock(&shard->mutex);
     }
+}
+
+bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, bel_lane *lane,
+                          int64_t *out_step)
+{
+    pthread_mutex_lock(&shard->mutex);
+    pause_locked(shard);
     bel_lane *before = shard->config.worker_lanes[worker];
     shard->config.worker_lanes[worker] = lane;
     bel_shard_forget_report_locked(shard, worker);
@@ -196,15 +201,48 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
     shard->workers[worker].incarnation = incarnation;
     *out_step = shard->step;
     shard->has_newcomer = true;
-    shard->admitting--;
+    shard->paused--;
     shard->policy->admitted(shard);
     pthread_mutex_unlock(&shard->mutex);
     return before;
 }
 
+// True while nothing of the next version is made. Sums of a step that has two passes do not count,
+// nor do chunks that the step leaves as they are.
+static bool is_whole_locked(const bel_shard *shard)
+{
+    bool whole = shard->error == NULL && !step_done_locked(shard);
+    for (int i = 0; i < shard->chunk_count; i++)
+        whole = whole && !(shard->chunks[i].passed && bel_shard_changes(shard, i));
+    for (int t = 0; t < shard->config.layout->table_count; t++)
+        whole = whole && !shard->tables[t].queued;
+    return whole;
+}
+
+bel_status *bel_shard_snapshot_whole(bel_shard *shard, int64_t *out_version)
+{
+    pthread_mutex_lock(&shard->mutex);
+    pause_locked(shard);
+    bool whole = is_whole_locked(shard);
+    *out_version = whole ? shard->step : -1;
+    if (!whole || shard->stands) shard->paused--; // it stands once
+    shard->stands = shard->stands || whole;
+    pthread_mutex_unlock(&shard->mutex);
+    return whole ? bel_shard_snapshot_now(shard) : NULL;
+}
+
+void bel_shard_go_on(bel_shard *shard)
+{
+    pthread_mutex_lock(&shard->mutex);
+    shard->paused -= shard->stands;
+    shard->stands = false;
+    pthread_mutex_unlock(&shard->mutex);
+}
+
 // The policy's reset and the start of a step see to the rest; memory stays as it is.
 void bel_shard_restart(bel_shard *shard, uint32_t generation)
 {
+    bel_shard_go_on(shard);
     pthread_mutex_lock(&shard->mutex);
     shard->config.generation = generation;
     shard->started = shard->starting = false;

@@ -196,6 +196,14 @@ int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words);
 // RESOURCE_EXHAUSTED: for tables.
 bel_status *bel_shard_snapshot_now(bel_shard *shard) BEL_MUST_USE;
 
+// The same while steps run, where everybody counts. *out_version: the version that it is of; from
+// then on nothing is taken in. -1: a part of the next version is made, so there is no snapshot.
+// Errors as above.
+bel_status *bel_shard_snapshot_whole(bel_shard *shard, int64_t *out_version) BEL_MUST_USE;
+
+// Takes in again what comes.
+void bel_shard_go_on(bel_shard *shard);
+
 // Before the first load: rows of a table begin with the values that another training has made of
 // them (bel_table_warm_up), and are the table's snapshot.
 bel_status *bel_shard_warm_up_rows(bel_shard *shard, int table, const bel_ckpt_reader *reader,

@@ -169,7 +169,7 @@ static void drain_lane_locked(bel_shard *shard, bel_lane *lane, int worker)
 // Shard 0 hears the others, where its own lane is NULL; they hear shard 0 only, at index 0.
 void bel_shard_drain_locked(bel_shard *shard)
 {
-    if (!shard->started || shard->admitting > 0) return;
+    if (!shard->started || shard->paused > 0) return;
     shard->policy->poll(shard);
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
         drain_lane_locked(shard, shard->config.worker_lanes[w], w);

@@ -189,7 +189,8 @@ struct bel_shard {
 
     pthread_mutex_t mutex;  // guards all below
     bool has_newcomer;      // a worker was replaced, and no step was checked since (shard_check.c)
-    int admitting;          // workers that are waiting for what was reported to be read
+    int paused;             // calls for which nothing new is taken in
+    bool stands;            // one of them is to last: the snapshot is of this version
     int64_t published_ns;   // when this step began
     int64_t loaded;         // the version that a checkpoint brought
     int64_t step;           // the version that workers compute on
