@@ -555,6 +555,7 @@ void bel_remote_pump(remote *r, double secs)
     if (!bel_task_recovers(r->config.task)) bel_members_give_up_recovery(r->config.members);
     bel_status *lost = bel_members_check(r->config.members);
     if (lost != NULL) bel_remote_fail(r, lost);
+    r->backend.reached = bel_members_reached(r->config.members);
     bel_remote_check_leaving(r);
     bel_remote_check_assignment(r);
 }
