@@ -14,6 +14,9 @@ for verb in "${verbs[@]}"; do
     check "belfry $verb --help names itself" grep -q "^belfry $verb " out.txt
     check "belfry $verb --help names defaults" grep -q '(default: ' out.txt
     equal "lines of belfry $verb --help above 100 columns" "$(grep -cE '^.{101,}' out.txt)" 0
+    if [[ "$(head -n 1 out.txt)" =~ (FILE|FOLDER|MODEL|NAME|bash) ]] && [ "$verb" != tune ]; then
+        check "a flag of belfry $verb takes no arguments for files" sh -c "! grep -qE -- '^  --[a-z_]+ .* \.\.( |\$)' out.txt"
+    fi
     cp out.txt by-flag.txt
     run_ok belfry help "${words[@]}"
     check "belfry help $verb says the same" cmp -s out.txt by-flag.txt
