@@ -1,13 +1,17 @@
-# What is installed besides the program, the library and the headers, and the Debian package of all that: `cpack -G DEB`
-# in a build folder, or `cmake --build --preset release --target package`, makes belfry_VERSION_ARCHITECTURE.deb.
+# The files that are installed besides the program, the libraries and the headers, and two Debian packages of all that:
+# `cpack -G DEB` in a build folder, or `cmake --build --preset release --target package`, makes
+# belfry_VERSION_ARCHITECTURE.deb and belfry-dev_VERSION_ARCHITECTURE.deb.
 #
-# One package has everything, as a host of a job needs the library for packages (--package) and the headers are small.
-# Its files are those of `cmake --install`, below /usr. What it depends on is read from the binaries by
-# dpkg-shlibdeps, so a package is for the release of Debian on which it was built, or a later one with these libraries.
-# tests/cli/deb.sh looks into one, tools/check-package installs it into a fresh system.
+# belfry has all that a host of a job needs: also the shared library and the headers, as hosts compile packages
+# (--package_path). belfry-dev has the static libraries of programs that run models or learn (component dev, small.cmake);
+# it depends on the packages that these are linked with. dpkg-shlibdeps reads from the binaries what belfry depends on,
+# so a package is for the release of Debian on which it was built, or a later one with these libraries.
+# package_needs.cmake ends cpack where dpkg-shlibdeps or file is missing. tests/cli/deb.sh looks into both packages,
+# tools/check-package installs them into a fresh system.
 
 install(FILES README.md CHANGELOG.md SECURITY.md cluster.yaml DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/belfry-dev RENAME copyright COMPONENT dev)
 install(FILES bench/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # CMakeLists.txt of the folder itself belongs to the build of Belfry. Modes are said, since those of a checkout depend on
@@ -25,28 +29,46 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME belfry)
 set(CPACK_PACKAGE_VENDOR Belfry)
 set(CPACK_PACKAGE_CONTACT ${BELFRY_MAINTAINER})
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
 set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_CURRENT_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_SOURCE_DIR}/cmake/package_modes.cmake)
+set(CPACK_PRE_BUILD_SCRIPTS
+    ${CMAKE_CURRENT_SOURCE_DIR}/cmake/package_needs.cmake ${CMAKE_CURRENT_SOURCE_DIR}/cmake/package_modes.cmake)
 
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-"Belfry trains models on many machines in step: parameter servers, workers
+set(CPACK_COMPONENTS_ALL main dev)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_MAIN_PACKAGE_NAME belfry)
+set(CPACK_DEBIAN_MAIN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_MAIN_PACKAGE_SECTION science)
+# The first line of each description is the summary of that package: one for all would be put before it.
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")
+set(CPACK_DEBIAN_MAIN_DESCRIPTION
+"${PROJECT_DESCRIPTION}
+Belfry trains models on many machines in step: parameter servers, workers
 and a master, driven by one command or by any C program. The same run gives
 the same bits, however its replicas are assigned to processes, and whichever
 of these is killed on the way.
 .
-This package has the command, the library, one for programs that only run
-models, headers, the documents and examples.")
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+This package has the command, the library, headers, the documents and
+examples.")
+set(CPACK_DEBIAN_MAIN_PACKAGE_SHLIBDEPS ON)
+# A compiler for --package_path, OpenBLAS for --products openblas, ssh for `doctor --cluster`.
+set(CPACK_DEBIAN_MAIN_PACKAGE_SUGGESTS "belfry-dev, c-compiler, pkg-config, libopenblas0-pthread, openssh-client")
+
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME belfry-dev)
+set(CPACK_DEBIAN_DEV_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_DESCRIPTION
+"Belfry's models in programs of your own
+Static libraries for programs that run models, belfry-predictor, and for
+programs that continue to learn, belfry-learner. The headers and examples are
+in the package belfry.")
+# The headers are in the same version of belfry; BELFRY_SMALL_NEEDS are the packages that the static libraries need.
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "belfry (= ${PROJECT_VERSION}), ${BELFRY_SMALL_NEEDS}")
+set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF) # it has no shared objects
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
-# A compiler for --package_path, what belfry_predictor is linked with, OpenBLAS for --products openblas, ssh for `doctor --cluster`.
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "c-compiler, pkg-config, libprotobuf-c-dev, libjansson-dev, libopenblas0-pthread, openssh-client")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$") # otherwise it would be the builder's
     set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64)$")

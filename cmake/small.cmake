@@ -51,6 +51,10 @@ function(belfry_small_objects name)
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endfunction()
 
+# The Debian packages that a program needs which is linked with one of the libraries: those of Requires and Libs in
+# belfry-small.pc.in.
+set(BELFRY_SMALL_NEEDS "libprotobuf-c-dev, libjansson-dev, libc6-dev")
+
 # A library of such objects, with its pkg-config file; `description` is that file's.
 function(belfry_small_library name pkg description)
     set(objects "")
@@ -65,8 +69,8 @@ function(belfry_small_library name pkg description)
     set(BELFRY_SMALL_LIBRARY ${name})
     set(BELFRY_SMALL_DESCRIPTION ${description})
     configure_file(cmake/belfry-small.pc.in ${pkg}.pc @ONLY)
-    install(TARGETS ${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${pkg}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+    install(TARGETS ${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${pkg}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 endfunction()
 
 # What runs, as fast as elsewhere.

@@ -13,7 +13,7 @@
 #include "input/column_names.h"
 #include "tensor/half.h"
 
-static void put_field(bel_str *out, const char *text)
+void bel_answer_field(bel_str *out, const char *text)
 {
     if (strpbrk(text, ",\"\r\n") == NULL) {
         bel_str_puts(out, text);
@@ -119,7 +119,7 @@ static void put_chosen(const bel_answers *answers, const bel_tensor *values, int
     if (answers->json) {
         bel_str_printf(out, "[%s]", names.text);
     } else {
-        put_field(out, names.text);
+        bel_answer_field(out, names.text);
     }
     bel_str_deinit(&names);
 }
@@ -129,14 +129,14 @@ void bel_answers_header(const bel_answers *answers, bel_str *out)
     if (answers->json) return;
     if (answers->rows != NULL) bel_str_puts(out, "row,");
     for (int i = 0; i < answers->name_count; i++) {
-        put_field(out, answers->names[i]);
+        bel_answer_field(out, answers->names[i]);
         bel_str_puts(out, ",");
     }
     bel_str_puts(out, "prediction");
     for (int i = 0; i < probability_count(answers->columns); i++) {
         char *name = bel_strf("p_%s", probability_name(answers->columns, i));
         bel_str_puts(out, ",");
-        put_field(out, name);
+        bel_answer_field(out, name);
         bel_free(name);
     }
     bel_str_puts(out, "\n");
@@ -153,7 +153,7 @@ static void put_csv(const bel_answers *answers, int64_t example, const bel_str *
 {
     if (answers->rows != NULL) bel_str_printf(out, "%lld,", (long long)answers->rows[example]);
     for (int i = 0; i < answers->name_count; i++) {
-        put_field(out, cells[i].text != NULL ? cells[i].text : "");
+        bel_answer_field(out, cells[i].text != NULL ? cells[i].text : "");
         bel_str_puts(out, ",");
     }
     if (classes == 0) {
@@ -161,7 +161,7 @@ static void put_csv(const bel_answers *answers, int64_t example, const bel_str *
     } else if (has_several(answers->columns)) {
         put_chosen(answers, prediction, classes, out);
     } else {
-        put_field(out, class_name(answers, prediction));
+        bel_answer_field(out, class_name(answers, prediction));
     }
     for (int i = 0; i < classes; i++) {
         bel_str_puts(out, ",");

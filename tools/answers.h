@@ -16,6 +16,9 @@ typedef struct bel_answers {
     const int64_t *rows; // the number of each example's row, which leads its line; NULL: none does
 } bel_answers;
 
+// Appends a field of CSV, in quotes where RFC 4180 wants them.
+void bel_answer_field(bel_str *out, const char *text);
+
 // CSV: the names of the columns.
 //   classes: id,prediction,p_setosa,p_versicolor …      a number: id,prediction
 //   several labels: id,prediction,p_spam,p_urgent … with "spam|urgent" for a prediction

@@ -209,12 +209,48 @@ static bel_status *print_usage(const char *group)
     return status;
 }
 
+static size_t count_flags(const bel_options *options)
+{
+    size_t count = 0;
+    while (bel_options_at(options, count) != NULL)
+        count++;
+    return count;
+}
+
+// Arguments behind --help or -h are words that are looked for among the flags.
+static bel_options_choice choose_flags(const bel_options *options)
+{
+    enum { FEW = 20 }; // which are shown as they are
+    bool is_long = bel_options_bool(options, "help");
+    size_t before = bel_options_arguments_before(options, is_long ? "help" : "h"), count;
+    const char *const *arguments = bel_options_arguments(options, &count);
+    size_t own = bel_options_own_argument_count(options);
+    size_t words = own > before ? own - before : 0;
+    return (bel_options_choice){.common = !is_long && words == 0 && count_flags(options) > FEW,
+                                .words = words > 0 ? arguments + before : NULL,
+                                .word_count = words};
+}
+
 static bel_status *print_help(const bel_verb *v, const bel_options *options)
 {
+    bel_options_choice choice = choose_flags(options);
     bel_str text = {0};
     bel_str_printf(&text, "belfry %s %s: %s\n", v->name, v->arguments,
                    v->summary != NULL ? v->summary : "used by other verbs");
-    bel_options_help(options, &text);
+    size_t shown = bel_options_help(options, &choice, &text);
+    if (shown == 0) {
+        bel_str_deinit(&text);
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "no flag of belfry %s has \"%s\"%s in its name or text; --help lists all",
+                       v->name, choice.words[0],
+                       choice.word_count > 1 ? " and the other words" : "");
+    }
+    if (choice.common) {
+        bel_str_printf(&text,
+                       "\nThese are %zu of %zu flags. belfry %s --help shows all,\n"
+                       "belfry %s --help WORD those about a word.\n",
+                       shown, count_flags(options), v->name, v->name);
+    }
     bel_status *status = bel_results_write(text.text);
     bel_str_deinit(&text);
     return status;
@@ -270,6 +306,11 @@ static bel_status *add_package_flags(bel_options *options, int count, char *cons
     return status;
 }
 
+bool bel_command_wants_help(const bel_options *options)
+{
+    return bel_options_bool(options, "help") || bel_options_bool(options, "h");
+}
+
 bel_status *bel_command_parse(bel_options *options, int count, char *const *arguments)
 {
     bel_status *unusable = add_package_flags(options, count, arguments);
@@ -279,7 +320,7 @@ bel_status *bel_command_parse(bel_options *options, int count, char *const *argu
         status = unusable;
     }
     configure_log(options); // so that also an error of the flags has the form that is asked for
-    if (status != NULL || bel_options_bool(options, "help")) return status;
+    if (status != NULL || bel_command_wants_help(options)) return status;
     const char *config_file = bel_options_string(options, "config_file");
     if (config_file == NULL) return NULL;
     BEL_TRY(bel_options_read_yaml(options, config_file));
@@ -345,7 +386,7 @@ static bel_status *run_with_options(const bel_verb *v, bel_options *options, int
                                     char *const *arguments, int *out_exit_code)
 {
     BEL_TRY(parse_with_package(options, count, arguments));
-    if (bel_options_bool(options, "help")) return print_help(v, options);
+    if (bel_command_wants_help(options)) return print_help(v, options);
     if (bel_options_bool(options, "print_config")) return print_config(options);
     if (bel_options_bool(options, "enable_faults")) bel_fault_enable();
     BEL_TRY(bel_fault_check());
@@ -375,7 +416,7 @@ static bool is_help_flag(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-// "help", or "help VERB": the flag is put behind the verb's words.
+// "help", "help VERB" or "help VERB WORD": the flag is put behind the verb's words.
 static bel_status *help(int count, char *const *words, int *out_exit_code)
 {
     static char flag[] = "--help";
@@ -384,11 +425,13 @@ static bel_status *help(int count, char *const *words, int *out_exit_code)
     const bel_verb *v = bel_verb_find(count, (const char *const *)words, &word_count);
     if (v == NULL && count == 1 && any_group(words[0])) return print_usage(words[0]);
     if (v == NULL) return unknown_verb(count, words);
-    char *all[8] = {NULL};
-    for (int i = 0; i < word_count; i++)
-        all[i] = words[i];
+    char **all = bel_xcalloc((size_t)count + 1, sizeof *all);
+    for (int i = 0; i < count; i++)
+        all[i + (i >= word_count)] = words[i];
     all[word_count] = flag;
-    return bel_command_run(word_count + 1, all, out_exit_code);
+    bel_status *status = bel_command_run(count + 1, all, out_exit_code);
+    bel_free(all);
+    return status;
 }
 
 static bel_status *run(int count, char **words, int *out_exit_code)

@@ -124,7 +124,8 @@ static void offer_flags(answer *a, const bel_options *options)
     const bel_option *option;
     for (size_t i = 0; (option = bel_options_at(options, i)) != NULL; i++) {
         bool is_on = option->type == BEL_OPTION_BOOL && strcmp(option->otherwise, "true") == 0;
-        char *word = bel_strf("--%s%s", is_on ? "no_" : "", option->name);
+        const char *front = option->name[1] == '\0' ? "-" : is_on ? "--no_" : "--";
+        char *word = bel_strf("%s%s", front, option->name);
         for (char *at = word + 2; dashes && (at = strchr(at, '_')) != NULL;)
             *at = '-';
         offer(a, word, option->help);

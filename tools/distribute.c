@@ -332,8 +332,7 @@ static bel_status *read_training(bel_distribution *d, const bel_words *words)
     if (words->program != NULL) return NULL;
     BEL_TRY(bel_command_parse(d->training, (int)words->count - BEHIND_VERB,
                               words->items + BEHIND_VERB));
-    d->asks =
-        bel_options_bool(d->training, "help") || bel_options_bool(d->training, "print_config");
+    d->asks = bel_command_wants_help(d->training) || bel_options_bool(d->training, "print_config");
     if (d->asks) return NULL;
     size_t extra_count;
     const char *const *extra = bel_options_arguments(d->training, &extra_count);

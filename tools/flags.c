@@ -1,7 +1,7 @@
 // One row a flag. The help text, the checks and the dump of settings all come from here. `when`
-// says on which other flag it depends that somebody reads this one: a flag that nobody reads is
-// refused (bel_options_check_read). Where it has the form NAME=VALUE the help text puts it in
-// front, so that `help` begins with a small letter.
+// says which other flags this one needs to have an effect: one without effect is refused
+// (bel_options_check_read). Where it has the form NAME=VALUE the help text puts it first, so that
+// `help` begins with a small letter.
 //
 // A name may have two rows where no verb takes both. Flags of the groups Model and Optimizer are
 // parameters of the model function under their own names (params.c) and part of every
@@ -36,6 +36,9 @@
     (RUNNING | BEL_VERB_COLUMNS | BEL_VERB_INSPECT | BEL_VERB_BENCH | BEL_VERB_DOCTOR |            \
      BEL_VERB_VERSION | BEL_VERB_NEW | BEL_VERB_EXPERIMENT | BEL_VERB_SHELL | CERTS | LOCAL |      \
      BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | BEL_VERB_RANK | EXPORT | JOBS) // all
+// Of `when`: a flag of evaluations.
+#define EVALUATED "eval_files or eval_share or held_out"
+
 #define TYPED BEL_OPTION_COMMAND_LINE_ONLY
 
 #define DATA BEL_FLAG_GROUP_DATA
@@ -56,6 +59,7 @@
 #define DOUBLE BEL_OPTION_DOUBLE
 #define BOOL BEL_OPTION_BOOL
 #define STRINGS BEL_OPTION_STRINGS
+#define FILES BEL_OPTION_FILES
 #define INTS BEL_OPTION_INTS
 #define PAIRS BEL_OPTION_PAIRS
 
@@ -75,9 +79,9 @@
 // clang-format off
 static const bel_option table[] = {
     // name, type, verbs, default, accepts, unit, group, help, when it is read
-    {"train_files", STRINGS, TRAINING, "", NULL, "FILE", DATA,
+    {"train_files", FILES, TRAINING, "", NULL, "FILE", DATA,
      "Files to train on, or patterns of them: CSV, or one pair of IDX files (images,labels).", NULL},
-    {"eval_files", STRINGS, EVALUATING, "", NULL, "FILE", DATA,
+    {"eval_files", FILES, EVALUATING, "", NULL, "FILE", DATA,
      "Files to evaluate or predict, in the same form; for predict also -, rows of a table on standard input.", NULL},
     {"eval_share", STRING, HOLDING, "", NULL, "SHARE", DATA,
      "in place of --eval_files: hold out this share of the rows to train on, of each class the same, and evaluate on "
@@ -102,9 +106,9 @@ static const bel_option table[] = {
      "columns of a CSV file that hold several of them, or none, with '|' between: \"3|17|4\". "
      "Remembered by checkpoints.", "model=wide_deep"},
     {"id_list_most", INT, RUNNING, "16", "[1, 1048576]", "ids", DATA,
-     "so many ids a value of --id_list_columns may have. Remembered by checkpoints.", "model=wide_deep"},
+     "So many ids a value of --id_list_columns may have. Remembered by checkpoints.", "id_list_columns"},
     {"id_list_weights", BOOL, RUNNING, "false", NULL, NULL, DATA,
-     "ids of --id_list_columns may have weights: \"3:0.5|17\". Remembered by checkpoints.", "model=wide_deep"},
+     "Ids of --id_list_columns may have weights: \"3:0.5|17\". Remembered by checkpoints.", "id_list_columns"},
     {"length_column", STRING, RUNNING, "", NULL, "NAME", DATA,
      "column of a CSV file that holds how many steps of a sequence count; without it all do. "
      "Remembered by checkpoints.", "model=gru|lstm"},
@@ -145,7 +149,7 @@ static const bel_option table[] = {
     {"train_batch_size", INT, TRAINING, "128", "[1, 2147483647]", "examples", DATA,
      "Batch of one tower; a step takes one of each tower of each worker.", NULL},
     {"eval_batch_size", INT, EVALUATING | BEL_VERB_CROSS_VALIDATE, "256", "[1, 2147483647]", "examples", DATA,
-     "Batch of evaluation and prediction; changes the speed, and the result by rounding alone.", NULL},
+     "Batch of evaluation and prediction; changes the speed, and the result by rounding alone.", EVALUATED},
     {"shuffle_buffer", INT, TRAINING, "0", "[0, inf)", "examples", DATA,
      "Order is shuffled inside windows of so many examples; 0: over everything; 1: not at all.", NULL},
     {"num_epochs", INT, TRAINING, "0", "[0, 1000000000]", "passes", DATA,
@@ -202,8 +206,8 @@ static const bel_option table[] = {
     {"embedding_width", INT, RUNNING, "16", "[1, 4096]", "floats", MODEL,
      "width of an id's row.", "model=wide_deep|dnn|linear"},
     {"id_list_combiner", STRING, RUNNING, "mean", "sum|mean|sqrtn", NULL, MODEL,
-     "what becomes of the rows of a value of --id_list_columns: their weighted sum, alone or over the "
-     "sum of the weights or the root of that of their squares.", "model=wide_deep"},
+     "What becomes of the rows of a value of --id_list_columns: their weighted sum, alone or over the "
+     "sum of the weights or the root of that of their squares.", "id_list_columns"},
     {"filters", INTS, RUNNING, "32,64", "[1, 65536]", "channels", MODEL,
      "outputs of the convolutions, each with a pool behind it.", "model=cnn"},
     {"image_shape", INTS, RUNNING, "", "[1, 65536]", "pixels", MODEL,
@@ -391,9 +395,9 @@ static const bel_option table[] = {
     {"keep_checkpoint_max", INT, TRAINING, "5", "[0, 1000000]", "checkpoints", CHECKPOINTS,
      "How many are kept; 0: all.", NULL},
     {"keep_checkpoint_every_n_hours", DOUBLE, TRAINING, "0", "[0, 1000000000]", "hours", CHECKPOINTS,
-     "Keep one of every so many hours besides; 0: none.", NULL},
+     "Keep one of every so many hours besides; 0: none.", "keep_checkpoint_max!=0"},
     {"keep_best", STRING, ALONG, "", NULL, "METRIC", CHECKPOINTS,
-     "Keep the checkpoint whose evaluation has the best METRIC besides; --best reads it.", "eval_files"},
+     "Keep the checkpoint whose evaluation has the best METRIC besides; --best reads it.", EVALUATED},
     {"warm_start", STRING, TRAINING, "", NULL, "FOLDER", CHECKPOINTS,
      "A new run begins with values of this checkpoint, or of the newest in this model's folder.", NULL},
     {"warm_start_variables", STRINGS, TRAINING, "", NULL, "PATTERN", CHECKPOINTS,
@@ -409,23 +413,23 @@ static const bel_option table[] = {
      "Read the checkpoint in --model_dir that --keep_best has kept, not the newest.", NULL},
 
     {"eval_every_steps", INT, ALONG, "0", "[0, inf)", "steps", EVALUATION,
-     "Evaluate every so many steps; 0: at checkpoints.", "eval_files"},
+     "Evaluate every so many steps; 0: at checkpoints.", EVALUATED},
     {"eval_steps", INT, ALONG | BEL_VERB_EVALUATE, "0", "[0, inf)", "batches",
-     EVALUATION, "Batches of an evaluation; 0: all data.", "eval_files"},
+     EVALUATION, "Batches of an evaluation; 0: all data.", EVALUATED},
     {"evaluate_on_workers", BOOL, ALONG, "false", NULL, NULL, EVALUATION,
-     "In a cluster: workers run batches of the evaluations of checkpoints, too.", NULL},
+     "In a cluster: workers run batches of the evaluations of checkpoints, too.", EVALUATED},
     {"early_stopping", STRING, ALONG, "0", NULL, "[METRIC:]N", EVALUATION,
      "End when N evaluations in a row were not better, by METRIC or without it by --best_metric; 0: never.",
-     "eval_files"},
+     EVALUATED},
     {"min_delta", DOUBLE, ALONG, "0", "[0, inf)", NULL, EVALUATION,
      "For --early_stopping better is what differs by more than this.", "early_stopping"},
     {"best_metric", STRING, ALONG, "loss", NULL, "NAME", EVALUATION,
-     "What --early_stopping without a METRIC and --export best compare.", "eval_files"},
+     "What --early_stopping without a METRIC and --export best compare.", "early_stopping or export or best_goal"},
     {"best_goal", STRING, ALONG, "auto", "auto|min|max", NULL, EVALUATION,
      "Which of two values of --best_metric is better, and of a metric of which that is not known; auto: as is known "
-     "by its name, such as max of accuracy and min of loss.", "eval_files"},
+     "by its name, such as max of accuracy and min of loss.", "early_stopping or export or keep_best"},
     {"export", STRINGS, ALONG, "", NULL, "KIND", EVALUATION,
-     "Keep evaluated versions apart, in export/KIND of the model's folder: best, latest, final.", "eval_files"},
+     "Keep evaluated versions apart, in export/KIND of the model's folder: best, latest, final.", EVALUATED},
     {"export_keep", INT, ALONG, "0", "[0, 1000000]", "versions", EVALUATION,
      "So many of each kind stay; 0: 1 of best, 5 of others.", "export"},
     {"outputs", STRINGS, BEL_VERB_PREDICT, "", NULL, "NAME", OUTPUT,
@@ -451,9 +455,9 @@ static const bel_option table[] = {
     {"averages", BOOL, READING, "true", NULL, NULL, EVALUATION,
      "Use moving averages of the parameters where the checkpoint has them.", NULL},
     {"eval_start_delay_secs", DOUBLE, ALONG, "0", "[0, 1000000000]", "s", EVALUATION,
-     "Evaluate at checkpoints not before so long after the start.", "eval_files"},
+     "Evaluate at checkpoints not before so long after the start.", EVALUATED},
     {"eval_throttle_secs", DOUBLE, ALONG, "0", "[0, 1000000000]", "s", EVALUATION,
-     "Evaluate at checkpoints at most this often.", "eval_files"},
+     "Evaluate at checkpoints at most this often.", EVALUATED},
 
     {"save_summary_steps", INT, TRAINING, "100", "[0, inf)", "steps", OUTPUT,
      "Write event files every so many steps; 0: never.", NULL},
@@ -467,7 +471,7 @@ static const bel_option table[] = {
     {"metrics_address", STRING, TRAINING | PLACING, "127.0.0.1", NULL, "ADDRESS", OUTPUT,
      "Address of that port; 0.0.0.0: all of this host.", "metrics_port"},
     {"train_metrics", BOOL, TRAINING, "false", NULL, NULL, OUTPUT,
-     "Metrics of training steps, too, in event files every --save_summary_steps.", NULL},
+     "Metrics of training steps, too, in event files every --save_summary_steps.", "save_summary_steps!=0"},
     {"report", BOOL, TRAINING, "true", NULL, NULL, OUTPUT, "Write report.html.", NULL},
     {"audit_input", BOOL, TRAINING, "false", NULL, NULL, OUTPUT,
      "Note which records each step reads, 16 bytes a record, for inspect --audit.", NULL},
@@ -515,80 +519,19 @@ static const bel_option table[] = {
      "Print all settings as YAML with their origins, and end.", NULL},
     {"enable_faults", BOOL, REPORTING, "false", NULL, NULL, SETTINGS,
      "Let BELFRY_FAULT count, also in the processes of a job (docs/operations.md); else it is refused.", NULL},
-    {"help", BOOL, REPORTING | TYPED, "false", NULL, NULL, SETTINGS, "Print this text, and end.", NULL},
+    {"h", BOOL, REPORTING | TYPED, "false", NULL, NULL, SETTINGS, "Print the flags that most users need, and end.", NULL},
+    {"help", BOOL, REPORTING | TYPED, "false", NULL, NULL, SETTINGS,
+     "Print all flags, and end. With words after it: those flags that have all of the words in their name or text.", NULL},
 };
 // clang-format on
 
 enum { FLAG_COUNT = sizeof table / sizeof table[0] };
 
-// What other trainers, and their users, call these.
-static const bel_option_word words[] = {
-    {"alpha", "learning_rate"},
-    {"cat_features", "categorical"},
-    {"categorical_feature", "categorical"},
-    {"categorical_features", "categorical"},
-    {"batch", "train_batch_size"},
-    {"batch_size", "train_batch_size"},
-    {"checkpoint_dir", "model_dir"},
-    {"classes", "class_count"},
-    {"data", "train_files"},
-    {"dropout_rate", "dropout"},
-    {"epochs", "num_epochs"},
-    {"eta", "learning_rate"},
-    {"eval", "eval_files"},
-    {"eval_data", "eval_files"},
-    {"hidden", "hidden_units"},
-    {"hidden_layer_sizes", "hidden_units"},
-    {"hidden_layers", "hidden_units"},
-    {"iterations", "train_steps"},
-    {"label", "label_column"},
-    {"layers", "hidden_units"},
-    {"lr", "learning_rate"},
-    {"lr_schedule", "schedule"},
-    {"max_grad_norm", "clip_global_norm"},
-    {"max_iter", "train_steps"},
-    {"max_steps", "train_steps"},
-    {"n_epochs", "num_epochs"},
-    {"n_jobs", "num_threads"},
-    {"n_gpus", "num_gpus"},
-    {"num_classes", "class_count"},
-    {"num_iterations", "train_steps"},
-    {"num_ps", "parameter_server_count"},
-    {"optim", "optimizer"},
-    {"output", "model_dir"},
-    {"output_dir", "model_dir"},
-    {"per_device_train_batch_size", "train_batch_size"},
-    {"ps", "parameter_server_count"},
-    {"random_seed", "seed"},
-    {"random_state", "seed"},
-    {"save_dir", "model_dir"},
-    {"sep", "delimiter"},
-    {"separator", "delimiter"},
-    {"ignore_column", "ignore"},
-    {"ignore_columns", "ignore"},
-    {"na_values", "missing"},
-    {"task", "objective"},
-    {"save_steps", "save_checkpoints_steps"},
-    {"steps", "train_steps"},
-    {"target", "label_column"},
-    {"test", "eval_files"},
-    {"test_data", "eval_files"},
-    {"test_files", "eval_files"},
-    {"threads", "num_threads"},
-    {"train", "train_files"},
-    {"train_data", "train_files"},
-    {"valid", "eval_files"},
-    {"validation_data", "eval_files"},
-    {"wd", "weight_decay"},
-    {"workers", "num_workers"},
-    {"workers", "worker_count"},
-    {NULL, NULL},
-};
-
 bel_options *bel_flags_create(unsigned verb)
 {
     bel_options *options = bel_options_create(table, FLAG_COUNT, verb);
-    bel_options_know_words(options, words);
+    bel_options_know_words(options, bel_flag_words);
+    bel_options_know_common(options, bel_common_flags);
     if ((verb & (BEL_VERB_LOCAL_TRAIN | BEL_VERB_JOBS_SUBMIT)) != 0)
         bel_options_say_elsewhere(options, "hint: flags of the training stand behind --");
     return options;

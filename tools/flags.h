@@ -42,6 +42,12 @@ enum {
 // All flags at their defaults, for the verb of that bit. Free with bel_options_destroy.
 bel_options *bel_flags_create(unsigned verb);
 
+// The flags that -h shows; NULL at the end. No verb has more than 30 of them.
+extern const char *const bel_common_flags[];
+
+// Other words of the field for flags; no word in the last.
+extern const bel_option_word bel_flag_words[];
+
 // Names of the flags in a group of the help text, in order; NULL behind the last.
 const char *bel_flags_in_group(const char *group, size_t index);
 

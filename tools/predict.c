@@ -1,8 +1,9 @@
 // Verb predict: one line an example, in the order of the files.
 //   text: class,p0,p1,…      json: {"example":0,"class":3,"values":[…]}
 // The class is the index of the largest value; a prediction of one element has no class. Outputs
-// with names follow: as more numbers in text, under their names in JSON. Of a model that was
-// trained with a description of columns it is answers.h that says the form.
+// with names follow: as more numbers in text, after a header that names all columns, and under
+// their names in JSON. Of a model that was trained with a description of columns answers.h says the
+// form.
 #include <math.h>
 #include <string.h>
 
@@ -24,7 +25,8 @@ typedef struct writer {
     double threshold;           // of two classes
     const char *const *outputs; // to be shown, in this order
     size_t output_count;        // 0: all
-    bool checked;               // that they have keys of their own
+    bool begun;                 // keys are checked, and the header is written or another part's
+    bool is_first;              // part of the input
     int64_t *rows;              // of held out examples, which lead their lines; NULL: others
     bel_rank_lines *ranks;      // to which lines go; NULL: to stdout
 } writer;
@@ -61,10 +63,16 @@ static void append_row(writer *w, const bel_tensor *row, const char *key, bool m
     if (w->json) bel_str_puts(&w->line, "]");
 }
 
+// Whether the row is the prediction that has no name.
+static bool is_main(const bel_row *row)
+{
+    return strcmp(row->name, "predictions") == 0;
+}
+
 // The predictions have a class where they have several elements.
 static void append(writer *w, const bel_row *row, bool more)
 {
-    bool main = strcmp(row->name, "predictions") == 0;
+    bool main = is_main(row);
     int64_t count = bel_shape_elements(&row->value.shape);
     if (main && count > 1) {
         bel_str_printf(&w->line, "%s%s%lld", more ? "," : "", w->json ? "\"class\":" : "",
@@ -107,28 +115,86 @@ static bel_status *check_keys(const writer *w, const bel_row *rows, int count)
     return NULL;
 }
 
+// The row of the output that is the `o`th to be shown.
+static bel_status *find_row(const writer *w, const bel_row *rows, int count, int o,
+                            const bel_row **out_row)
+{
+    if (w->output_count == 0) {
+        *out_row = &rows[o];
+        return NULL;
+    }
+    for (int i = 0; i < count; i++) {
+        if (strcmp(rows[i].name, w->outputs[o]) != 0) continue;
+        *out_row = &rows[i];
+        return NULL;
+    }
+    return unknown(w->outputs[o], rows, count);
+}
+
+static int shown_count(const writer *w, int count)
+{
+    return w->output_count > 0 ? (int)w->output_count : count;
+}
+
+static bel_status *write_text(writer *w)
+{
+    return w->ranks != NULL ? bel_rank_lines_write(w->ranks, w->line.text)
+                            : bel_results_write(w->line.text);
+}
+
+// "name", or "name_0,name_1,…" of several elements.
+static void append_columns(bel_str *line, const char *name, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        char *column = count > 1 ? bel_strf("%s_%lld", name, (long long)i) : bel_xstrdup(name);
+        bel_str_puts(line, line->length > 0 ? "," : "");
+        bel_answer_field(line, column);
+        bel_free(column);
+    }
+}
+
+// Only where a shown output has a name: lines of a prediction without one have no header.
+static bel_status *write_header(writer *w, const bel_row *rows, int count)
+{
+    bool named = false;
+    w->line.length = 0;
+    if (w->rows != NULL) bel_str_puts(&w->line, "row");
+    for (int o = 0; o < shown_count(w, count); o++) {
+        const bel_row *row;
+        BEL_TRY(find_row(w, rows, count, o, &row));
+        int64_t elements = bel_shape_elements(&row->value.shape);
+        named = named || !is_main(row);
+        if (is_main(row) && elements > 1) append_columns(&w->line, "class", 1);
+        append_columns(&w->line, is_main(row) ? "values" : row->name, elements);
+    }
+    bel_str_puts(&w->line, "\n");
+    return named ? write_text(w) : NULL;
+}
+
+static bel_status *begin(writer *w, const bel_row *rows, int count)
+{
+    if (w->begun) return NULL;
+    w->begun = true;
+    if (w->json) return check_keys(w, rows, count);
+    return w->is_first ? write_header(w, rows, count) : NULL;
+}
+
 static bel_status *write_line(void *user, int64_t example, const bel_row *rows, int count)
 {
     writer *w = user;
-    if (w->json && !w->checked) BEL_TRY(check_keys(w, rows, count));
-    w->checked = true;
+    BEL_TRY(begin(w, rows, count));
     w->line.length = 0;
     bel_str_puts(&w->line, "");
     if (w->json) bel_str_printf(&w->line, "{\"example\":%lld", (long long)example);
     if (w->rows != NULL)
         bel_str_printf(&w->line, w->json ? ",\"row\":%lld" : "%lld,", (long long)w->rows[example]);
-    for (int i = 0; w->output_count == 0 && i < count; i++)
-        append(w, &rows[i], w->json || i > 0);
-    for (size_t o = 0; o < w->output_count; o++) {
-        int found = -1;
-        for (int i = 0; i < count; i++)
-            if (strcmp(rows[i].name, w->outputs[o]) == 0) found = i;
-        if (found < 0) return unknown(w->outputs[o], rows, count);
-        append(w, &rows[found], w->json || o > 0);
+    for (int o = 0; o < shown_count(w, count); o++) {
+        const bel_row *row;
+        BEL_TRY(find_row(w, rows, count, o, &row));
+        append(w, row, w->json || o > 0);
     }
     bel_str_puts(&w->line, w->json ? "}\n" : "\n");
-    return w->ranks != NULL ? bel_rank_lines_write(w->ranks, w->line.text)
-                            : bel_results_write(w->line.text);
+    return write_text(w);
 }
 
 bel_status *bel_verb_predict(const bel_options *options, int *out_exit_code)
@@ -138,6 +204,7 @@ bel_status *bel_verb_predict(const bel_options *options, int *out_exit_code)
     BEL_TRY(bel_setup_for_reading(options, &setup));
     writer w = {.json = bel_options_bool(options, "json"), .threshold = setup->threshold};
     w.outputs = bel_options_list(options, "outputs", &w.output_count);
+    w.is_first = bel_estimator_config(setup->estimator)->predict_part == 0;
     const char *part = bel_options_string(options, "part");
     bool among_ranks = part != NULL && strcmp(part, BEL_PART_OF_RANKS) == 0;
     bel_status *status = among_ranks ? bel_rank_lines_create(&w.ranks) : NULL;

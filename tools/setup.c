@@ -26,6 +26,7 @@
 #include "held_out.h"
 #include "input/column_names.h"
 #include "launch/task.h"
+#include "launch/trials.h"
 #include "package.h"
 #include "params.h"
 #include "setup_onnx.h"
@@ -55,28 +56,32 @@ static bel_status *choose_model(const bel_options *options, const bel_params *pa
                    setup->checkpoint, name);
 }
 
-// A flag that the chosen model, optimizer, schedule or mode does not read is refused. What a
-// package reads it alone knows (training warns of the rest), and a checkpoint may name the model.
-// The format of the data is that of its files.
+// A flag that has no effect with the chosen model, optimizer, schedule or mode is refused. Only a
+// package knows what it reads (training warns of the rest) and may evaluate data of its own; a
+// checkpoint may name the model and its columns. The format of the data is that of its files.
+// `belfry tune` compares its trials by --best_metric and --best_goal.
 static bel_status *check_flags(const bel_options *options, bool is_package, const bel_setup *setup)
 {
-    bool stored = setup->checkpoint != NULL && !bel_options_is_given(options, "model");
-    const char *model = is_package || stored ? NULL : setup->model->name;
-    bool holds = bel_flag_inputs_hold_out(options);
-    const char *files =
-        bel_options_has(options, "eval_files") ? bel_options_text(options, "eval_files") : "";
-    if (holds && setup->model->input_fn != NULL) {
+    static const char *const of_package[] = {"optimizer", "schedule", "weight_decay",
+                                             "moving_average_decay"};
+    enum { OF_PACKAGE = sizeof of_package / sizeof of_package[0] };
+    bool reading = setup->checkpoint != NULL;
+    bool stored = reading && !bel_options_is_given(options, "model");
+    if (bel_flag_inputs_hold_out(options) && setup->model->input_fn != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--eval_share: the package reads its data by itself, and does not know it");
     }
-    bel_option_meaning meanings[] = {{"input_format", bel_flag_inputs_format(options)},
-                                     {"eval_files", holds ? "held out" : files},
-                                     {"model", model},
-                                     {is_package ? "optimizer" : NULL, NULL},
-                                     {"schedule", NULL},
-                                     {"weight_decay", NULL},
-                                     {"moving_average_decay", NULL},
-                                     {NULL, NULL}};
+    bel_option_meaning meanings[OF_PACKAGE + 6] = {
+        {"input_format", bel_flag_inputs_format(options)},
+        {"model", is_package || stored ? NULL : setup->model->name}};
+    bel_option_meaning *next = meanings + 2;
+    int place, places;
+    bel_trials_place(&place, &places);
+    if (places > 0) (next++)->name = "early_stopping";
+    if (reading) (next++)->name = "id_list_columns";
+    if (reading && setup->model->input_fn != NULL) (next++)->name = "eval_files";
+    for (int i = 0; i < OF_PACKAGE && is_package; i++)
+        (next++)->name = of_package[i];
     return bel_options_check_read(options, meanings);
 }
 

@@ -60,6 +60,9 @@ const bel_verb *bel_verb_find(int count, const char *const *words, int *out_word
 // Runs a verb as if it had been typed: its words, then its flags.
 bel_status *bel_command_run(int count, char *const *words, int *out_exit_code) BEL_MUST_USE;
 
+// Whether --help or -h is given.
+bool bel_command_wants_help(const bel_options *options);
+
 // Reads a verb's flags and their --config_file, and sets up the log as they say, also on failure.
 bel_status *bel_command_parse(bel_options *options, int count, char *const *arguments) BEL_MUST_USE;
 

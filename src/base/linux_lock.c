@@ -8,12 +8,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/str.h"
 
 // Tries every 10 ms until the timeout. A file system without locks is no error: *out_lock is -1.
 static bel_status *lock_opened(const char *path, int flags, double timeout_secs, int *out_lock)
@@ -89,4 +92,17 @@ bel_status *bel_linux_is_open_on(int descriptor, const char *path, bool *out_is)
 void bel_linux_keep_lock(int lock)
 {
     (void)fcntl(lock, F_SETFD, FD_CLOEXEC);
+}
+
+// A line of /proc/net/unix ends with the path of the socket, as it was bound.
+bool bel_linux_has_socket_below(const char *folder)
+{
+    char *list, *start = bel_strf(" %s/", folder);
+    size_t size;
+    bel_status *status = bel_file_read("/proc/net/unix", &list, &size);
+    bool found = status != NULL || strstr(list, start) != NULL;
+    if (status == NULL) bel_free(list);
+    bel_status_ignore(status); // then it cannot be known
+    bel_free(start);
+    return found;
 }

@@ -31,4 +31,8 @@ bool bel_linux_byte_is_locked(int descriptor, int64_t byte);
 // A lock that this process was given by the one that started it is not inherited any further.
 void bel_linux_keep_lock(int lock);
 
+// Whether a process of this host has a unix socket bound to a path below the folder, which is
+// absolute. True where that cannot be known.
+bool bel_linux_has_socket_below(const char *folder);
+
 #endif

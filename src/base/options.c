@@ -57,7 +57,7 @@ static void value_deinit(bel_option_value *value)
 static bel_status *split(const bel_option *option, const char *place, const char *text,
                          bel_option_value *out_items)
 {
-    bool cut = option->type == BEL_OPTION_STRINGS || option->type == BEL_OPTION_INTS;
+    bool cut = bel_option_is_list(option) && option->type != BEL_OPTION_PAIRS;
     bool is_text = option->type == BEL_OPTION_STRING &&
                    (option->accepts == NULL || option->otherwise[0] == '\0');
     bool may_be_empty = bel_option_is_list(option) || is_text;
@@ -116,6 +116,7 @@ bel_options *bel_options_create_like(const bel_options *options)
 {
     bel_options *like = bel_options_create(options->table, options->count, options->use);
     like->words = options->words;
+    like->common = options->common;
     like->elsewhere = options->elsewhere;
     return like;
 }
@@ -181,6 +182,12 @@ static bel_status *unknown_flag(const bel_options *options, const char *argument
     return status;
 }
 
+static bel_status *give_word(bel_options *options, int row, const char *place, const char *word)
+{
+    return give_text(options, (size_t)row, place, word, BEL_OPTION_FROM_COMMAND_LINE,
+                     "command line");
+}
+
 // "--x" and "--no_x" are true and false, "--x=true" is read as it stands.
 static bel_status *parse_switch(bel_options *options, size_t row, const char *place, bool negated,
                                 const char *value)
@@ -189,7 +196,7 @@ static bel_status *parse_switch(bel_options *options, size_t row, const char *pl
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s takes no value; leave \"=%s\" out", place, value);
     }
     const char *text = value != NULL ? value : negated ? "false" : "true";
-    return give_text(options, row, place, text, BEL_OPTION_FROM_COMMAND_LINE, "command line");
+    return give_word(options, (int)row, place, text);
 }
 
 static bel_status *missing_value(const bel_option *option, const char *place)
@@ -202,12 +209,18 @@ static bel_status *missing_value(const bel_option *option, const char *place)
     return status;
 }
 
-// Parses the flag at *index, and moves *index to its value when that is an argument of its own.
+// A dash is none: it is a name for standard input.
+static bool is_flag(const char *word)
+{
+    return word[0] == '-' && word[1] != '\0';
+}
+
+// Parses the flag at *index, and moves *index to its last value that is a word of its own.
 static bel_status *parse_flag(bel_options *options, int count, char *const *arguments, int *index)
 {
     const char *argument = arguments[*index], *name = "";
     if (strncmp(argument, "--", 2) == 0) name = argument + 2;
-    if (strcmp(argument, "-h") == 0) name = "help";
+    if (argument[1] != '-' && argument[2] == '\0') name = argument + 1; // -h
     size_t length = strcspn(name, "=");
     bool negated;
     int row = bel_option_typed_row(options, name, length, &negated);
@@ -221,6 +234,7 @@ static bel_status *parse_flag(bel_options *options, int count, char *const *argu
     char place[BEL_OPTION_MAX_NAME + 6];
     bel_snprintf(place, sizeof place, "--%s%s", negated ? "no_" : "", option->name);
     const char *value = name[length] == '=' ? name + length + 1 : NULL;
+    options->values[row].arguments_before = options->argument_count;
     if (option->type == BEL_OPTION_BOOL) {
         return parse_switch(options, (size_t)row, place, negated, value);
     }
@@ -229,8 +243,11 @@ static bel_status *parse_flag(bel_options *options, int count, char *const *argu
         if (!is_next) return missing_value(option, place);
         value = arguments[++*index];
     }
-    return give_text(options, (size_t)row, place, value, BEL_OPTION_FROM_COMMAND_LINE,
-                     "command line");
+    bool more = option->type == BEL_OPTION_FILES && value == arguments[*index];
+    BEL_TRY(give_word(options, row, place, value));
+    while (more && *index + 1 < count && !is_flag(arguments[*index + 1]))
+        BEL_TRY(give_word(options, row, place, arguments[++*index]));
+    return NULL;
 }
 
 static void add_argument(bel_options *options, const char *argument)
@@ -246,8 +263,7 @@ bel_status *bel_options_parse(bel_options *options, int argument_count, char *co
     bool only_arguments = false; // behind "--"
     for (int i = 0; i < argument_count; i++) {
         const char *argument = arguments[i];
-        bool is_flag = !only_arguments && argument[0] == '-' && argument[1] != '\0';
-        if (!is_flag) {
+        if (only_arguments || !is_flag(argument)) {
             add_argument(options, argument);
             if (!only_arguments) options->own_argument_count++;
         } else if (strcmp(argument, "--") == 0) {
@@ -458,66 +474,7 @@ size_t bel_options_own_argument_count(const bel_options *options)
     return options->own_argument_count;
 }
 
-// --- Who reads what ------------------------------------------------------------------------------
-
-// What the option comes to on which a condition rests; NULL: it is not known.
-static const char *meaning_of(const bel_options *options, const char *name,
-                              const bel_option_meaning *meanings)
+size_t bel_options_arguments_before(const bel_options *options, const char *name)
 {
-    for (; meanings->name != NULL; meanings++)
-        if (strcmp(meanings->name, name) == 0) return meanings->text;
-    return bel_options_text(options, name);
-}
-
-// The name of the option that a condition asks for, to be freed.
-static char *asked_for(const char *when)
-{
-    const char *name = when + (when[0] == '!');
-    return bel_xstrndup(name, strcspn(name, "="));
-}
-
-static bool is_met(const bel_options *options, const char *when, const char *name, const char *text)
-{
-    const char *equals = strchr(when, '=');
-    if (equals != NULL) return bel_list_find(equals + 1, "|", text) >= 0;
-    int row = bel_option_row(options, name);
-    return (strcmp(text, options->table[row].otherwise) == 0) == (when[0] == '!');
-}
-
-// Says on which other flag it depends that somebody reads this one.
-static bel_status *not_read(const bel_option *option, const char *name, const char *text)
-{
-    const char *when = option->when, *equals = strchr(when, '=');
-    if (when[0] == '!') {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is not read with --%s: give one of the two",
-                       option->name, name);
-    }
-    if (equals == NULL) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is read only together with --%s", option->name,
-                       name);
-    }
-    bel_str list = {0};
-    for (const char *rest = equals + 1; *rest != '\0'; rest++)
-        bel_str_printf(&list, *rest == '|' ? " or " : "%c", *rest);
-    bel_status *status =
-        BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is read only with --%s %s, and that is %s",
-                option->name, name, list.text, text);
-    bel_str_deinit(&list);
-    return status;
-}
-
-bel_status *bel_options_check_read(const bel_options *options, const bel_option_meaning *meanings)
-{
-    for (size_t i = 0; i < options->count; i++) {
-        const bel_option *option = &options->table[i];
-        bool given = options->values[i].source != BEL_OPTION_FROM_TABLE;
-        if (!given || option->when == NULL || (option->uses & options->use) == 0) continue;
-        char *name = asked_for(option->when);
-        const char *text = meaning_of(options, name, meanings);
-        bool good = text == NULL || is_met(options, option->when, name, text);
-        bel_status *status = good ? NULL : not_read(option, name, text);
-        bel_free(name);
-        if (status != NULL) return status;
-    }
-    return NULL;
+    return find_value(options, name)->arguments_before;
 }

@@ -4,10 +4,10 @@
 // which ("command line", "train.yaml:4:3", "default"). Whatever is given is checked against the
 // table at once, so that a value that can be read is a good one.
 //
-// On the command line: --name value or --name=value; --name and --no_name for switches; dashes and
-// underscores alike; lists cut at commas or the flag repeated; "--" ends the flags; what is no flag
-// is an argument. In YAML: a flat mapping of the same names; lists as sequences (taken as they are)
-// or as one text with commas.
+// On the command line: --name value or --name=value; --name and --no_name for switches; -n for a
+// name of one letter; dashes and underscores alike; lists cut at commas or the flag repeated;
+// --files a b c; "--" ends the flags; what is no flag is an argument. In YAML: a flat mapping of
+// the same names; lists as sequences (taken as they are) or as one text with commas.
 //
 // Thread-compatible: written while parsing, read by any thread afterwards.
 #ifndef BELFRY_BASE_OPTIONS_H
@@ -27,6 +27,8 @@ typedef enum bel_option_type {
     BEL_OPTION_DOUBLE, // finite
     BEL_OPTION_BOOL,   // a switch
     BEL_OPTION_STRINGS,
+    BEL_OPTION_FILES, // STRINGS whose value may be several words, as a shell makes of *.csv: those
+                      // up to the next flag. Not for commands that take arguments.
     BEL_OPTION_INTS,
     BEL_OPTION_PAIRS, // NAME=VALUE, repeated and never cut at commas; in YAML also a mapping
 } bel_option_type;
@@ -43,9 +45,10 @@ typedef struct bel_option {
     const char *unit;  // "examples", "s"; NULL for none
     const char *group; // heading in the help; rows of a group stand together
     const char *help;  // one sentence
-    // When anybody reads it: "optimizer=adam|sgd" while that option has one of these values, "port"
-    // while that one is not at its default, "!steps" while it is; NULL: always. The help says the
-    // first form, so `help` does not.
+    // When it has an effect: "optimizer=adam|sgd" while that option has one of these values,
+    // "keep!=0" while it has none of them, "port" while that one is not at its default, "!steps"
+    // while it is; "port or mode=a|b" while one of these holds; NULL: always. Where it is of the
+    // first form, the help says the values, so `help` does not.
     const char *when;
 } bel_option;
 
@@ -73,6 +76,9 @@ typedef struct bel_option_word {
 
 // Who gives such a word is told the option's name. `words` is not copied; no word behind the last.
 void bel_options_know_words(bel_options *options, const bel_option_word *words);
+
+// The options that most users need, by name; NULL at the end. Not copied.
+void bel_options_know_common(bel_options *options, const char *const *names);
 
 // What is said to whoever gives a flag of another command ("hint: …"). Not copied; NULL, as at
 // first: that --help lists those of this one.
@@ -112,13 +118,16 @@ const char *const *bel_options_arguments(const bel_options *options, size_t *out
 // How many of the arguments stood in front of "--"; all of them without it.
 size_t bel_options_own_argument_count(const bel_options *options);
 
+// The number of arguments before the place where the option was last given on the command line.
+size_t bel_options_arguments_before(const bel_options *options, const char *name);
+
 // What an option came to, such as "auto". `text` NULL: something else decides.
 typedef struct bel_option_meaning {
     const char *name, *text;
 } bel_option_meaning;
 
-// A flag that is given and that nobody reads would be silently wrong. INVALID_ARGUMENT names the
-// first such one and what it needs. `meanings` (no name behind the last) stand for the values of
+// A flag that is given and has no effect would be silently wrong. INVALID_ARGUMENT names the first
+// such one and what it needs. `meanings` (no name behind the last) stand for the values of
 // their options; conditions on one of which nothing is known here do not count.
 bel_status *bel_options_check_read(const bel_options *options,
                                    const bel_option_meaning *meanings) BEL_MUST_USE;
@@ -127,8 +136,16 @@ bel_status *bel_options_check_read(const bel_options *options,
 const bel_option *bel_options_at(const bel_options *options, size_t index);
 const bel_option *bel_options_find(const bel_options *options, const char *name); // NULL: none
 
-// The flags of this command by group, with defaults, units and ranges, for people.
-void bel_options_help(const bel_options *options, bel_str *out);
+// Which flags a help text has.
+typedef struct bel_options_choice {
+    bool common;              // only those of bel_options_know_common
+    const char *const *words; // only those with all of these in their row, or in another word of
+    size_t word_count;        // the field for their name; large and small letters are alike
+} bel_options_choice;
+
+// The flags of this command by group, with defaults, units and ranges, for people. Returns their
+// number.
+size_t bel_options_help(const bel_options *options, const bel_options_choice *choice, bel_str *out);
 
 // The same as a page of a manual (man 7 man): a subsection each group, without a page's head.
 void bel_options_manual(const bel_options *options, bel_str *out);

@@ -18,6 +18,7 @@ typedef struct bel_option_value {
     char *joined; // the items with commas between them
     char *origin;
     bel_option_source source;
+    size_t arguments_before; // on the command line
 } bel_option_value;
 
 struct bel_options {
@@ -26,6 +27,7 @@ struct bel_options {
     size_t count;
     unsigned use;
     const bel_option_word *words; // NULL: none are known
+    const char *const *common;    // NULL: all are
     const char *elsewhere;        // of flags of other commands; NULL: nothing
     bel_option_value *values;     // one a row
     char **arguments;
@@ -35,8 +37,15 @@ struct bel_options {
 
 static inline bool bel_option_is_list(const bel_option *option)
 {
-    return option->type == BEL_OPTION_STRINGS || option->type == BEL_OPTION_INTS ||
-           option->type == BEL_OPTION_PAIRS;
+    return option->type == BEL_OPTION_STRINGS || option->type == BEL_OPTION_FILES ||
+           option->type == BEL_OPTION_INTS || option->type == BEL_OPTION_PAIRS;
+}
+
+// A text, or several.
+static inline bool bel_option_is_text(const bel_option *option)
+{
+    return option->type == BEL_OPTION_STRING || option->type == BEL_OPTION_STRINGS ||
+           option->type == BEL_OPTION_FILES;
 }
 
 // What a row accepts, for errors and help: "a whole number in [1, inf)".

@@ -62,6 +62,13 @@ void bel_options_know_words(bel_options *options, const bel_option_word *words)
         BEL_CHECK(bel_option_typed_row(options, w->name, strlen(w->name), &negated) >= 0);
 }
 
+void bel_options_know_common(bel_options *options, const char *const *names)
+{
+    options->common = names;
+    for (; *names != NULL; names++)
+        BEL_CHECK(bel_option_row(options, *names) >= 0);
+}
+
 // What another word of the field is called here. NULL: no option of this command.
 static const char *name_for_word(const bel_options *options, const char *typed)
 {

@@ -4,6 +4,7 @@
 // file again: defaults are comments, since a default that is given would exclude other flags, and
 // texts are JSON strings, which YAML reads alike. What comes from a file's name cannot break a
 // line.
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +21,10 @@ enum { FLAG_COLUMN = 30, LINE_WIDTH = 100 };
 void bel_option_describe(const bel_option *option, bel_str *out)
 {
     static const char *const nouns[] = {
-        [BEL_OPTION_STRING] = "a text",    [BEL_OPTION_INT] = "a whole number",
-        [BEL_OPTION_DOUBLE] = "a number",  [BEL_OPTION_BOOL] = "true or false",
-        [BEL_OPTION_STRINGS] = "a text",   [BEL_OPTION_INTS] = "whole numbers",
-        [BEL_OPTION_PAIRS] = "NAME=VALUE",
+        [BEL_OPTION_STRING] = "a text",      [BEL_OPTION_INT] = "a whole number",
+        [BEL_OPTION_DOUBLE] = "a number",    [BEL_OPTION_BOOL] = "true or false",
+        [BEL_OPTION_STRINGS] = "a text",     [BEL_OPTION_FILES] = "names of files",
+        [BEL_OPTION_INTS] = "whole numbers", [BEL_OPTION_PAIRS] = "NAME=VALUE",
     };
     if (option->type == BEL_OPTION_STRING && option->accepts != NULL) {
         bel_str_puts(out, "one of ");
@@ -53,7 +54,8 @@ static bool is_accepted(const bel_option *option, const char *text)
     int64_t whole;
     switch (option->type) {
     case BEL_OPTION_STRING: return option->accepts == NULL || is_choice(option->accepts, text);
-    case BEL_OPTION_STRINGS: return length > 0;
+    case BEL_OPTION_STRINGS:
+    case BEL_OPTION_FILES: return length > 0;
     case BEL_OPTION_BOOL: return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
     case BEL_OPTION_PAIRS: return text[0] != '=' && strchr(text, '=') != NULL;
     case BEL_OPTION_INT:
@@ -104,7 +106,7 @@ static void append_wrapped(bel_str *out, const char *text)
 // "(default: 128; examples; [1, 1024])"
 static void append_remarks(const bel_option *option, bel_str *out)
 {
-    bool is_text = option->type == BEL_OPTION_STRING || option->type == BEL_OPTION_STRINGS;
+    bool is_text = bel_option_is_text(option);
     bool none = option->otherwise[0] == '\0';
     bel_str_printf(out, " (default: %s", none ? "none" : option->otherwise);
     if (!is_text && option->unit != NULL) bel_str_printf(out, "; %s", option->unit);
@@ -132,22 +134,25 @@ static void append_choices(bel_str *out, const char *choices, size_t column)
 static size_t append_flag(const bel_option *option, bel_str *out)
 {
     static const char *const placeholders[] = {
-        [BEL_OPTION_STRING] = "TEXT",      [BEL_OPTION_INT] = "N",        [BEL_OPTION_DOUBLE] = "X",
-        [BEL_OPTION_BOOL] = NULL,          [BEL_OPTION_STRINGS] = "TEXT", [BEL_OPTION_INTS] = "N",
-        [BEL_OPTION_PAIRS] = "NAME=VALUE",
+        [BEL_OPTION_STRING] = "TEXT",  [BEL_OPTION_INT] = "N",
+        [BEL_OPTION_DOUBLE] = "X",     [BEL_OPTION_BOOL] = NULL,
+        [BEL_OPTION_STRINGS] = "TEXT", [BEL_OPTION_FILES] = "FILE",
+        [BEL_OPTION_INTS] = "N",       [BEL_OPTION_PAIRS] = "NAME=VALUE",
     };
-    bool is_text = option->type == BEL_OPTION_STRING || option->type == BEL_OPTION_STRINGS;
+    bool is_text = bel_option_is_text(option);
     bool is_cut = option->type == BEL_OPTION_STRINGS || option->type == BEL_OPTION_INTS;
     bool is_on = option->type == BEL_OPTION_BOOL && strcmp(option->otherwise, "true") == 0;
     const char *placeholder = placeholders[option->type];
     if (is_text && option->unit != NULL) placeholder = option->unit;
     if (is_text && option->accepts != NULL) placeholder = option->accepts;
     size_t start = out->length;
-    bel_str_printf(out, "  --%s%s", is_on ? "[no_]" : "", option->name);
+    const char *dashes = option->name[1] == '\0' ? "-" : "--";
+    bel_str_printf(out, "  %s%s%s", dashes, is_on ? "[no_]" : "", option->name);
     if (placeholder != NULL) {
         bel_str_puts(out, " ");
         append_choices(out, placeholder, out->length - start);
         if (is_cut) bel_str_puts(out, ",..");
+        if (option->type == BEL_OPTION_FILES) bel_str_puts(out, " ..");
     }
     return out->length - start;
 }
@@ -155,7 +160,9 @@ static size_t append_flag(const bel_option *option, bel_str *out)
 // "momentum, lars: ", where values of another option say who reads this one.
 static void append_when(const bel_option *option, bel_str *out)
 {
-    const char *rest = option->when != NULL ? strchr(option->when, '=') : NULL;
+    if (option->when == NULL || strstr(option->when, " or ") != NULL) return;
+    const char *rest = strchr(option->when, '=');
+    if (rest != NULL && rest[-1] == '!') return;
     while (rest != NULL && *rest != '\0') {
         size_t length = strcspn(++rest, "|");
         bool last = rest[length] == '\0';
@@ -182,18 +189,59 @@ static void append_row(const bel_option *option, bel_str *out)
     bel_str_deinit(&text);
 }
 
-void bel_options_help(const bel_options *options, bel_str *out)
+// Whether a text holds the word. A word may be typed with dashes, as names of flags are.
+static bool holds(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+    for (; text != NULL && *text != '\0'; text++) {
+        size_t same = 0;
+        while (same < length &&
+               (tolower((unsigned char)text[same]) == tolower((unsigned char)word[same]) ||
+                (text[same] == '_' && word[same] == '-')))
+            same++;
+        if (same == length) return true;
+    }
+    return false;
+}
+
+static bool row_holds(const bel_options *options, const bel_option *option, const char *word)
+{
+    const char *texts[] = {option->name, option->help, option->when, option->accepts};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (holds(texts[i], word)) return true;
+    for (const bel_option_word *w = options->words; w != NULL && w->word != NULL; w++)
+        if (strcmp(w->name, option->name) == 0 && holds(w->word, word)) return true;
+    return false;
+}
+
+static bool is_chosen(const bel_options *options, const bel_option *option,
+                      const bel_options_choice *choice)
+{
+    if ((option->uses & options->use) == 0) return false;
+    const char *const *common = choice->common ? options->common : NULL;
+    bool found = common == NULL;
+    for (; common != NULL && *common != NULL && !found; common++)
+        found = strcmp(*common, option->name) == 0;
+    for (size_t i = 0; i < choice->word_count && found; i++)
+        found = row_holds(options, option, choice->words[i]);
+    return found;
+}
+
+size_t bel_options_help(const bel_options *options, const bel_options_choice *choice, bel_str *out)
 {
     const char *group = "";
+    size_t count = 0;
     for (size_t i = 0; i < options->count; i++) {
         const bel_option *option = &options->table[i];
-        if ((option->uses & options->use) == 0) continue;
+        if (!is_chosen(options, option, choice)) continue;
         if (strcmp(group, option->group) != 0) {
             group = option->group;
             bel_str_printf(out, "\n%s\n", group);
         }
         append_row(option, out);
+        count++;
     }
+    return count;
 }
 
 // --- Manual -------------------------------------------------------------------------------------
@@ -244,9 +292,7 @@ void bel_options_manual(const bel_options *options, bel_str *out)
 // A JSON string is also a YAML one in double quotes.
 static void append_item(const bel_option *option, const char *text, bel_str *out)
 {
-    bool is_text = option->type == BEL_OPTION_STRING || option->type == BEL_OPTION_STRINGS ||
-                   option->type == BEL_OPTION_PAIRS;
-    if (is_text) {
+    if (bel_option_is_text(option) || option->type == BEL_OPTION_PAIRS) {
         bel_json_write_string(out, text);
     } else {
         bel_str_puts(out, text);

@@ -108,26 +108,75 @@ static void put_value(bel_event_file *file, double wall_time, int64_t step, Even
 
 // --- The file -----------------------------------------------------------------------------------
 
-// Creates a file that was not there before, trying suffixes until one is free.
+// What makes names of one folder sort by the order in which their files were made.
+typedef struct place {
+    long long seconds;
+    int count; // of the files of that second before it
+} place;
+
+enum { MOST_OF_SECOND = 9999 };
+
+static bool is_before(place a, place b)
+{
+    return a.seconds != b.seconds ? a.seconds < b.seconds : a.count < b.count;
+}
+
+// The place of a name; false: of no event file. Without a count, as older versions made them, a
+// name is behind all of its second.
+static bool read_place(const char *name, place *out)
+{
+    size_t prefix = strlen(BEL_EVENT_FILE_PREFIX);
+    if (strncmp(name, BEL_EVENT_FILE_PREFIX, prefix) != 0) return false;
+    const char *seconds = name + prefix;
+    size_t length = strspn(seconds, "0123456789");
+    int64_t value, count;
+    if (seconds[length] != '.' || !bel_parse_i64(seconds, length, &value)) return false;
+    const char *second = seconds + length + 1;
+    size_t digits = strspn(second, "0123456789");
+    bool counted = digits == 4 && second[digits] == '.' && bel_parse_i64(second, digits, &count);
+    *out = (place){.seconds = value, .count = counted ? (int)count : MOST_OF_SECOND};
+    return true;
+}
+
+// That of a new file: the time, or behind the last file where that is later or of the same second.
+static bel_status *next_place(const char *dir, double wall_time, place *out)
+{
+    char **names = NULL;
+    size_t count = 0;
+    place last = {.seconds = -1};
+    BEL_TRY(bel_dir_list(dir, &names, &count));
+    for (size_t i = 0; i < count; i++) {
+        place found;
+        if (read_place(names[i], &found) && is_before(last, found)) last = found;
+    }
+    bel_dir_names_free(names, count);
+    *out = (place){.seconds = (long long)wall_time};
+    if (is_before(last, *out)) return NULL;
+    bool full = last.count >= MOST_OF_SECOND;
+    *out = (place){.seconds = last.seconds + full, .count = full ? 0 : last.count + 1};
+    return NULL;
+}
+
+// Creates a file that was not there before, behind all others. Another process may make one of the
+// same name at that moment: then it looks again.
 static bel_status *create_new(const char *dir, double wall_time, char **out_path,
                               int *out_descriptor)
 {
-    char host[256];
+    char host[256], *path = NULL;
     if (gethostname(host, sizeof host) != 0) bel_snprintf(host, sizeof host, "localhost");
     host[sizeof host - 1] = '\0'; // a name that was cut has no end of its own
-    char *name = bel_strf(BEL_EVENT_FILE_PREFIX "%010lld.%s", (long long)wall_time, host);
-    char *stem = bel_path_join(dir, name);
-    bel_free(name);
-    char *path = bel_xstrdup(stem);
     int descriptor, error;
-    for (int suffix = 1;; suffix++) {
+    do {
+        place at;
+        bel_free(path);
+        path = NULL;
+        BEL_TRY(next_place(dir, wall_time, &at));
+        char *name = bel_strf(BEL_EVENT_FILE_PREFIX "%010lld.%04d.%s", at.seconds, at.count, host);
+        path = bel_path_join(dir, name);
+        bel_free(name);
         descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
         error = errno;
-        if (descriptor >= 0 || error != EEXIST) break;
-        bel_free(path);
-        path = bel_strf("%s.%d", stem, suffix);
-    }
-    bel_free(stem);
+    } while (descriptor < 0 && error == EEXIST);
     if (descriptor < 0) {
         bel_status *status = bel_file_error(error, "create", path);
         bel_free(path);

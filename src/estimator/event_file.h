@@ -35,9 +35,9 @@
 
 typedef struct bel_event_file bel_event_file;
 
-// Creates `<dir>/events.out.tfevents.<10-digit seconds>.<hostname>`, with ".1", ".2" … behind it
-// when the name is taken, and writes the version record. The folder is created when it is missing.
-// Errors: those of files. Close with bel_event_file_close.
+// Creates `<dir>/events.out.tfevents.<10-digit seconds>.<4-digit count>.<hostname>`, whose name
+// sorts behind those of all event files in the folder, and writes the version record. The folder is
+// created when it is missing. Errors: those of files. Close with bel_event_file_close.
 bel_status *bel_event_file_open(const char *dir, bel_event_file **out_file) BEL_MUST_USE;
 
 // The same at a given time (seconds since 1970) in place of the clock's.

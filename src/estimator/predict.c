@@ -40,20 +40,19 @@ static bel_evaluation_config config_of(bel_saved *u, int64_t steps)
     };
 }
 
-// The numbers are the answer; a folder that may only be read keeps no event of them. Only what
-// follows a job (`log`) writes where the job's own evaluations are, which decide about early
-// stopping and about what is evaluated again: by hand any checkpoint may be evaluated, on any data.
+// The numbers are the answer; a folder that may only be read keeps no event of them. Evaluations by
+// hand (no `log`) have a folder that no training reads: they may be of any checkpoint and any data,
+// and the job's own decide about early stopping and about what is evaluated again.
 static void write_events(const bel_saved *u, const bel_eval_spec *eval, bel_run_log *log,
                          const bel_result *result, const bel_details *details)
 {
-    const char *kind = log != NULL ? "eval" : "evaluate";
-    char *folder = eval->name != NULL ? bel_strf("%s_%s", kind, eval->name) : bel_xstrdup(kind);
-    bel_status *status = NULL;
     if (log != NULL) {
-        bel_run_log_follow(log, folder, result, details);
-    } else {
-        status = bel_run_log_add(u->estimator->config.model_dir, folder, result, details);
+        bel_run_log_follow(log, eval->name, result, details);
+        return;
     }
+    char *folder =
+        eval->name != NULL ? bel_strf("evaluate_%s", eval->name) : bel_xstrdup("evaluate");
+    bel_status *status = bel_run_log_add(u->estimator->config.model_dir, folder, result, details);
     if (status != NULL) {
         bel_log_write(BEL_LOG_WARN, "the evaluation is in no event file: %s",
                       bel_status_message(status));

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "estimator/event_file.h"
 
 typedef struct folder {
@@ -22,6 +23,7 @@ typedef struct folder {
 
 struct bel_run_log {
     char *model_dir;
+    const char *kind; // of a follower: the folder of an evaluation without a name
     int64_t first_step;
     bel_event_file *events; // NULL: of a follower
     folder folders[BEL_MAX_EVALS];
@@ -151,9 +153,10 @@ bel_status *bel_run_log_add(const char *model_dir, const char *name, const bel_r
     return bel_event_file_close(events);
 }
 
-bel_run_log *bel_run_log_create_follower(const char *model_dir)
+bel_run_log *bel_run_log_create_follower(const char *model_dir, const char *kind)
 {
     bel_run_log *log = bel_xcalloc(1, sizeof *log);
+    log->kind = kind;
     log->model_dir = bel_xstrdup(model_dir);
     return log;
 }
@@ -163,7 +166,9 @@ void bel_run_log_follow(bel_run_log *log, const char *name, const bel_result *re
 {
     bel_event_file *events = NULL;
     log->first_step = result->global_step; // of a folder that is opened now
-    bel_status *status = folder_events(log, name, &events);
+    char *where = name != NULL ? bel_strf("%s_%s", log->kind, name) : bel_xstrdup(log->kind);
+    bel_status *status = folder_events(log, where, &events);
+    bel_free(where);
     if (status == NULL) {
         bel_event_file_session_start(events, result->global_step + 1);
         write_evaluation(events, result, details);

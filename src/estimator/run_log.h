@@ -44,12 +44,15 @@ void bel_run_log_close(bel_run_log *log); // also frees; NULL is fine
 bel_status *bel_run_log_add(const char *model_dir, const char *name, const bel_result *result,
                             const bel_details *details) BEL_MUST_USE;
 
-// For a process that follows a run and only evaluates: a log without an event file in `model_dir`
-// itself, and one file in each folder of evaluations. Close with bel_run_log_close.
-bel_run_log *bel_run_log_create_follower(const char *model_dir);
+// For a process that only evaluates: a log without an event file in `model_dir` itself, and one
+// file in each folder of evaluations. These are KIND and KIND_<name>; the kind is borrowed. A
+// folder has one writer: KIND is "eval" of a job's evaluator, which evaluates instead of the
+// master, and "evaluator" of a process that follows a job whose master may evaluate as well. Close
+// with bel_run_log_close.
+bel_run_log *bel_run_log_create_follower(const char *model_dir, const char *kind);
 
 // An evaluation of such a log, of the newest checkpoint: later steps are void, as training has gone
-// back.
+// back. `name` is that of the evaluation; NULL: it has none.
 void bel_run_log_follow(bel_run_log *log, const char *name, const bel_result *result,
                         const bel_details *details);
 

@@ -1,8 +1,12 @@
-// A folder of sockets is in use while it is locked. The lock is on the folder itself, so there is
-// no lock file in it that would have to be removed last. A folder is removed under that lock, and
-// only when it is this user's own, no link, and unchanged for ten minutes: its job may have been
-// started a moment ago and not have locked it yet. Errors of that are not reported, since the next
-// job looks again.
+// A folder of sockets is in use while it is locked, or while a socket in it is open: processes may
+// outlive the supervisor that had the lock. The lock is on the folder itself, so there is no lock
+// file in it that would have to be removed last. A folder is removed under that lock, and only when
+// it is this user's own, no link, and unchanged for ten minutes: its job may have been started a
+// moment ago and not have locked it yet. Errors of that are not reported, since the next job looks
+// again.
+//
+// A new job looks in /tmp as well as in its own base: the killed one may have had no
+// XDG_RUNTIME_DIR. Folders of another user stay until a job of that user looks.
 //
 // A folder with a name that others can guess, as ranks have it, is looked at before it is used:
 // in /tmp anybody could have made it.
@@ -23,6 +27,8 @@
 #include "base/linux_lock.h"
 #include "base/str.h"
 
+#define ELSEWHERE "/tmp" // the base without XDG_RUNTIME_DIR
+
 enum { LONGEST_ADDRESS = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
 
 // With room for the name of a folder, of either kind, and of a socket in it.
@@ -32,13 +38,14 @@ char *bel_sockets_base(void)
     const char *base = getenv("XDG_RUNTIME_DIR");
     bool fits = base != NULL && base[0] == '/' && access(base, W_OK | X_OK) == 0 &&
                 strlen(base) + strlen(longest) <= LONGEST_ADDRESS;
-    return bel_xstrdup(fits ? base : "/tmp");
+    return bel_xstrdup(fits ? base : ELSEWHERE);
 }
 
 bel_status *bel_sockets_create(char **out_folder, int *out_lock)
 {
     char *base = bel_sockets_base();
     bel_old_sockets_remove(base);
+    if (strcmp(base, ELSEWHERE) != 0) bel_old_sockets_remove(ELSEWHERE);
     char *folder = bel_path_join(base, BEL_SOCKETS_PREFIX "XXXXXX");
     bel_free(base);
     if (mkdtemp(folder) == NULL) { // which gives it mode 0700
@@ -97,8 +104,9 @@ static void look_at(const char *folder)
 {
     int lock = -1;
     if (!is_old(folder)) return;
-    bel_status_ignore(bel_linux_lock_folder(folder, &lock));  // no locks here, or in use: it stays
-    if (lock >= 0) bel_status_ignore(bel_dir_remove(folder)); // what stays is tried again
+    bel_status_ignore(bel_linux_lock_folder(folder, &lock)); // no locks here, or in use: it stays
+    if (lock >= 0 && !bel_linux_has_socket_below(folder))
+        bel_status_ignore(bel_dir_remove(folder)); // what stays is tried again
     bel_linux_unlock(lock);
 }
 

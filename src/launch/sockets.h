@@ -11,8 +11,8 @@
 // or is too long for an address of a socket. Free with bel_free.
 char *bel_sockets_base(void);
 
-// Makes a new folder of mode 0700 and locks it for as long as *out_lock is open (bel_linux_unlock).
-// Free the path with bel_free.
+// Removes old folders in that base and in /tmp, then makes a new one of mode 0700 and locks it for
+// as long as *out_lock is open (bel_linux_unlock). Free the path with bel_free.
 bel_status *bel_sockets_create(char **out_folder, int *out_lock) BEL_MUST_USE;
 
 // The path for a job of this user's that a text names, the same in all of its processes. Free with
@@ -24,8 +24,8 @@ char *bel_sockets_of(const char *job);
 bel_status *bel_sockets_share(const char *folder) BEL_MUST_USE;
 
 // Removes those of this user in `base` that are not locked (bel_linux_lock_folder), as each
-// supervisor, and each master of ranks, locks its own for its life. One that was changed within the
-// last ten minutes stays: its job may be starting, or ending without its supervisor.
+// supervisor, and each master of ranks, locks its own for its life, and in which no process has an
+// open socket. One that was changed within the last ten minutes stays: its job may be starting.
 void bel_old_sockets_remove(const char *base);
 
 #endif

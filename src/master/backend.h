@@ -82,6 +82,7 @@ struct bel_backend {
     bool paused;         // training ended for another assignment: saved and loaded, it goes on
     bool runs;           // after gather: members hold the state of a job that goes on
     bool leaves;         // it was paused as this process is told to go
+    int64_t reached;     // the last step that any member has reached since load
     bool lost;           // state is gone with a member: calls fail until load and start
     bool rescued;        // training ended without a worker, and what it stood on is the snapshot
     uint32_t generation; // of the state; 0 before the first start

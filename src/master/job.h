@@ -70,11 +70,12 @@ typedef struct bel_job {
     bel_job_eval *evals;
     int eval_count;
     int64_t first_step, last_step;
-    int64_t told_step;          // up to which reports of steps were taken
-    int64_t max_steps;          // 0: until the input ends
-    int64_t saved_step;         // of the newest checkpoint
-    double started_at, seconds; // of training: of this assignment, and in all of them
-    int64_t examples;           // that it read in them
+    int64_t told_step;  // up to which reports of steps were taken
+    int64_t max_steps;  // 0: until the input ends
+    int64_t saved_step; // of the newest checkpoint
+    int64_t started_ns; // when training by this assignment began
+    double seconds;     // of training, by all assignments
+    int64_t examples;   // that it read in them
     bel_stopping stopping;
     bel_goal stopping_goal; // of the rule, once it was checked
     bel_best best;

@@ -237,11 +237,12 @@ static void take_devices(bel_seat *s, const Bel__Status *status)
 }
 
 // True when a message is only noted here; false: it is for the caller as well.
-static bool note(const bel_members *members, bel_seat *s, Bel__Message *message)
+static bool note(bel_members *members, bel_seat *s, Bel__Message *message)
 {
     if (message->kind_case == BEL__MESSAGE__KIND_STATUS) {
         Bel__Status *status = message->status;
         s->member.step = status->step;
+        if (status->step > members->reached) members->reached = status->step;
         set_text(&s->member.doing, status->doing);
         take_numbers(s, &status->numbers, &status->n_numbers);
         take_devices(s, status);
@@ -415,7 +416,7 @@ void bel_members_send(bel_members *members, int member, uint32_t generation,
 }
 
 // News of one seat: that it was taken anew comes before any message of its new mailbox.
-static bool take_from(const bel_members *members, bel_seat *s, Bel__Message **out_message)
+static bool take_from(bel_members *members, bel_seat *s, Bel__Message **out_message)
 {
     *out_message = NULL;
     if (s->came_back) {

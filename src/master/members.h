@@ -129,6 +129,13 @@ int64_t bel_members_restarts(const bel_members *members);
 // The job has reached this step: what messages about lost members name.
 void bel_members_note_step(bel_members *members, int64_t step);
 
+// The last step that the master or any member has reached since the job began at a checkpoint:
+// shard 0's word comes later than a member's own.
+int64_t bel_members_reached(const bel_members *members);
+
+// The job begins at the checkpoint of this step; what members have said of later ones is over.
+void bel_members_begin_at(bel_members *members, int64_t step);
+
 // A member has said that it fails. The end of its connection is no loss then: whoever has started
 // its process must not kill it before it has said why, and another must not make good for it.
 void bel_members_note_failure(bel_members *members, int member);

@@ -35,6 +35,7 @@ struct bel_members {
     bel_callers *callers;
     int64_t patient_until_ns; // for members that do not see the model folder
     int64_t step;             // of the job
+    int64_t reached;          // the same, or a member's own where that is later
     int64_t losses, restarts;
     bool dismissed;
     bel_code end_code; // what everybody is told then

@@ -52,6 +52,21 @@ int64_t bel_members_restarts(const bel_members *members)
 void bel_members_note_step(bel_members *members, int64_t step)
 {
     members->step = step;
+    if (step > members->reached) members->reached = step;
+}
+
+int64_t bel_members_reached(const bel_members *members)
+{
+    return members->reached;
+}
+
+void bel_members_begin_at(bel_members *members, int64_t step)
+{
+    members->step = members->reached = step;
+    for (int i = 0; i < members->seat_count; i++) {
+        bel_member_view *member = &members->seats[i].member;
+        if (member->step > step) member->step = step;
+    }
 }
 
 // The member's place is empty from now on; its process may still live, and come back.

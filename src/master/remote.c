@@ -118,6 +118,8 @@ static bel_status *load(bel_backend *backend, const bel_ckpt_reader *reader)
     }
     r->state.step = bel_ckpt_reader_info(reader)->step;
     r->values_step = r->state.step;
+    backend->reached = r->state.step;
+    bel_members_begin_at(r->config.members, r->state.step);
     return NULL;
 }
 

@@ -521,6 +521,7 @@ void bel_remote_pump(remote *r, double secs)
         r->lacks_worker = r->lacks_worker || bel_remote_is_away(r);
         bel_remote_fail(r, lost);
     }
+    r->backend.reached = bel_members_reached(r->config.members);
     if (r->rescue != BEL_RESCUE_NONE) return;
     bel_remote_check_leaving(r);
     bel_remote_check_assignment(r);

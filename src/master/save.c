@@ -322,7 +322,8 @@ bel_status *bel_job_go_back(bel_job *job)
         return BEL_ERR(BEL_DATA_LOSS, "%s: the checkpoint to go back to is gone",
                        job->estimator->config.model_dir);
     }
-    int64_t reached = job->state.step;
+    int64_t step = job->state.step; // by shard 0's last word
+    int64_t reached = job->backend->reached > step ? job->backend->reached : step;
     bool paused = job->backend->paused && !job->backend->lost; // then nothing is lost
     bel_status *status = load(job, reader);
     if (status == NULL && !paused) {

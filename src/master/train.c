@@ -115,7 +115,7 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     double seconds = (double)(now - p->shown_ns) * 1e-9;
     double rate = (double)(state->examples - p->shown_examples) / seconds;
     p->rate = p->rate == 0 ? rate : 0.7 * p->rate + 0.3 * rate;
-    if (final) p->rate = (double)state->examples / (bel_clock_wall() - job->started_at);
+    if (final) p->rate = (double)state->examples / ((double)(now - job->started_ns) * 1e-9);
     int64_t blocks = job->segments[job->segment_count - 1].replica_count;
     double per_step = (double)(bel_input_batch_size(job->trainable.input) * blocks);
     double left = (double)(job->last_step - step) * per_step / p->rate;
@@ -325,8 +325,7 @@ static bel_status *run(bel_job *job)
                                   .made = bel_replicator_made,
                                   .made_context = job->replicator};
     bel_job_describe(job);
-    job->started_at = bel_clock_wall();
-    int64_t begun = bel_clock_ns();
+    int64_t begun = job->started_ns = bel_clock_ns();
     BEL_TRY(job->backend->ops->start(job->backend, &control, &job->segments[job->segment_count - 1],
                                      bel_job_block_end(job)));
     tell_begins(job);

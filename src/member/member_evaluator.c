@@ -151,7 +151,7 @@ bel_status *bel_member_check_evals(member *m)
 {
     const bel_member_program *program = m->program;
     m->exporters = bel_xcalloc((size_t)program->eval_count + 1, sizeof *m->exporters);
-    m->log = bel_run_log_create_follower(m->estimator->config.model_dir);
+    m->log = bel_run_log_create_follower(m->estimator->config.model_dir, "eval");
     for (int i = 0; i < program->eval_count; i++) {
         const bel_eval_spec *eval = &program->evals[i];
         bel_input *input;
@@ -291,7 +291,8 @@ bel_status *bel_member_follow(const bel_member_program *program, double patience
                     .patience_secs = patience_secs};
     bel_result *results = bel_xcalloc((size_t)program->eval_count + 1, sizeof *results);
     results[0].global_step = results[0].evaluation_step = -1;
-    bel_run_log *log = bel_run_log_create_follower(program->estimator->config.model_dir);
+    bel_run_log *log =
+        bel_run_log_create_follower(program->estimator->config.model_dir, "evaluator");
     bel_status *status = follow(program, &job, log, results);
     bel_run_log_close(log);
     bel_free(job.token);

@@ -254,18 +254,30 @@ static const row *find_row(const char *name, size_t length)
     return NULL;
 }
 
-// `when` of a row. What depends on a model is read as far as an optimizer knows.
-static bool is_read(const bel_optimizer *optimizer, const row *r)
+#define OR " or " // between conditions of `when`
+
+// A condition of `when`. What depends on a model is read as far as an optimizer knows.
+static bool holds(const bel_optimizer *optimizer, const char *condition)
 {
-    if (r->when == NULL) return true;
-    size_t length = strcspn(r->when, "=");
-    const row *on = find_row(r->when, length);
+    size_t length = strcspn(condition, "= ");
+    const row *on = find_row(condition, length);
     if (on == NULL) return true;
-    if (r->when[length] == '\0') return !is_default(optimizer, on);
+    if (condition[length] != '=') return !is_default(optimizer, on);
     bel_str choice = {0};
     write_choice(optimizer, on, &choice);
-    bool read = bel_list_find(r->when + length + 1, "|", choice.text) >= 0;
+    bool read = bel_list_find(condition + length + 1, "|", choice.text) >= 0;
     bel_str_deinit(&choice);
+    return read;
+}
+
+static bool is_read(const bel_optimizer *optimizer, const row *r)
+{
+    bool read = r->when == NULL;
+    for (const char *at = r->when; at != NULL && !read;) {
+        read = holds(optimizer, at);
+        at = strstr(at, OR);
+        if (at != NULL) at += strlen(OR);
+    }
     return read;
 }
 
@@ -365,7 +377,8 @@ static bool is_described(const bel_optimizer *optimizer, const row *r)
 {
     if (r->form == FACTORS) return !is_default(optimizer, r);
     if (!is_read(optimizer, r)) return false;
-    bool always = r->when != NULL || strcmp(r->name, "optimizer") == 0;
+    bool depends = r->when != NULL && strstr(r->when, OR) == NULL; // on one other setting
+    bool always = depends || strcmp(r->name, "optimizer") == 0;
     bool choice = r->form == CHOICE && strcmp(r->name, "optimizer") != 0;
     return (always && !choice) || !is_default(optimizer, r);
 }

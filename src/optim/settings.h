@@ -22,7 +22,8 @@
 // when     on which choice it depends that anybody reads it (base/options.h); NULL: always
 // key      under which name a checkpoint has it, and with which words in front of the value
 // label    (NULL: none). Settings of one key stand behind each other, with commas; key NULL: the
-//          name of the optimizer. What is at its default is left out where `when` is NULL.
+//          name of the optimizer. A setting at its default is left out where `when` is NULL, or
+//          does not depend on one setting.
 // clang-format off
 #define BEL_OPTIMIZER_SETTINGS(ROW) \
     ROW(optimizer, CHOICE, kind, "adam", "sgd|momentum|adam|adagrad|rmsprop|adamw|ftrl|lamb|lars|adadelta", NULL, \
@@ -89,7 +90,7 @@
     ROW(clip_global_norm, NUMBER, clip_global_norm, "0", "[0, inf)", NULL, \
         NULL, "clip_global_norm", NULL, "Bound for the norm of all gradients together; 0: off.") \
     ROW(clip_each_replica, SWITCH, clip_each_replica, "false", NULL, NULL, \
-        NULL, "clip_each_replica", "true", "The bounds are for each replica's gradient, before the average.") \
+        "clip_value or clip_norm or clip_global_norm", "clip_each_replica", "true", "The bounds are for each replica's gradient, before the average.") \
     ROW(schedule, CHOICE, schedule.kind, "constant", "constant|exponential|cosine|piecewise|polynomial|natural_exp|inverse_time|cosine_restarts|formula", NULL, \
         NULL, "schedule", NULL, "How the learning rate changes with the steps.") \
     ROW(decay_rate, NUMBER, schedule.decay_rate, "0.96", "(0, 1000000]", NULL, \

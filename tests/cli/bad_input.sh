@@ -40,24 +40,31 @@ for flag in 2:learning_rate 1:warm_start 2:label_column 2:package "2:$long"; do
     check "the line for ${flag:0:20} is short" test "$(grep '^belfry: ' err.txt | wc -c)" -lt 1000
 done
 # What nobody reads is refused.
-run_fails 2 '--nesterov is read only with --optimizer momentum' train x --optimizer sgd --nesterov
-run_fails 2 '--boundaries is read only with --schedule piecewise' train x --boundaries 10
-run_fails 2 '--decay_rate is read only with --schedule exponential' train x --decay_rate 0.5
-run_fails 2 '--momentum is read only with --optimizer momentum or lars, and that is adam' train x --momentum 0.5
-run_fails 2 '--max_staleness is read only with --mode bounded, and that is sync' train x --max_staleness 2
-run_fails 2 '--image_shape is read only with --model cnn or resnet, and that is dnn' train x --image_shape 1,8,8
-run_fails 2 '--batch_norm is read only with --model resnet, and that is dnn' train x --batch_norm sync
+run_fails 2 '--nesterov has no effect without --optimizer momentum' train x --optimizer sgd --nesterov
+run_fails 2 '--boundaries has no effect without --schedule piecewise' train x --boundaries 10
+run_fails 2 '--decay_rate has no effect without --schedule exponential' train x --decay_rate 0.5
+run_fails 2 '--momentum has no effect without --optimizer momentum or lars, and that is adam' train x --momentum 0.5
+run_fails 2 '--max_staleness has no effect without --mode bounded, and that is sync' train x --max_staleness 2
+run_fails 2 '--image_shape has no effect without --model cnn or resnet, and that is dnn' train x --image_shape 1,8,8
+run_fails 2 '--batch_norm has no effect without --model resnet, and that is dnn' train x --batch_norm sync
 run_fails 2 '--batch_norm' train x --model resnet --batch_norm global
-run_fails 2 '--hidden_units is read only with --model dnn or wide_deep, and that is cnn' train x --model cnn
-run_fails 2 '--save_checkpoints_secs is not read with --save_checkpoints_steps' train x --save_checkpoints_steps 5 \
+run_fails 2 '--hidden_units has no effect without --model dnn or wide_deep, and that is cnn' train x --model cnn
+run_fails 2 '--save_checkpoints_secs has no effect with --save_checkpoints_steps' train x --save_checkpoints_steps 5 \
     --save_checkpoints_secs 5
 idx() { belfry train --model_dir x --train_files "$TRAIN_CSV,$TRAIN_CSV" --input_format idx "$@"; }
-run_fails 2 '--label_column is read only with --input_format csv, and that is idx' idx --label_column y
-run_fails 2 '--header is read only with --input_format csv, and that is idx' idx --no_header
+run_fails 2 '--label_column has no effect without --input_format csv, and that is idx' idx --label_column y
+run_fails 2 '--header has no effect without --input_format csv, and that is idx' idx --no_header
 run_fails 2 'IDX files have no columns, and --id_columns' idx --model wide_deep --id_columns a
-run_fails 2 '--label_column is read only with --input_format csv, and that is idx' \
+run_fails 2 '--label_column has no effect without --input_format csv, and that is idx' \
     belfry train --model_dir x --train_files a-images-idx3-ubyte --label_column y
-run_fails 2 '--param is read only together with --package' train x --param units=3
+run_fails 2 '--param has no effect without --package' train x --param units=3
+run_fails 2 '--best_goal has no effect without --early_stopping or --export or --keep_best' train x --best_goal max
+run_fails 2 '--best_metric has no effect without' train x --best_metric accuracy
+run_fails 2 '--keep_checkpoint_every_n_hours has no effect with --keep_checkpoint_max 0' train x \
+    --keep_checkpoint_max 0 --keep_checkpoint_every_n_hours 2
+run_fails 2 '--clip_each_replica has no effect without --clip_value or' train x --clip_each_replica
+run_fails 2 '--eval_batch_size has no effect without --eval_files or' belfry train_and_evaluate --model_dir x \
+    --train_files "$TRAIN_CSV" --eval_batch_size 5
 run_fails 2 '--towers_of_workers: expected a number for each of 2 workers, got 3' \
     train x --num_workers 2 --towers_of_workers 1,1,1
 run_fails 2 'clip_norm and clip_global_norm' train x --clip_norm 1 --clip_global_norm 1
@@ -65,8 +72,8 @@ run_fails 2 'lamb takes norms itself' train x --clip_norm 1 --optimizer lamb
 run_fails 2 'class_count must be a whole number from 2' train x --class_count 0
 run_fails 2 '--model and --package exclude' train x --model dnn --package x.so
 run_fails 2 'inspect: expected one folder' belfry inspect
-run_fails 2 '--digest is not read with --compare: give one of the two' belfry inspect x --digest --compare y
-run_fails 2 '--cost is not read with --dump: give one of the two' \
+run_fails 2 '--digest has no effect with --compare: give one of the two' belfry inspect x --digest --compare y
+run_fails 2 '--cost has no effect with --dump: give one of the two' \
     belfry graph --train_files "$TRAIN_CSV" --cost --dump
 run_fails 2 'image_shape must be a list of at most 3 whole numbers' \
     belfry train --model_dir x --train_files "$TRAIN_CSV" --model cnn --image_shape 1,8,8,1

@@ -111,6 +111,9 @@ wait
 equal "digest of TF_CONFIG's cluster" "$(digest tf)" "${alone[2]}"
 equal "the evaluator's last evaluation" "$(grep -E '^(global_step|loss|accuracy) ' evaluator.txt)" \
     "$(grep -E '^(global_step|loss|accuracy) ' out.txt)"
+for writer in eval evaluator; do
+    equal "event files of tf/$writer" "$(find "tf/$writer" -name 'events.out.tfevents.*' | wc -l)" 1
+done
 
 for fault in delay repeat reorder break delay+repeat+reorder+break; do
     export BELFRY_FAULT=lane:$fault

@@ -69,7 +69,7 @@ run_ok belfry train_and_evaluate --model_dir each "${each[@]}" --num_workers 2
 equal "nothing more is trained" "$(end_of)" "$expected"
 run_fails 2 'eval has no metric "recall"' belfry train_and_evaluate --model_dir x "${stopping[@]}" --best_metric recall
 run_fails 2 '--export: expected best, latest or final' belfry train_and_evaluate --model_dir x "${stopping[@]}" --export all
-run_fails 2 '--early_stopping is read only together with --eval_files' belfry train_and_evaluate --model_dir x \
+run_fails 2 '--early_stopping has no effect without --eval_files' belfry train_and_evaluate --model_dir x \
     --train_files "$TRAIN_CSV" --train_steps 5 --early_stopping 3
 
 # --- An evaluator exports what it evaluates; at the end of the training only what is to be kept then

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The Debian package, without installing it: control fields, what it depends on, files and their modes; and that its
-# program runs and its library can be linked with. tools/check-package installs one into a fresh system.
+# The Debian packages, without installing them: control fields, what they depend on, files and their modes; that the
+# program runs and the library can be linked with; and that cpack fails without the programs that find what a package
+# depends on. tools/check-package installs both into a fresh system.
 # usage: deb.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -18,7 +19,7 @@ grep -q '^BELFRY_SANITIZE:[A-Z]*=$' "$BUILD/CMakeCache.txt" || skip "nobody inst
 umask 077 # the builder's does not matter
 run_ok cpack --config "$BUILD/CPackConfig.cmake" -G DEB -B "$work/made"
 version=$("$BUILD/tools/belfry" version | sed -n 's/^belfry //p')
-architecture=$(dpkg-deb -f made/*.deb Architecture)
+architecture=$(dpkg-deb -f made/belfry_*.deb Architecture)
 deb=made/belfry_${version}_$architecture.deb
 check "it is called by its version and architecture" test -f "$deb"
 machine=$(uname -m)
@@ -44,18 +45,54 @@ equal "what is for development, or loaded by request" "$(grep -oE -- '-dev|openb
 dpkg-deb --ctrl-tarfile "$deb" | tar -xO ./shlibs >shlibs.txt
 check "others can depend on its library" grep -qx "libbelfry 0 belfry (= $version)" shlibs.txt
 
+equal "lines of Description that say the summary" "$(field Description | grep -c "$(field Description | head -n 1)")" 1
+
+# --- Control fields of belfry-dev
+dev=made/belfry-dev_${version}_$architecture.deb
+equal "packages" "$(echo made/*.deb)" "$dev $deb"
+equal "Section of -dev" "$(dpkg-deb -f "$dev" Section)" libdevel
+needs=$(dpkg-deb -f "$dev" Depends)
+check "it depends on this version of belfry" grep -qF "belfry (= $version)" <<<"$needs"
+# Every library that its .pc files require has its package; a .so file names the package that has it.
+dpkg-deb -x "$dev" dev
+for pc in belfry-predictor belfry-learner; do
+    read -ra modules < <(sed -n 's/^Requires: //p' "dev/usr/lib/pkgconfig/$pc.pc")
+    check "$pc.pc requires modules" test "${#modules[@]}" -gt 0
+    for module in "${modules[@]}"; do
+        path=$(pkg-config --variable=libdir "$module")/$(pkg-config --libs-only-l "$module" | sed 's/ *-l\([^ ]*\).*/lib\1.so/')
+        owner=$(dpkg-query -S "$path" | sed 's/:.*//')
+        check "-dev depends on $owner, which $pc needs" grep -qE "(^|, )$owner(,|$)" <<<"$needs"
+    done
+done
+
+# --- Without what finds the needs of a package there is no package
+for there in "" dpkg-shlibdeps file; do
+    rm -rf few none
+    mkdir few
+    [ -z "$there" ] || ln -s "$(command -v "$there")" few/
+    lacks=$([ "$there" = dpkg-shlibdeps ] && echo file || echo dpkg-shlibdeps)
+    capture env PATH="$work/few" "$(command -v cpack)" --config "$BUILD/CPackConfig.cmake" -G DEB -B "$work/none"
+    check "cpack fails without $lacks" test "$code" -ne 0
+    check "and says so" grep -q "package needs $lacks" err.txt
+    equal "packages made without $lacks" "$(find none -name '*.deb')" ""
+done
+
 # --- Files
 dpkg-deb --fsys-tarfile "$deb" | tar -tv >list.txt
 check "they belong to root" sh -c "! grep -v ' root/root ' list.txt"
 check "folders are open" sh -c "! grep '^d' list.txt | grep -v '^drwxr-xr-x'"
 check "no file is writable for others, or closed" sh -c "! grep '^-' list.txt | grep -vE '^-rw(-|x)r-(-|x)r-(-|x)'"
 dpkg-deb -x "$deb" root
-for file in bin/belfry lib/libbelfry.so.0 lib/libbelfry.so lib/pkgconfig/belfry.pc lib/libbelfry_predictor.a \
-    lib/pkgconfig/belfry-predictor.pc lib/libbelfry_learner.a lib/pkgconfig/belfry-learner.pc include/belfry/belfry.h \
+for file in bin/belfry lib/libbelfry.so.0 lib/libbelfry.so lib/pkgconfig/belfry.pc include/belfry/belfry.h \
     share/doc/belfry/README.md share/doc/belfry/CHANGELOG.md share/doc/belfry/cluster.yaml \
     share/doc/belfry/docs/command.md share/doc/belfry/docs/formats/checkpoint.md \
     share/doc/belfry/examples/my_model/my_model.c share/doc/belfry/examples/data/digits-train.csv; do
     check "it has $file" test -f "root/usr/$file"
+done
+for file in lib/libbelfry_predictor.a lib/pkgconfig/belfry-predictor.pc lib/libbelfry_learner.a \
+    lib/pkgconfig/belfry-learner.pc share/doc/belfry-dev/copyright; do
+    check "-dev has $file" test -f "dev/usr/$file"
+    check "only -dev has $file" test ! -e "root/usr/$file"
 done
 check "the licence is its copyright" cmp "$SOURCE/LICENSE" root/usr/share/doc/belfry/copyright
 check "examples' programs are programs" test -x root/usr/share/doc/belfry/examples/clicks/make_data

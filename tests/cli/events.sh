@@ -35,4 +35,26 @@ run_ok decode run/eval
 equal "evaluations" "$(grep -c 'tag: "accuracy"' out.txt)" 2
 equal "confusion matrices" "$(grep -c 'tag: "belfry/confusion"' out.txt)" 2
 check "of ten classes" test "$(grep -c 'size: 10$' out.txt)" = 4
+
+# The wall clock names files and labels events; rates are by another clock, which never jumps. Here the wall clock runs
+# 10,000 times as fast, and has gone back by a day when the run is continued.
+faketime=$(find /usr/lib -name libfaketime.so.1 | head -n 1)
+by_clock() { # CLOCK [flags]
+    local clock=$1
+    shift
+    env LD_PRELOAD="$faketime" FAKETIME="$clock" FAKETIME_DONT_FAKE_MONOTONIC=1 "$BUILD/tools/belfry" "$@"
+}
+if [ -n "$faketime" ] && by_clock '+0' version >/dev/null 2>&1; then
+    run_ok by_clock '+0 x10000' train_and_evaluate --model_dir clock "${digits[@]}" --train_steps 30 --log_format json \
+        --json
+    rate=$(sed -n 's/.*"examples_per_second":\([0-9]*\).*/\1/p' out.txt)
+    shown=$(sed -n 's/.*"event":"progress".*"examples_per_second":\([0-9]*\).*/\1/p' err.txt | tail -n 1)
+    check "$shown examples/s at the end, of $rate" test "$((shown * 100))" -gt "$rate"
+    run_ok by_clock '-1d' train_and_evaluate --model_dir clock "${digits[@]}" --train_steps 60 --save_summary_steps 10
+    run_ok decode clock
+    equal "steps that begin sessions, by names" "$(grep -B 2 -A 3 'session_log' out.txt | sed -n 's/^step: //p' | tr '\n' ' ')" \
+        "1 31 "
+else
+    echo "events.sh: clocks that jump are left out: libfaketime does not run here (Debian: faketime)"
+fi
 finish

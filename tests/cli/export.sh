@@ -196,7 +196,7 @@ run_fails 2 "is not the model that|was trained with" belfry evaluate --model_dir
     --eval_files "$EVAL_CSV"
 run_fails 2 'freeze: "dens" matches no variable; there are "dense_0/kernel"' \
     belfry train_and_evaluate --model_dir bad "${in[@]}" --model first/model.onnx --freeze dens
-run_fails 2 "--freeze is read only with --model onnx" belfry train_and_evaluate --model_dir bad "${digits[@]}" --freeze 'd*'
+run_fails 2 "--freeze has no effect without --model onnx" belfry train_and_evaluate --model_dir bad "${digits[@]}" --freeze 'd*'
 run_fails 2 "f32 [batch, 12]|f32 [?, 10]|hint: --class_count" belfry train_and_evaluate --model_dir bad "${in[@]}" --model first/model.onnx \
     --class_count 12
 cp "$EVAL_CSV" text.onnx

@@ -14,10 +14,18 @@ for verb in "${verbs[@]}"; do
     check "belfry $verb --help names itself" grep -q "^belfry $verb " out.txt
     check "belfry $verb --help names defaults" grep -q '(default: ' out.txt
     equal "lines of belfry $verb --help above 100 columns" "$(grep -cE '^.{101,}' out.txt)" 0
+    if [[ "$(head -n 1 out.txt)" =~ (FILE|FOLDER|MODEL|NAME|bash) ]] && [ "$verb" != tune ]; then
+        check "a flag of belfry $verb takes no arguments for files" sh -c "! grep -qE -- '^  --[a-z_]+ .* \.\.( |\$)' out.txt"
+    fi
     cp out.txt by-flag.txt
     run_ok belfry help "${words[@]}"
     check "belfry help $verb says the same" cmp -s out.txt by-flag.txt
+    all=$(grep -c '^  -' out.txt)
     run_ok belfry "${words[@]}" -h
+    few=$(grep -c '^  -' out.txt)
+    check "belfry $verb -h is short: $few of $all" test "$few" -le 32
+    [ "$all" -gt 20 ] || equal "flags of belfry $verb -h" "$few" "$all"
+    equal "lines of belfry $verb -h above 100 columns" "$(grep -cE '^.{101,}' out.txt)" 0
 done
 run_ok belfry help jobs
 check "help of a group lists its verbs" grep -q '^  jobs list ' out.txt
@@ -25,6 +33,25 @@ check "and no others" test "$(grep -c '^  [a-z]' out.txt)" -eq 10
 cp out.txt by-flag.txt
 run_ok belfry jobs --help
 check "belfry help jobs says the same" cmp -s out.txt by-flag.txt
+
+# A part of them: the common ones, and those about a word.
+run_ok belfry train -h
+check "-h has a common flag" grep -q -- '^  --learning_rate ' out.txt
+check "and no rare one" sh -c "! grep -q -- '--beta1 ' out.txt"
+check "and says where the others are" grep -q 'belfry train --help WORD' out.txt
+run_ok belfry train --help decay schedule
+check "a word finds flags" grep -q -- '^  --decay_steps ' out.txt
+check "only those that have it" sh -c "! grep -q -- '^  --weight_decay ' out.txt"
+cp out.txt by-flag.txt
+run_ok belfry help train decay schedule
+check "belfry help train WORDS says the same" cmp -s out.txt by-flag.txt
+run_ok belfry train --help LR
+check "what other trainers call a flag finds it" grep -q -- '^  --learning_rate ' out.txt
+run_fails 2 'no flag of belfry train has "xyzzy" in its name or text' belfry train --help xyzzy
+run_ok belfry inspect somewhere --help
+check "an argument before --help is no word" grep -q -- '^  --digest ' out.txt
+run_ok belfry local train --job_dir x -- -h
+check "flags of training have help, too" grep -q -- '^  --train_files ' out.txt
 
 # The flags that the seed's users type.
 run_ok belfry train_and_evaluate --help

@@ -28,7 +28,7 @@ run_ok belfry local train --distributed --job_dir job-timed --log_time -- "${dig
 check "a job's, too" grep -qE '^20.* steps 0 to 2;' err.txt
 capture train untimed --train_steps 2 --log_time --log_format json
 equal "code of a flag that nobody would read" "$code" 2
-check "it is named" grep -q -- '--log_time is read only with --log_format text' err.txt
+check "it is named" grep -q -- '--log_time has no effect without --log_format text' err.txt
 
 run_ok train a --train_steps 40 --save_checkpoints_steps 20 --log_step_count_steps 1 --json \
     --log_format json --log_level debug
@@ -94,6 +94,16 @@ run_ok train named --package ./named.so --train_steps 2
 predicting=(--package ./named.so --model_dir named --eval_files "$EVAL_CSV" --label_column digit --json)
 run_ok belfry predict "${predicting[@]}" --outputs raw,predictions
 check "outputs in their order" grep -qE '^\{"example":0,"raw":\[.*,"class":[0-9],"values":\[' out.txt
+run_ok belfry predict "${predicting[@]:0:8}" --outputs raw,predictions
+check "text has the names of outputs" sh -c "head -n 1 out.txt |
+    grep -qE '^raw_0,raw_1,(raw_[2-8],){7}raw_9,class,values_0,(values_[1-8],){8}values_9\$'"
+equal "numbers in a line" "$(sed -n '2s/[^,]//gp' out.txt | tr -d '\n' | wc -c)" 20
+equal "headers" "$(grep -c raw out.txt)" 1
+cp out.txt whole.txt
+for part in 0 1; do run_ok belfry predict "${predicting[@]:0:8}" --outputs raw,predictions --part $part/2 && cat out.txt; done >parts.txt
+check "only the first part has a header" cmp -s whole.txt parts.txt
+run_ok belfry predict "${predicting[@]:0:8}" --outputs predictions
+check "without names there is none" grep -qE '^[0-9],' <(head -n 1 out.txt)
 run_fails 2 '--outputs: "raw" is named twice' belfry predict "${predicting[@]}" --outputs raw,predictions,raw
 run_fails 2 '--json: the prediction "class" has the name' belfry predict "${predicting[@]}" --param output=class
 

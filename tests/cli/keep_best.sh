@@ -132,7 +132,7 @@ check "nothing was trained for it" test ! -e none/ckpt-00000400
 
 # --- Names and directions
 run_fails 2 'keep_best: eval has no metric "recall"; it has loss, accuracy' train x --train_steps 5 --keep_best recall
-run_fails 2 '--keep_best is read only together with --eval_files' belfry train_and_evaluate --model_dir x \
+run_fails 2 '--keep_best has no effect without --eval_files' belfry train_and_evaluate --model_dir x \
     --train_files "$TRAIN_CSV" --train_steps 5 --keep_best loss
 stops=("${digits[@]}" --learning_rate 0.1 --train_steps 3000 --eval_every_steps 10 --save_checkpoints_steps 30)
 end_of() { # FLAGS

@@ -45,7 +45,7 @@ run_ok cmake -S learner -B learner/build -DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_F
 run_ok cmake --build learner/build
 train=(--model_dir m "${digits[@]}" --train_batch_size 32 --shuffle_buffer 1)
 run_ok belfry train_and_evaluate "${train[@]}" --train_steps 20
-run_fails 2 '--opset is not read with --training' belfry export --model_dir m --training --opset 15
+run_fails 2 '--opset has no effect with --training' belfry export --model_dir m --training --opset 15
 run_ok belfry export --model_dir m --training
 equal "it says where" "$(cat out.txt)" "export_dir m/export/20-training"
 run_fails 1 'a training is exported to a new folder' belfry export --model_dir m --training

@@ -50,7 +50,7 @@ run_fails 2 '--eval_share and --eval_files exclude each other' one bad --eval_sh
 for wrong in 0 1 -1 x 5/5 0/1 1/ /2 0/2x; do
     run_fails 2 '--eval_share: expected a share in (0, 1) such as 0.2' one bad "--eval_share=$wrong"
 done
-run_fails 2 '--eval_seed is read only together with --eval_share' one bad --eval_seed 3
+run_fails 2 '--eval_seed has no effect without --eval_share' one bad --eval_seed 3
 mkfifo pipe
 timeout 20 sh -c 'cat all.csv >pipe' &
 run_fails 2 '--eval_share: pipe is no regular file' belfry train_and_evaluate --train_files pipe --eval_share 0.2 \

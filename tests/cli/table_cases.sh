@@ -123,6 +123,8 @@ run_fails 2 '--positive_class: expected "fail" or "pass", a class of "y", got "y
 run_ok belfry train_and_evaluate --train_files train.csv --label_column grade --key_columns key --eval_share 0.2 \
     --num_epochs 5 --model_dir held --no_report
 loss=$(metric loss)
+run_ok belfry evaluate --held_out --model_dir held --eval_steps 1 --eval_batch_size 5
+equal "flags of evaluations count with rows held out" "$(sed -n 's/^examples //p' out.txt)" 5
 run_ok belfry evaluate --held_out --model_dir held
 equal "the loss of the held out rows" "$(metric loss)" "$loss"
 equal "their number" "$(metric examples)" 120

@@ -42,6 +42,17 @@ run_ok belfry inspect huber --json
 check "with the objective that it began with" grep -q '"param.objective":"huber"' out.txt
 run_ok belfry train "${base[@]}" --model_dir pattern --label_column 'gr*'
 
+# --- Several files as a shell gives them: words up to the next flag
+mkdir parts
+head -n 1 all.csv | tee parts/a.csv >parts/b.csv
+tail -n +2 all.csv | awk '{ print >>(NR % 2 ? "parts/a.csv" : "parts/b.csv") }'
+run_ok belfry train --label_column grade --num_epochs 1 --model_dir one-word --train_files parts/a.csv,parts/b.csv
+run_ok belfry train --label_column grade --num_epochs 1 --train_files parts/*.csv --model_dir words
+equal "a list and words" "$(belfry inspect words --digest)" "$(belfry inspect one-word --digest)"
+run_ok belfry predict --model_dir words --eval_files parts/*.csv
+equal "lines of predictions, with a header" "$(grep -c . out.txt)" "$(grep -c . all.csv)"
+run_fails 2 'unexpected argument "words"' belfry train --train_files all.csv --model_dir bad words
+
 # --- Beside a description, and where a checkpoint is read
 run_ok belfry columns all.csv --label_column grade --ignore price
 cp out.txt columns.yaml

@@ -26,6 +26,12 @@ static const bel_option table[] = {
     {"report", BEL_OPTION_BOOL, RING, "true", NULL, NULL, "Model", "Writes a report.", NULL},
     {"weight", BEL_OPTION_DOUBLE, CAST, "1", "[0, inf)", "kg", "Bell", "Of the bell.", NULL},
     {"batch_size", BEL_OPTION_INT, CAST, "7", "[0, 9]", "bells", "Bell", "How many at once.", NULL},
+    {"keep", BEL_OPTION_INT, RING, "5", NULL, NULL, "Model", "How many.", NULL},
+    {"hours", BEL_OPTION_INT, RING, "0", NULL, NULL, "Model", "Also those.", "keep!=0|1"},
+    {"goal", BEL_OPTION_STRING, RING, "", NULL, NULL, "Model", "Which way.",
+     "seed or weight or optimizer=adam|lamb"},
+    {"files", BEL_OPTION_FILES, RING, "", NULL, "FILE", "Data", "Some files.", NULL},
+    {"h", BEL_OPTION_BOOL, RING, "false", NULL, NULL, "Bell", "Says little.", NULL},
     {"config_file", BEL_OPTION_STRING, RING | (unsigned)ONLY_HERE, "", NULL, NULL, "Bell", "YAML.",
      NULL},
 };
@@ -250,8 +256,11 @@ static void test_help(void **state)
     (void)state;
     bel_options *options = make();
     bel_str text = {0};
-    bel_options_help(options, &text);
+    size_t count = bel_options_help(options, &(bel_options_choice){0}, &text);
+    assert_int_equal(count, sizeof table / sizeof table[0] - 2); // two of the other command
     assert_non_null(strstr(text.text, "\nData\n  --train_files FILE,..  "));
+    assert_non_null(strstr(text.text, "\n  --files FILE ..  "));
+    assert_non_null(strstr(text.text, "\n  -h  "));
     assert_non_null(strstr(text.text, " How many. (default: 128; examples; [1, 1024])\n"));
     assert_non_null(strstr(text.text, "\n  --[no_]report "));
     assert_non_null(strstr(text.text, "\n  --optimizer sgd|adam "));
@@ -260,7 +269,74 @@ static void test_help(void **state)
     bel_options_destroy(options);
 }
 
-// A flag that nobody reads is refused, whatever its value, in any order and from any source.
+// Help about some flags: the common ones, or those that have all words in their row or are meant by
+// another word of the field.
+static void test_help_of_some(void **state)
+{
+    (void)state;
+    static const char *const common[] = {"rate", "train_files", NULL};
+    static const bel_option_word words[] = {{"speed", "rate"}, {NULL, NULL}};
+    static const struct {
+        bool common;
+        const char *words[2];
+        size_t count;
+        const char *flags; // those that are shown, in order
+    } cases[] = {
+        {true, {0}, 0, "train_files rate "},
+        {false, {"READ"}, 1, "train_files "},
+        {false, {"batch-size"}, 1, "batch_size "},
+        {false, {"speed"}, 1, "rate "},
+        {false, {"adam"}, 1, "optimizer beta goal "},
+        {false, {"adam", "decays"}, 2, "beta "},
+        {true, {"adam"}, 1, ""},
+        {false, {"nothing like it"}, 1, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bel_options *options = make();
+        bel_options_know_common(options, common);
+        bel_options_know_words(options, words);
+        bel_str text = {0}, flags = {0};
+        bel_str_puts(&text, "");
+        bel_str_puts(&flags, "");
+        bel_options_choice choice = {cases[i].common, cases[i].words, cases[i].count};
+        size_t count = bel_options_help(options, &choice, &text);
+        for (const char *at = text.text; (at = strstr(at, "\n  --")) != NULL; count--) {
+            at += strlen("\n  --");
+            bel_str_printf(&flags, "%.*s ", (int)strcspn(at, " "), at);
+        }
+        assert_string_equal(flags.text, cases[i].flags);
+        assert_int_equal(count, 0);
+        bel_str_deinit(&text);
+        bel_str_deinit(&flags);
+        bel_options_destroy(options);
+    }
+}
+
+// A shell makes several words of *.csv: a flag of files takes those up to the next flag.
+static void test_files_of_a_shell(void **state)
+{
+    (void)state;
+    bel_options *options = make();
+    BEL_ASSERT_OK(parse(options,
+                        "--files a.csv b.csv,c.csv - --seed 2 first --files d.csv -h second "
+                        "--files=e.csv third --train_files f.csv fourth --files g.csv -- h"));
+    assert_list(options, "files", "a.csv,b.csv,c.csv,-,d.csv,e.csv,g.csv", 7);
+    assert_list(options, "train_files", "f.csv", 1);
+    size_t count;
+    const char *const *arguments = bel_options_arguments(options, &count);
+    static const char *const expected[] = {"first", "second", "third", "fourth", "h"};
+    assert_int_equal(count, 5);
+    for (int i = 0; i < 5; i++)
+        assert_string_equal(arguments[i], expected[i]);
+    assert_int_equal(bel_options_arguments_before(options, "h"), 1);
+    bel_options_destroy(options);
+    options = make();
+    BEL_ASSERT_FAILS(parse(options, "--files --seed 2"), BEL_INVALID_ARGUMENT,
+                     "--files: expected names of files, got nothing");
+    bel_options_destroy(options);
+}
+
+// A flag without effect is refused, whatever its value, in any order and from any source.
 static void test_who_reads(void **state)
 {
     (void)state;
@@ -276,10 +352,15 @@ static void test_who_reads(void **state)
         {"--ramp --seed 2", NULL},
         {"--often 3", NULL},
         {"--no_nesterov --optimizer adam",
-         "--nesterov is read only with --optimizer sgd or momentum, and that is adam"},
-        {"--beta 0.9", "--beta is read only with --optimizer adam, and that is sgd"},
-        {"--ramp", "--ramp is read only together with --seed"},
-        {"--often 3 --seed 2", "--often is not read with --seed: give one of the two"},
+         "--nesterov has no effect without --optimizer sgd or momentum, and that is adam"},
+        {"--beta 0.9", "--beta has no effect without --optimizer adam, and that is sgd"},
+        {"--ramp", "--ramp has no effect without --seed"},
+        {"--often 3 --seed 2", "--often has no effect with --seed: give one of the two"},
+        {"--hours 2", NULL},
+        {"--hours 2 --keep 1", "--hours has no effect with --keep 1"},
+        {"--goal up --seed 2", NULL},
+        {"--goal up --optimizer adam", NULL},
+        {"--goal up", "--goal has no effect without --seed or --optimizer adam or lamb"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         bel_options *options = make();
@@ -300,9 +381,10 @@ static void test_who_reads(void **state)
     options = make();
     BEL_ASSERT_OK(parse(options, "--nesterov"));
     BEL_ASSERT_FAILS(bel_options_check_read(options, adam), BEL_INVALID_ARGUMENT,
-                     "--nesterov is read only with --optimizer sgd or momentum, and that is adam");
+                     "--nesterov has no effect without --optimizer sgd or momentum, and that is "
+                     "adam");
     bel_str text = {0};
-    bel_options_help(options, &text);
+    bel_options_help(options, &(bel_options_choice){0}, &text);
     assert_non_null(strstr(text.text, "sgd, momentum: looks ahead."));
     bel_str_deinit(&text);
     bel_options_destroy(options);
@@ -319,7 +401,7 @@ static void test_help_is_wrapped(void **state)
     };
     bel_options *options = bel_options_create(wide, 1, 1);
     bel_str text = {0};
-    bel_options_help(options, &text);
+    bel_options_help(options, &(bel_options_choice){0}, &text);
     for (char *rest = NULL, *line = strtok_r(text.text, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest))
         assert_true(strlen(line) <= 100);
@@ -360,6 +442,8 @@ int main(void)
         cmocka_unit_test(test_yaml_refusals),
         cmocka_unit_test(test_first_error_counts_and_the_rest_is_read),
         cmocka_unit_test(test_help),
+        cmocka_unit_test(test_help_of_some),
+        cmocka_unit_test(test_files_of_a_shell),
         cmocka_unit_test(test_who_reads),
         cmocka_unit_test(test_help_is_wrapped),
         cmocka_unit_test(test_dump_reads_back),

@@ -208,24 +208,63 @@ static void test_many_events_are_all_there(void **state)
     bel_free(path);
 }
 
-static void test_names_are_unique_and_sort_by_time(void **state)
+// Also within a second, more than ten times, and when the clock goes back.
+static void test_names_sort_by_order(void **state)
 {
     (void)state;
+    static const double times[] = {1234567890.75,
+                                   1234567890.75,
+                                   1234567890,
+                                   1234560000,
+                                   1234567891,
+                                   1,
+                                   1,
+                                   1,
+                                   1,
+                                   1,
+                                   1,
+                                   1,
+                                   1,
+                                   1,
+                                   1,
+                                   1234567895};
+    enum { COUNT = sizeof times / sizeof *times };
     char *dir = bel_path_join(bel_test_own_folder(), "eval/deep"); // made with its parents
-    bel_event_file *file[3];
-    for (int i = 0; i < 3; i++)
-        BEL_ASSERT_OK(bel_event_file_open_at(dir, 1234567890.75, &file[i]));
-    char *stem = bel_xstrdup(bel_event_file_path(file[0]));
-    assert_non_null(strstr(stem, "/eval/deep/events.out.tfevents.1234567890."));
-    for (int i = 1; i < 3; i++) {
-        char *expected = bel_strf("%s.%d", stem, i);
-        assert_string_equal(bel_event_file_path(file[i]), expected);
-        bel_free(expected);
+    char *before = bel_xstrdup("");
+    for (int i = 0; i < COUNT; i++) {
+        bel_event_file *file;
+        BEL_ASSERT_OK(bel_event_file_open_at(dir, times[i], &file));
+        char *path = bel_xstrdup(bel_event_file_path(file));
+        BEL_ASSERT_OK(bel_event_file_close(file));
+        assert_true(strcmp(before, path) < 0);
+        if (i == 0)
+            assert_non_null(strstr(path, "/eval/deep/events.out.tfevents.1234567890.0000."));
+        if (i == 3)
+            assert_non_null(strstr(path, "/eval/deep/events.out.tfevents.1234567890.0003."));
+        bel_free(before);
+        before = path;
     }
-    for (int i = 0; i < 3; i++)
-        BEL_ASSERT_OK(bel_event_file_close(file[i]));
-    bel_free(stem);
+    assert_non_null(strstr(before, "/eval/deep/events.out.tfevents.1234567895.0000."));
+    bel_free(before);
     bel_free(dir);
+}
+
+// Files that an older version has made have no count.
+static void test_names_sort_behind_older_ones(void **state)
+{
+    (void)state;
+    static const char *const older[] = {"events.out.tfevents.1000000000.host",
+                                        "events.out.tfevents.1000000000.host.2",
+                                        "events.out.tfevents.1000000000.0.host"};
+    for (size_t i = 0; i < sizeof older / sizeof *older; i++) {
+        bel_event_file *file;
+        bel_free(bel_test_file(bel_test_own_folder(), older[i], "", 0));
+        char *left = bel_path_join(bel_test_own_folder(), older[i]);
+        BEL_ASSERT_OK(bel_event_file_open_at(bel_test_own_folder(), 1e9, &file));
+        assert_true(strcmp(left, bel_event_file_path(file)) < 0);
+        BEL_ASSERT_OK(bel_event_file_close(file));
+        bel_free(left);
+    }
 }
 
 // A disk that is full for a moment costs nothing; a file that stays unwritten is reported.
@@ -262,7 +301,8 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_golden_bytes),
         BEL_TEST_IN_FOLDER(test_events_read_back),
         BEL_TEST_IN_FOLDER(test_many_events_are_all_there),
-        BEL_TEST_IN_FOLDER(test_names_are_unique_and_sort_by_time),
+        BEL_TEST_IN_FOLDER(test_names_sort_by_order),
+        BEL_TEST_IN_FOLDER(test_names_sort_behind_older_ones),
         BEL_TEST_IN_FOLDER(test_errors_are_made_up_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,8 @@ static void test_sessions(void **state)
     (void)state;
     bel_history *history;
     write_session("", 1000, 0, (const int64_t[]){10, 20, 30}, 3, 1);
-    write_session("", 1001, 20, (const int64_t[]){30, 40}, 2, 2); // resumed from 20
+    write_session("", 900, 20, (const int64_t[]){30, 40}, 2,
+                  2); // resumed from 20; the clock went back
     write_session("eval", 1000, 0, (const int64_t[]){20, 40}, 2, 1);
     write_session("eval", 1002, -1, (const int64_t[]){20}, 1, 3); // an old checkpoint, later
     write_session("eval", 1003, -1, (const int64_t[]){30}, 1, 3);

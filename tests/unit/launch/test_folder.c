@@ -1,7 +1,11 @@
 // The lock of a model folder over processes and renames, and the count of starts in it.
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -205,6 +209,64 @@ static void test_old_sockets(void **state)
     bel_free(base);
 }
 
+static int listening_socket(const char *folder)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char *path = bel_path_join(folder, "worker-0");
+    assert_true(strlen(path) < sizeof address.sun_path);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    bel_free(path);
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_true(listener >= 0);
+    assert_int_equal(bind(listener, (const struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    return listener;
+}
+
+// Processes may outlive the supervisor that had the lock: their sockets say so.
+static void test_open_sockets(void **state)
+{
+    (void)state;
+    const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    char *base = bel_test_folder(), *folder = bel_path_join(base, "belfry-sockets-orphan");
+    BEL_ASSERT_OK(bel_dir_create(folder));
+    int listener = listening_socket(folder);
+    assert_int_equal(utimensat(AT_FDCWD, folder, old, 0), 0);
+    bel_old_sockets_remove(base);
+    assert_true(bel_file_exists(folder));
+    close(listener);
+    bel_old_sockets_remove(base);
+    assert_false(bel_file_exists(folder));
+    bel_free(folder);
+    bel_free(base);
+}
+
+// A job with XDG_RUNTIME_DIR removes what one without it has left in /tmp.
+static void test_old_sockets_elsewhere(void **state)
+{
+    (void)state;
+    const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    char left[] = "/tmp/belfry-sockets-XXXXXX", *base = bel_test_folder(), *folder;
+    const char *was = getenv("XDG_RUNTIME_DIR");
+    char *before = was != NULL ? bel_xstrdup(was) : NULL;
+    assert_non_null(mkdtemp(left));
+    assert_int_equal(utimensat(AT_FDCWD, left, old, 0), 0);
+    assert_int_equal(setenv("XDG_RUNTIME_DIR", base, 1), 0);
+    int lock;
+    BEL_ASSERT_OK(bel_sockets_create(&folder, &lock));
+    assert_int_equal(strncmp(folder, base, strlen(base)), 0);
+    assert_false(bel_file_exists(left));
+    if (before != NULL) {
+        assert_int_equal(setenv("XDG_RUNTIME_DIR", before, 1), 0);
+    } else {
+        assert_int_equal(unsetenv("XDG_RUNTIME_DIR"), 0);
+    }
+    bel_linux_unlock(lock);
+    bel_free(before);
+    bel_free(folder);
+    bel_free(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +276,8 @@ int main(void)
         cmocka_unit_test(test_starts),
         cmocka_unit_test(test_start_count_at_one_moment),
         cmocka_unit_test(test_old_sockets),
+        cmocka_unit_test(test_open_sockets),
+        cmocka_unit_test(test_old_sockets_elsewhere),
         cmocka_unit_test(test_leftovers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

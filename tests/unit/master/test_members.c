@@ -381,6 +381,31 @@ static void test_lost(void **state)
     tear_down(&f);
 }
 
+// A member knows of a step before shard 0's word of it comes. At a checkpoint that counts no more.
+static void test_reached(void **state)
+{
+    (void)state;
+    static char words[] = "computing";
+    fixture f = set_up(SOON_SECONDS);
+    call_all(&f);
+    bel_members_begin_at(f.members, 30);
+    bel_members_note_step(f.members, 41);
+    assert_int_equal(bel_members_reached(f.members), 41);
+    bel_mailbox_send(f.peers[2], 0, BEL_TEST_KIND(Status, status, .step = 57, .doing = words));
+    int worker = bel_members_find(f.members, BEL_ROLE_WORKER, 1), sender;
+    Bel__Message *got;
+    while (bel_members_get(f.members, worker)->step != 57)
+        if (bel_members_take(f.members, SOON_SECONDS, &sender, &got)) bel_message_destroy(got);
+    assert_int_equal(bel_members_reached(f.members), 57);
+    bel_members_begin_at(f.members, 40);
+    assert_int_equal(bel_members_reached(f.members), 40);
+    bel_mailbox_close(f.peers[2], 0);
+    f.peer_count = 2;
+    BEL_ASSERT_FAILS(await_loss(&f), BEL_UNAVAILABLE,
+                     "lost worker 1 on host-a (pid 99) after step 40");
+    tear_down(&f);
+}
+
 // One that has said that it fails is waited for, but not named as lost: a launcher would kill its
 // process before that has said why, and start another.
 static void test_failed(void **state)
@@ -631,10 +656,10 @@ int main(void)
         cmocka_unit_test(test_twice),        cmocka_unit_test(test_missing),
         cmocka_unit_test(test_late_folder),  cmocka_unit_test(test_another_folder),
         cmocka_unit_test(test_messages),     cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_failed),       cmocka_unit_test(test_long_message),
-        cmocka_unit_test(test_coming_back),  cmocka_unit_test(test_late_word),
-        cmocka_unit_test(test_staying_away), cmocka_unit_test(test_dismissal),
-        cmocka_unit_test(test_given_up),     cmocka_unit_test(test_never_came),
-        cmocka_unit_test(test_wanted)};
+        cmocka_unit_test(test_reached),      cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_long_message), cmocka_unit_test(test_coming_back),
+        cmocka_unit_test(test_late_word),    cmocka_unit_test(test_staying_away),
+        cmocka_unit_test(test_dismissal),    cmocka_unit_test(test_given_up),
+        cmocka_unit_test(test_never_came),   cmocka_unit_test(test_wanted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
