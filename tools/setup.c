@@ -58,7 +58,8 @@ static bel_status *choose_model(const bel_options *options, const bel_params *pa
 // A flag that the chosen model, optimizer, schedule or mode does not read is refused. What a
 // package reads it alone knows (training warns of the rest), and a checkpoint may name the model.
 // The format of the data is that of its files.
-static bel_status *check_flags(const bel_options *options, bool is_package, const bel_setup *setup)
+static bel_status *check_flags(const bel_options *options, const bel_params *params,
+                               bool is_package, const bel_setup *setup)
 {
     bool stored = setup->checkpoint != NULL && !bel_options_is_given(options, "model");
     const char *model = is_package || stored ? NULL : setup->model->name;
@@ -69,11 +70,16 @@ static bel_status *check_flags(const bel_options *options, bool is_package, cons
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--eval_share: the package reads its data by itself, and does not know it");
     }
+    const char *schedule = bel_params_get(params, "schedule"); // tables have other defaults
+    const char *objective = bel_params_get(params, "objective");
+    if (objective == NULL && bel_options_has(options, "objective"))
+        objective = bel_options_text(options, "objective");
     bel_option_meaning meanings[] = {{"input_format", bel_flag_inputs_format(options)},
                                      {"eval_files", holds ? "held out" : files},
                                      {"model", model},
+                                     {"schedule", is_package ? NULL : schedule},
+                                     {"objective", objective},
                                      {is_package ? "optimizer" : NULL, NULL},
-                                     {"schedule", NULL},
                                      {"weight_decay", NULL},
                                      {"moving_average_decay", NULL},
                                      {NULL, NULL}};
@@ -190,8 +196,8 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     if (strcmp(setup->model->name, "onnx") == 0)
         BEL_TRY(bel_setup_onnx_file(options, params, setup));
     BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));
-    BEL_TRY(check_flags(options, is_package, setup));
     if (setup->columns != NULL) BEL_TRY(set_table(options, params, setup));
+    BEL_TRY(check_flags(options, params, is_package, setup));
 
     setup->input = (bel_flag_input){.options = options,
                                     .training = setup->training,

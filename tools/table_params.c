@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/setting_names.h"
 #include "columns/description.h"
 #include "tables.h"
 
@@ -92,46 +93,57 @@ static bel_status *set_default(bel_params *params, const char *name, const char 
     return status;
 }
 
-// Whether the schedule that a flag names counts --decay_steps; without one it is that of tables.
-static bool decays(const bel_options *options)
+// FTRL divides by the rate, and lowers it by its own sums: a rate that falls to 0 is not for it.
+static const char *schedule_of(const bel_options *options)
 {
-    if (!bel_options_is_given(options, "schedule")) return true;
-    const bel_option *steps = bel_options_find(options, "decay_steps");
-    const char *schedules = strchr(steps->when, '=') + 1;
-    return bel_list_find(schedules, "|", bel_options_string(options, "schedule")) >= 0;
+    return strcmp(bel_options_string(options, "optimizer"), "ftrl") == 0 ? "constant" : "cosine";
 }
 
-// Flags of the model that tables have other defaults for. How fast the rate falls follows from
-// --train_steps and --num_epochs, also where a training goes on: with others it would be another.
+// The schedule, if it counts --decay_steps, ends with the training. "decay_over" says so to a
+// training that continues: that one may be longer (estimator/longer.h). A checkpoint without it
+// had --decay_steps.
+static bel_status *set_decay(bel_params *params, const bel_options *options,
+                             const bel_columns *columns, const char *remembering, int blocks)
+{
+    const bel_option *flag = bel_options_find(options, "decay_steps");
+    const char *schedules = strchr(flag->when, '=') + 1;
+    bool decays = bel_list_find(schedules, "|", bel_params_get(params, "schedule")) >= 0;
+    char steps[32], *was = NULL;
+    if (!decays || bel_options_is_given(options, "decay_steps")) return NULL;
+    bel_snprintf(steps, sizeof steps, "%lld", (long long)likely_steps(options, columns, blocks));
+    if (remembering != NULL)
+        BEL_TRY(bel_ckpt_latest_setting(remembering, BEL_SETTING_DECAY_OVER, &was));
+    if (remembering != NULL && was == NULL)
+        return set_default(params, "decay_steps", steps, remembering);
+    bel_free(was);
+    bel_params_set(params, "decay_steps", steps);
+    bel_params_set(params, "decay_over", "training");
+    return NULL;
+}
+
+// Flags of the model that tables have other defaults for.
 static bel_status *set_defaults(bel_params *params, const bel_options *options,
                                 const bel_columns *columns, const char *remembering, int blocks)
 {
     bool small = bel_columns_rows(columns) < SMALL_TABLE;
     bool tiny = bel_columns_rows(columns) < TINY_TABLE;
-    bool said =
-        bel_options_int(options, "train_steps") > 0 || bel_options_int(options, "num_epochs") > 0;
-    char steps[32], penalty[32];
-    bel_snprintf(steps, sizeof steps, "%lld", (long long)likely_steps(options, columns, blocks));
+    char penalty[32];
     bel_snprintf(penalty, sizeof penalty, "%.3g", penalty_of(columns));
     const struct {
-        const char *flag, *value, *remembering;
-    } defaults[] = {{"hidden_units",
-                     tiny    ? "16"
-                     : small ? "64,32"
-                             : "256,128",
-                     remembering},
-                    {"wide_numbers", "true", remembering},
-                    {"dropout", small ? "0.2" : "0", remembering},
-                    {"l2", penalty, remembering},
-                    {"learning_rate", small ? "0.01" : "0.003", remembering},
-                    {"schedule", "cosine", remembering},
-                    {"decay_steps", steps, said ? NULL : remembering}};
+        const char *flag, *value;
+    } defaults[] = {{"hidden_units", tiny    ? "16"
+                                     : small ? "64,32"
+                                             : "256,128"},
+                    {"wide_numbers", "true"},
+                    {"dropout", small ? "0.2" : "0"},
+                    {"l2", penalty},
+                    {"learning_rate", small ? "0.01" : "0.003"},
+                    {"schedule", schedule_of(options)}};
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
-        bool steps_of_none = strcmp(defaults[i].flag, "decay_steps") == 0 && !decays(options);
-        if (steps_of_none || bel_options_is_given(options, defaults[i].flag)) continue;
-        BEL_TRY(set_default(params, defaults[i].flag, defaults[i].value, defaults[i].remembering));
+        if (bel_options_is_given(options, defaults[i].flag)) continue;
+        BEL_TRY(set_default(params, defaults[i].flag, defaults[i].value, remembering));
     }
-    return NULL;
+    return set_decay(params, options, columns, remembering, blocks);
 }
 
 static void put_weight(bel_str *text, int class_number, double weight)
