@@ -9,16 +9,40 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/setting_names.h"
 #include "columns/description.h"
+#include "table_defaults.h"
 #include "tables.h"
-
-// Rows below which most is learned by heart, and below which even a few units are many.
-enum { SMALL_TABLE = 20000, TINY_TABLE = 500 };
 
 static void set_number(bel_params *params, const char *name, double value)
 {
     char text[32];
     bel_snprintf(text, sizeof text, "%.17g", value);
     bel_params_set(params, name, text);
+}
+
+static bel_table_defaults defaults_of(const bel_columns *columns)
+{
+    bool classes = bel_columns_label_kind(columns) == BEL_LABEL_CLASSES;
+    bool several = bel_columns_label_kind(columns) == BEL_LABEL_SEVERAL;
+    bel_table_size size = {.rows = bel_columns_rows(columns), .numbers = true};
+    for (int i = 0; i < columns->count; i++) {
+        const bel_column *c = &columns->items[i];
+        bool learned = c->x_place >= 0 || c->id_place >= 0 || c->list_place >= 0;
+        size.columns += learned;
+        if (learned && c->kind != BEL_COLUMN_NUMBER) size.numbers = false;
+    }
+    if (classes) size.class_count = bel_columns_class_count(columns);
+    if (several) size.class_count = 2;
+    return bel_table_defaults_of(&size);
+}
+
+int64_t bel_table_batch_size(const bel_columns *columns)
+{
+    return defaults_of(columns).batch_size;
+}
+
+int64_t bel_table_epochs(const bel_columns *columns)
+{
+    return defaults_of(columns).epochs;
 }
 
 static int64_t batch_of(const bel_options *options, const bel_columns *columns)
@@ -54,30 +78,6 @@ int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *colu
     int64_t batch = batch_of(options, columns) * blocks;
     int64_t pass = (bel_columns_rows(columns) + batch - 1) / batch, least = steps / MOST;
     return pass > least ? pass : least > 0 ? least : 1;
-}
-
-// Columns that a model learns from.
-static int learned_columns(const bel_columns *columns)
-{
-    int count = 0;
-    for (int i = 0; i < columns->count; i++) {
-        const bel_column *c = &columns->items[i];
-        count += c->x_place >= 0 || c->id_place >= 0 || c->list_place >= 0;
-    }
-    return count;
-}
-
-// The more columns there are for each row, the more is learned by heart, of numbers still more than
-// of classes: found by cross-validation on tables of 100 to 30,000 rows (docs/columns.md).
-static double penalty_of(const bel_columns *columns)
-{
-    const double of_classes = 0.3, of_numbers = 1, most = 0.1, least_of_few = 0.01;
-    bool classes = bel_columns_label_kind(columns) != BEL_LABEL_NUMBER;
-    double ratio = (double)learned_columns(columns) / (double)(bel_columns_rows(columns) + 1);
-    double penalty = (classes ? of_classes : of_numbers) * ratio;
-    bool few = classes && bel_columns_rows(columns) < TINY_TABLE;
-    if (few && penalty < least_of_few) penalty = least_of_few;
-    return penalty < most ? penalty : most;
 }
 
 // Sets a parameter that no flag says: as the checkpoint has it, or to a default of tables.
@@ -125,19 +125,16 @@ static bel_status *set_decay(bel_params *params, const bel_options *options,
 static bel_status *set_defaults(bel_params *params, const bel_options *options,
                                 const bel_columns *columns, const char *remembering, int blocks)
 {
-    bool small = bel_columns_rows(columns) < SMALL_TABLE;
-    bool tiny = bel_columns_rows(columns) < TINY_TABLE;
+    bel_table_defaults of_table = defaults_of(columns);
     char penalty[32];
-    bel_snprintf(penalty, sizeof penalty, "%.3g", penalty_of(columns));
+    bel_snprintf(penalty, sizeof penalty, "%.3g", of_table.l2);
     const struct {
         const char *flag, *value;
-    } defaults[] = {{"hidden_units", tiny    ? "16"
-                                     : small ? "64,32"
-                                             : "256,128"},
+    } defaults[] = {{"hidden_units", of_table.hidden_units},
                     {"wide_numbers", "true"},
-                    {"dropout", small ? "0.2" : "0"},
+                    {"dropout", of_table.dropout},
                     {"l2", penalty},
-                    {"learning_rate", small ? "0.01" : "0.003"},
+                    {"learning_rate", of_table.learning_rate},
                     {"schedule", schedule_of(options)}};
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
         if (bel_options_is_given(options, defaults[i].flag)) continue;
@@ -286,19 +283,4 @@ bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
     set_number(params, "label_mean", bel_columns_label_mean(columns));
     set_number(params, "label_deviation", bel_columns_label_deviation(columns));
     return check_rate(params, columns);
-}
-
-int64_t bel_table_batch_size(const bel_columns *columns)
-{
-    int64_t rows = bel_columns_rows(columns);
-    return rows < 5000 ? 32 : rows < 100000 ? 128 : 512;
-}
-
-// So many passes that a small table is seen by some thousand steps.
-int64_t bel_table_epochs(const bel_columns *columns)
-{
-    enum { EXAMPLES = 100000, MOST = 300 };
-    int64_t rows = bel_columns_rows(columns), epochs = EXAMPLES / (rows + 1);
-    int64_t least = rows < EXAMPLES ? 10 : 3;
-    return epochs < least ? least : epochs > MOST ? MOST : epochs;
 }
