@@ -114,7 +114,8 @@ static const bel_option table[] = {
      "Remembered by checkpoints.", "model=gru|lstm"},
     {"columns", STRING, TRAINING, "auto", NULL, "FILE", DATA,
      "What the columns of a CSV file are (belfry columns). auto: they are looked at, unless flags such as "
-     "--feature_scale or --class_count say it; none: all are numbers. Remembered by checkpoints.", "input_format=csv"},
+     "--feature_scale or --class_count say it; none: all are numbers. Tables that are looked at have "
+     "other defaults of the model, batches and passes (docs/columns.md). Remembered by checkpoints.", "input_format=csv"},
     {"categorical", STRINGS, DESCRIBING, "", NULL, "NAME", DATA,
      "columns, or patterns of them, that hold categories, whatever they look like.", "input_format=csv"},
     {"numeric", STRINGS, DESCRIBING, "", NULL, "NAME", DATA,

@@ -351,10 +351,6 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
     }
     bool header = bel_options_bool(options, "header");
     const char *label = bel_options_string(options, "label_column");
-    if (input->id_list_columns == NULL && (input->id_list_most != 0 || input->id_list_weights)) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--id_list_most and --id_list_weights go with --id_list_columns");
-    }
     bool labelled = mode == BEL_MODE_EVAL || again; // which rows are held out follows from labels
     if (label == NULL && labelled) label = input->label_column;
     bool last_is_label = label == NULL && mode != BEL_MODE_PREDICT;

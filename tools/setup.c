@@ -60,10 +60,10 @@ static bel_status *choose_model(const bel_options *options, const bel_params *pa
 // package knows what it reads (training warns of the rest) and may evaluate data of its own; a
 // checkpoint may name the model and its columns. The format of the data is that of its files.
 // `belfry tune` compares its trials by --best_metric and --best_goal.
-static bel_status *check_flags(const bel_options *options, bool is_package, const bel_setup *setup)
+static bel_status *check_flags(const bel_options *options, const bel_params *params,
+                               bool is_package, const bel_setup *setup)
 {
-    static const char *const of_package[] = {"optimizer", "schedule", "weight_decay",
-                                             "moving_average_decay"};
+    static const char *const of_package[] = {"optimizer", "weight_decay", "moving_average_decay"};
     enum { OF_PACKAGE = sizeof of_package / sizeof of_package[0] };
     bool reading = setup->checkpoint != NULL;
     bool stored = reading && !bel_options_is_given(options, "model");
@@ -71,10 +71,16 @@ static bel_status *check_flags(const bel_options *options, bool is_package, cons
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--eval_share: the package reads its data by itself, and does not know it");
     }
-    bel_option_meaning meanings[OF_PACKAGE + 6] = {
+    const char *schedule = bel_params_get(params, "schedule"); // tables have other defaults
+    const char *objective = bel_params_get(params, "objective");
+    if (objective == NULL && bel_options_has(options, "objective"))
+        objective = bel_options_text(options, "objective");
+    bel_option_meaning meanings[OF_PACKAGE + 8] = {
         {"input_format", bel_flag_inputs_format(options)},
-        {"model", is_package || stored ? NULL : setup->model->name}};
-    bel_option_meaning *next = meanings + 2;
+        {"model", is_package || stored ? NULL : setup->model->name},
+        {"schedule", is_package ? NULL : schedule},
+        {"objective", objective}};
+    bel_option_meaning *next = meanings + 4;
     int place, places;
     bel_trials_place(&place, &places);
     if (places > 0) (next++)->name = "early_stopping";
@@ -195,8 +201,8 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     if (strcmp(setup->model->name, "onnx") == 0)
         BEL_TRY(bel_setup_onnx_file(options, params, setup));
     BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));
-    BEL_TRY(check_flags(options, is_package, setup));
     if (setup->columns != NULL) BEL_TRY(set_table(options, params, setup));
+    BEL_TRY(check_flags(options, params, is_package, setup));
 
     setup->input = (bel_flag_input){.options = options,
                                     .training = setup->training,

@@ -7,17 +7,42 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/setting_names.h"
 #include "columns/description.h"
+#include "table_defaults.h"
 #include "tables.h"
-
-// Rows below which most is learned by heart, and below which even a few units are many.
-enum { SMALL_TABLE = 20000, TINY_TABLE = 500 };
 
 static void set_number(bel_params *params, const char *name, double value)
 {
     char text[32];
     bel_snprintf(text, sizeof text, "%.17g", value);
     bel_params_set(params, name, text);
+}
+
+static bel_table_defaults defaults_of(const bel_columns *columns)
+{
+    bool classes = bel_columns_label_kind(columns) == BEL_LABEL_CLASSES;
+    bool several = bel_columns_label_kind(columns) == BEL_LABEL_SEVERAL;
+    bel_table_size size = {.rows = bel_columns_rows(columns), .numbers = true};
+    for (int i = 0; i < columns->count; i++) {
+        const bel_column *c = &columns->items[i];
+        bool learned = c->x_place >= 0 || c->id_place >= 0 || c->list_place >= 0;
+        size.columns += learned;
+        if (learned && c->kind != BEL_COLUMN_NUMBER) size.numbers = false;
+    }
+    if (classes) size.class_count = bel_columns_class_count(columns);
+    if (several) size.class_count = 2;
+    return bel_table_defaults_of(&size);
+}
+
+int64_t bel_table_batch_size(const bel_columns *columns)
+{
+    return defaults_of(columns).batch_size;
+}
+
+int64_t bel_table_epochs(const bel_columns *columns)
+{
+    return defaults_of(columns).epochs;
 }
 
 static int64_t batch_of(const bel_options *options, const bel_columns *columns)
@@ -55,30 +80,6 @@ int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *colu
     return pass > least ? pass : least > 0 ? least : 1;
 }
 
-// Columns that a model learns from.
-static int learned_columns(const bel_columns *columns)
-{
-    int count = 0;
-    for (int i = 0; i < columns->count; i++) {
-        const bel_column *c = &columns->items[i];
-        count += c->x_place >= 0 || c->id_place >= 0 || c->list_place >= 0;
-    }
-    return count;
-}
-
-// The more columns there are for each row, the more is learned by heart, of numbers still more than
-// of classes: found by cross-validation on tables of 100 to 30,000 rows (docs/columns.md).
-static double penalty_of(const bel_columns *columns)
-{
-    const double of_classes = 0.3, of_numbers = 1, most = 0.1, least_of_few = 0.01;
-    bool classes = bel_columns_label_kind(columns) != BEL_LABEL_NUMBER;
-    double ratio = (double)learned_columns(columns) / (double)(bel_columns_rows(columns) + 1);
-    double penalty = (classes ? of_classes : of_numbers) * ratio;
-    bool few = classes && bel_columns_rows(columns) < TINY_TABLE;
-    if (few && penalty < least_of_few) penalty = least_of_few;
-    return penalty < most ? penalty : most;
-}
-
 // Sets a parameter that no flag says: as the checkpoint has it, or to a default of tables.
 static bel_status *set_default(bel_params *params, const char *name, const char *value,
                                const char *remembering)
@@ -92,46 +93,54 @@ static bel_status *set_default(bel_params *params, const char *name, const char 
     return status;
 }
 
-// Whether the schedule that a flag names counts --decay_steps; without one it is that of tables.
-static bool decays(const bel_options *options)
+// FTRL divides by the rate, and lowers it by its own sums: a rate that falls to 0 is not for it.
+static const char *schedule_of(const bel_options *options)
 {
-    if (!bel_options_is_given(options, "schedule")) return true;
-    const bel_option *steps = bel_options_find(options, "decay_steps");
-    const char *schedules = strchr(steps->when, '=') + 1;
-    return bel_list_find(schedules, "|", bel_options_string(options, "schedule")) >= 0;
+    return strcmp(bel_options_string(options, "optimizer"), "ftrl") == 0 ? "constant" : "cosine";
 }
 
-// Flags of the model that tables have other defaults for. How fast the rate falls follows from
-// --train_steps and --num_epochs, also where a training goes on: with others it would be another.
+// The schedule, if it counts --decay_steps, ends with the training. "decay_over" says so to a
+// training that continues: that one may be longer (estimator/longer.h). A checkpoint without it
+// had --decay_steps.
+static bel_status *set_decay(bel_params *params, const bel_options *options,
+                             const bel_columns *columns, const char *remembering, int blocks)
+{
+    const bel_option *flag = bel_options_find(options, "decay_steps");
+    const char *schedules = strchr(flag->when, '=') + 1;
+    bool decays = bel_list_find(schedules, "|", bel_params_get(params, "schedule")) >= 0;
+    char steps[32], *was = NULL;
+    if (!decays || bel_options_is_given(options, "decay_steps")) return NULL;
+    bel_snprintf(steps, sizeof steps, "%lld", (long long)likely_steps(options, columns, blocks));
+    if (remembering != NULL)
+        BEL_TRY(bel_ckpt_latest_setting(remembering, BEL_SETTING_DECAY_OVER, &was));
+    if (remembering != NULL && was == NULL)
+        return set_default(params, "decay_steps", steps, remembering);
+    bel_free(was);
+    bel_params_set(params, "decay_steps", steps);
+    bel_params_set(params, "decay_over", "training");
+    return NULL;
+}
+
+// Flags of the model that tables have other defaults for.
 static bel_status *set_defaults(bel_params *params, const bel_options *options,
                                 const bel_columns *columns, const char *remembering, int blocks)
 {
-    bool small = bel_columns_rows(columns) < SMALL_TABLE;
-    bool tiny = bel_columns_rows(columns) < TINY_TABLE;
-    bool said =
-        bel_options_int(options, "train_steps") > 0 || bel_options_int(options, "num_epochs") > 0;
-    char steps[32], penalty[32];
-    bel_snprintf(steps, sizeof steps, "%lld", (long long)likely_steps(options, columns, blocks));
-    bel_snprintf(penalty, sizeof penalty, "%.3g", penalty_of(columns));
+    bel_table_defaults of_table = defaults_of(columns);
+    char penalty[32];
+    bel_snprintf(penalty, sizeof penalty, "%.3g", of_table.l2);
     const struct {
-        const char *flag, *value, *remembering;
-    } defaults[] = {{"hidden_units",
-                     tiny    ? "16"
-                     : small ? "64,32"
-                             : "256,128",
-                     remembering},
-                    {"wide_numbers", "true", remembering},
-                    {"dropout", small ? "0.2" : "0", remembering},
-                    {"l2", penalty, remembering},
-                    {"learning_rate", small ? "0.01" : "0.003", remembering},
-                    {"schedule", "cosine", remembering},
-                    {"decay_steps", steps, said ? NULL : remembering}};
+        const char *flag, *value;
+    } defaults[] = {{"hidden_units", of_table.hidden_units},
+                    {"wide_numbers", "true"},
+                    {"dropout", of_table.dropout},
+                    {"l2", penalty},
+                    {"learning_rate", of_table.learning_rate},
+                    {"schedule", schedule_of(options)}};
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
-        bool steps_of_none = strcmp(defaults[i].flag, "decay_steps") == 0 && !decays(options);
-        if (steps_of_none || bel_options_is_given(options, defaults[i].flag)) continue;
-        BEL_TRY(set_default(params, defaults[i].flag, defaults[i].value, defaults[i].remembering));
+        if (bel_options_is_given(options, defaults[i].flag)) continue;
+        BEL_TRY(set_default(params, defaults[i].flag, defaults[i].value, remembering));
     }
-    return NULL;
+    return set_decay(params, options, columns, remembering, blocks);
 }
 
 static void put_weight(bel_str *text, int class_number, double weight)
@@ -274,19 +283,4 @@ bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
     set_number(params, "label_mean", bel_columns_label_mean(columns));
     set_number(params, "label_deviation", bel_columns_label_deviation(columns));
     return check_rate(params, columns);
-}
-
-int64_t bel_table_batch_size(const bel_columns *columns)
-{
-    int64_t rows = bel_columns_rows(columns);
-    return rows < 5000 ? 32 : rows < 100000 ? 128 : 512;
-}
-
-// So many passes that a small table is seen by some thousand steps.
-int64_t bel_table_epochs(const bel_columns *columns)
-{
-    enum { EXAMPLES = 100000, MOST = 300 };
-    int64_t rows = bel_columns_rows(columns), epochs = EXAMPLES / (rows + 1);
-    int64_t least = rows < EXAMPLES ? 10 : 3;
-    return epochs < least ? least : epochs > MOST ? MOST : epochs;
 }

@@ -8,12 +8,15 @@
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
 
-#define BEL_SETTING_COLUMNS "columns"   // what bel_column_names_write writes
-#define BEL_SETTING_TABLE "table"       // bel_columns_text, where the input has one
-#define BEL_SETTING_FEATURES "features" // bel_feature_list_write
-#define BEL_SETTING_INPUT "input"       // fingerprint of the data and their order
-#define BEL_SETTING_REPLICAS "replicas" // of a step, where their number is fixed
-#define BEL_SETTING_MODE "mode"         // where not all replicas count in a step
+#define BEL_SETTING_COLUMNS "columns"             // what bel_column_names_write writes
+#define BEL_SETTING_TABLE "table"                 // bel_columns_text, where the input has one
+#define BEL_SETTING_FEATURES "features"           // bel_feature_list_write
+#define BEL_SETTING_INPUT "input"                 // fingerprint of the data and their order
+#define BEL_SETTING_FINGERPRINT "%016llx"         // how it is written
+#define BEL_SETTING_EPOCHS "num_epochs"           // bel_input_epochs, where it repeats
+#define BEL_SETTING_DECAY_OVER "param.decay_over" // there where a schedule ends with the training
+#define BEL_SETTING_REPLICAS "replicas"           // of a step, where their number is fixed
+#define BEL_SETTING_MODE "mode"                   // where not all replicas count in a step
 #define BEL_SETTING_BACKUPS "replicas_to_aggregate"
 #define BEL_SETTING_AVERAGE "average"
 #define BEL_SETTING_RATE_SCALE "scale_learning_rate"

@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "belfry/columns.h"
 #include "estimator/feature_list.h"
+#include "estimator/longer.h"
 #include "estimator/run_flags.h"
 #include "optim/settings.h"
 #include "ps/layout/shard_settings.h"
@@ -120,7 +121,10 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     bel_str_deinit(&features);
     const bel_columns *table = bel_input_table(input);
     if (table != NULL) add_text(settings, BEL_SETTING_TABLE, bel_columns_text(table));
-    add(settings, BEL_SETTING_INPUT, "%016llx", (unsigned long long)bel_input_fingerprint(input));
+    add(settings, BEL_SETTING_INPUT, BEL_SETTING_FINGERPRINT,
+        (unsigned long long)bel_input_fingerprint(input));
+    if (bel_input_epochs(input) != 0)
+        add(settings, BEL_SETTING_EPOCHS, "%lld", (long long)bel_input_epochs(input));
     add(settings, "arithmetic", "%d", BEL_ARITHMETIC);
 }
 
@@ -191,16 +195,24 @@ void bel_settings_deinit(bel_settings *settings)
     *settings = (bel_settings){0};
 }
 
+// The epochs are part of the input's fingerprint.
 static bool is_compared(const char *name)
 {
-    return strcmp(name, BEL_SETTING_RUNS) != 0 && strcmp(name, BEL_SETTING_FEATURES) != 0;
+    return strcmp(name, BEL_SETTING_RUNS) != 0 && strcmp(name, BEL_SETTING_FEATURES) != 0 &&
+           strcmp(name, BEL_SETTING_EPOCHS) != 0;
 }
 
-bel_status *bel_settings_compare(const bel_settings *settings, const bel_ckpt_reader *reader)
+bel_status *bel_settings_compare(const bel_settings *settings, const bel_input *input,
+                                 const bel_ckpt_reader *reader, bel_str *longer)
 {
     bel_str list = {0};
-    bel_settings_differences(reader, settings->names, settings->values, settings->count,
-                             is_compared, &list);
+    char **values = bel_xcalloc((size_t)settings->count, sizeof *values);
+    for (int i = 0; i < settings->count; i++)
+        values[i] = bel_xstrdup(bel_longer_value(settings, i, input, reader, longer));
+    bel_settings_differences(reader, settings->names, values, settings->count, is_compared, &list);
+    for (int i = 0; i < settings->count; i++)
+        bel_free(values[i]);
+    bel_free(values);
     if (list.length == 0) return NULL;
     bel_status *status =
         BEL_ERR(BEL_FAILED_PRECONDITION,

@@ -27,8 +27,9 @@ void bel_settings_deinit(bel_settings *settings);
 void bel_settings_gather_others(bel_settings *settings, const bel_estimator *estimator);
 
 // FAILED_PRECONDITION when the checkpoint was made with other settings: lists each with both
-// values.
-bel_status *bel_settings_compare(const bel_settings *settings,
-                                 const bel_ckpt_reader *reader) BEL_MUST_USE;
+// values. A training of this input that is only longer is none with other settings: how it is
+// longer is added to `longer` (NULL: nothing is), with semicolons between.
+bel_status *bel_settings_compare(const bel_settings *settings, const bel_input *input,
+                                 const bel_ckpt_reader *reader, bel_str *longer) BEL_MUST_USE;
 
 #endif

@@ -23,13 +23,13 @@
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// What decides which records are in which block, as text.
-static uint64_t take_fingerprint(const bel_input *input)
+// Of what decides which records are in which block, as text.
+static uint64_t take_fingerprint(const bel_input *input, int64_t epochs)
 {
     const bel_description *description = &input->description;
     bel_str text = {0};
     bel_str_puts(&text, "input 2\n");
-    bel_record_stream_describe(input->stream, &text);
+    bel_record_stream_describe(input->stream, epochs, &text);
     bel_str_printf(&text, "\nbatch %lld padded=%d", (long long)description->batch_size,
                    description->padded);
     for (int i = 0; i < description->padded_shape_count; i++) {
@@ -55,7 +55,7 @@ static bel_status *open_parts(bel_input *input, const bel_input_use *use)
     BEL_TRY(bel_record_stream_open(&input->description, &opening, &input->stream));
     BEL_TRY(
         bel_batch_fields_make(input->arena, input->stream, &input->description, &input->fields));
-    input->fingerprint = take_fingerprint(input);
+    input->fingerprint = take_fingerprint(input, 0);
     return NULL;
 }
 
@@ -181,6 +181,19 @@ int64_t bel_input_block_count(const bel_input *input, bool with_partial)
 uint64_t bel_input_fingerprint(const bel_input *input)
 {
     return input->fingerprint;
+}
+
+int64_t bel_input_epochs(const bel_input *input)
+{
+    const bel_positions *positions = &input->stream->positions;
+    if (positions->count == 0) return 0;
+    const bel_stage *last = &positions->stages[positions->count - 1].stage;
+    return last->kind == BEL_STAGE_REPEAT ? last->count : 0;
+}
+
+uint64_t bel_input_fingerprint_of_epochs(const bel_input *input, int64_t epochs)
+{
+    return take_fingerprint(input, epochs);
 }
 
 // --- Blocks --------------------------------------------------------------------------------------

@@ -61,6 +61,13 @@ int64_t bel_input_block_count(const bel_input *input, bool with_partial);
 // it. Pathnames do not enter.
 uint64_t bel_input_fingerprint(const bel_input *input);
 
+// How often the last stage repeats the data, BEL_REPEAT_FOREVER included; 0: that is no repeat.
+int64_t bel_input_epochs(const bel_input *input);
+
+// The fingerprint of the same input with `epochs` instead. Blocks have the same records in both, as
+// far as both have records.
+uint64_t bel_input_fingerprint_of_epochs(const bel_input *input, int64_t epochs);
+
 // A batch and its memory, which is reused by the next read into it.
 typedef struct bel_batch {
     int64_t block;         // the block number

@@ -322,7 +322,7 @@ const bel_source_field *bel_record_stream_field(const bel_record_stream *stream,
 
 // --- All of it -----------------------------------------------------------------------------------
 
-void bel_record_stream_describe(const bel_record_stream *stream, bel_str *out_text)
+void bel_record_stream_describe(const bel_record_stream *stream, int64_t epochs, bel_str *out_text)
 {
     const bel_source *source = stream->source;
     char shape_text[BEL_SHAPE_TEXT];
@@ -332,7 +332,7 @@ void bel_record_stream_describe(const bel_record_stream *stream, bel_str *out_te
     source->kind->describe(source, out_text);
     for (int i = 0; i < source->inner_count; i++) {
         bel_str_printf(out_text, "\ndataset %d {", i);
-        bel_record_stream_describe(source->inner[i], out_text);
+        bel_record_stream_describe(source->inner[i], 0, out_text);
         bel_str_puts(out_text, "}");
     }
     for (int i = 0; i < source->field_count; i++) {
@@ -343,10 +343,12 @@ void bel_record_stream_describe(const bel_record_stream *stream, bel_str *out_te
     for (size_t i = 0; i < stream->positions.count; i++) {
         const bel_position_stage *stage = &stream->positions.stages[i];
         size_t kept_bytes = stage->kept.count * sizeof(int64_t);
+        bool others = epochs != 0 && i + 1 == stream->positions.count &&
+                      stage->stage.kind == BEL_STAGE_REPEAT;
         bel_str_printf(
             out_text, "\nstage %d count=%lld index=%lld seed=%llu kept=%zu,%016llx",
-            (int)stage->stage.kind, (long long)stage->stage.count, (long long)stage->stage.index,
-            (unsigned long long)stage->stage.seed, stage->kept.count,
+            (int)stage->stage.kind, (long long)(others ? epochs : stage->stage.count),
+            (long long)stage->stage.index, (unsigned long long)stage->stage.seed, stage->kept.count,
             (unsigned long long)(kept_bytes > 0 ? bel_hash64(stage->kept.items, kept_bytes) : 0));
         for (int64_t b = 0; stage->stage.kind == BEL_STAGE_BUCKET && b < stage->stage.count; b++)
             bel_str_printf(out_text, " %lld", (long long)stage->stage.boundaries[b]);

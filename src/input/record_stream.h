@@ -55,8 +55,9 @@ bel_status *bel_record_stream_read(const bel_record_stream *stream, bel_cursor *
                                    int64_t epoch, int64_t position, bel_record *record,
                                    bool *out_skip) BEL_MUST_USE;
 
-// All that decides which records are where, as text for the fingerprint.
-void bel_record_stream_describe(const bel_record_stream *stream, bel_str *out_text);
+// All that decides which records are where, as text for the fingerprint. `epochs`: the count that
+// the text has of a repeat that is the last stage; 0: its own.
+void bel_record_stream_describe(const bel_record_stream *stream, int64_t epochs, bel_str *out_text);
 
 // The errors that a source's check has, of all files of all datasets inside.
 bel_status *bel_record_stream_check(const bel_record_stream *stream, int64_t block) BEL_MUST_USE;

@@ -171,7 +171,7 @@ static bel_status *open_file(cache_source *source)
 {
     const bel_record_stream *inner = source->base.inner[0];
     bel_str text = {0};
-    bel_record_stream_describe(inner, &text);
+    bel_record_stream_describe(inner, 0, &text);
     uint64_t key = bel_hash64(text.text, text.length);
     bel_str_deinit(&text);
     bel_arena *arena = bel_arena_create();

@@ -244,12 +244,30 @@ void bel_job_rescale(bel_job *job)
                   (long long)job->segments[0].replica_count);
 }
 
+// More passes, or a schedule that ends later, are no other training. They are said, as the steps so
+// far had the old schedule, and the last of them perhaps a short batch.
+static bel_status *compare_settings(const bel_job *job, const bel_ckpt_reader *reader)
+{
+    bel_str longer = {0};
+    bel_status *status =
+        bel_settings_compare(&job->trainable.settings, job->trainable.input, reader, &longer);
+    if (status == NULL && longer.length > 0) {
+        long long step = (long long)bel_ckpt_reader_info(reader)->step;
+        bel_log_write(BEL_LOG_INFO,
+                      "training is longer from step %lld on: %s; steps up to %lld had the old "
+                      "length, so the result is not that of one training of the new length",
+                      step, longer.text, step);
+    }
+    bel_str_deinit(&longer);
+    return status;
+}
+
 // Takes the checkpoint's place in the input and its values.
 static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
 {
     const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
     bool changes = job->estimator->config.allow_changes;
-    if (!changes) BEL_TRY(bel_settings_compare(&job->trainable.settings, reader));
+    if (!changes) BEL_TRY(compare_settings(job, reader));
     if (info->segment_count < 1) {
         return BEL_ERR(BEL_DATA_LOSS, "%s has no input segments", bel_ckpt_folder(reader));
     }
@@ -279,7 +297,8 @@ static bool is_only_begun(const bel_job *job, const bel_ckpt_reader *reader)
     bel_free(steps);
     bel_status_ignore(listing); // resuming says what is wrong
     if (!alone) return false;
-    bel_status *status = bel_settings_compare(&job->trainable.settings, reader);
+    bel_status *status =
+        bel_settings_compare(&job->trainable.settings, job->trainable.input, reader, NULL);
     bool differs = bel_status_code(status) == BEL_FAILED_PRECONDITION;
     bel_status_ignore(status); // nothing was trained with them
     return differs;

@@ -50,7 +50,7 @@ equal "a line for each row" "$(wc -l <out.txt)" 300
 run_fails 3 'tags-train.csv:4:1: column "tags": expected at most 2 ids, each alone or as id:weight' \
     belfry train_and_evaluate --model_dir bad "${tags[@]}" --id_list_most 2
 run_fails 2 'no column "tag"; did you mean "tags"' belfry train_and_evaluate --model_dir bad "${tags[@]}" --id_list_columns tag
-run_fails 2 '--id_list_most and --id_list_weights go with --id_list_columns' belfry train --model_dir bad --model wide_deep \
+run_fails 2 '--id_list_weights has no effect without --id_list_columns' belfry train --model_dir bad --model wide_deep \
     --train_files tags-train.csv --id_columns tags --class_count 2 --optimizer adagrad --id_list_weights
 run_fails 2 'id_list_columns|wide_deep' belfry train_and_evaluate --model_dir bad "${tags[@]}" --model dnn
 finish

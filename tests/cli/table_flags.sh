@@ -53,6 +53,40 @@ run_ok belfry predict --model_dir words --eval_files parts/*.csv
 equal "lines of predictions, with a header" "$(grep -c . out.txt)" "$(grep -c . all.csv)"
 run_fails 2 'unexpected argument "words"' belfry train --train_files all.csv --model_dir bad words
 
+# --- Flags of a schedule are read by the one that tables have without --schedule, and by no other
+of_run() { belfry inspect "$1" | sed -n "s/^ *$2  *//p"; }
+run_ok belfry train "${base[@]}" --model_dir decay --decay_steps 7
+equal "the schedule of --decay_steps" "$(of_run decay schedule)" 'cosine, steps 7, alpha 0'
+run_fails 2 '--decay_steps has no effect without|and that is constant' belfry train "${base[@]}" --model_dir bad \
+    --schedule constant --decay_steps 7
+run_ok belfry train "${base[@]}" --model_dir ftrl --optimizer ftrl
+equal "ftrl has a rate that does not fall" "$(of_run ftrl schedule)" ''
+run_fails 2 'ftrl divides by the learning rate' belfry train "${base[@]}" --model_dir bad --optimizer ftrl \
+    --schedule cosine
+run_ok belfry train "${base[@]}" --model_dir floor --optimizer ftrl --schedule cosine --alpha 0.1
+run_fails 2 '--class_weights has no effect without|and that is regression' belfry train "${number[@]}" --model_dir bad \
+    --class_weights balanced
+
+# --- A longer training continues, and says what that means; a shorter one is refused
+longer() { belfry train --train_files all.csv --label_column grade --ignore price --no_report --model_dir longer "$@"; }
+run_ok longer --num_epochs 2
+steps=$(metric global_step)
+run_ok longer --num_epochs 4
+check "it goes on" grep -q "resuming from longer/ckpt-0*$steps" err.txt
+check "what is longer is said" grep -q \
+    "longer from step $steps on: the end of the schedule was $steps and is $((2 * steps)); num_epochs was 2 and is 4" \
+    err.txt
+equal "twice as many steps" "$(metric global_step)" $((2 * steps))
+equal "a schedule over all of them" "$(of_run longer schedule)" "cosine, steps $((2 * steps)), alpha 0"
+digest=$(metric digest)
+run_ok longer --num_epochs 4
+equal "that is over, and nothing is longer" "$(metric digest) $(grep -c 'is longer' err.txt)" "$digest 0"
+run_fails 2 'trained with other settings|the number of epochs' longer --num_epochs 3
+run_fails 2 'trained with other settings|: seed was 1 and is 2' longer --num_epochs 6 --seed 2
+run_fails 2 'param.decay_over was training and is not set' longer --num_epochs 6 --decay_steps 99
+run_ok longer
+check "without a flag over what tables have" grep -q 'num_epochs was 4 and is' err.txt
+
 # --- Beside a description, and where a checkpoint is read
 run_ok belfry columns all.csv --label_column grade --ignore price
 cp out.txt columns.yaml
