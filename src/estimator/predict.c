@@ -61,9 +61,22 @@ static void write_events(const bel_saved *u, const bel_eval_spec *eval, bel_run_
     bel_free(folder);
 }
 
+// Results on other data are not to be compared, and one of them may be kept as the best.
+static void look_at_data(const bel_eval_spec *eval, const bel_input *input, uint64_t *data)
+{
+    uint64_t before = *data, now = bel_input_fingerprint(input);
+    *data = now;
+    if (before == 0 || before == now) return;
+    bel_log_write(BEL_LOG_WARN,
+                  "%s: the data are not those of the evaluation before: results up to now are not "
+                  "to be compared with those that follow",
+                  eval->name != NULL ? eval->name : "eval");
+}
+
 // Results go out only when all has gone well; an event file that cannot be written is a warning.
 static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
-                            const char *checkpoint, bel_run_log *log, bel_result *out_result)
+                            const char *checkpoint, bel_run_log *log, uint64_t *data,
+                            bel_result *out_result)
 {
     bel_saved u = {.estimator = estimator,
                    .averages = estimator->config.averages,
@@ -75,6 +88,7 @@ static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
     if (status == NULL) {
         bel_evaluation_config config = config_of(&u, eval->steps);
         config.details = &details;
+        if (data != NULL) look_at_data(eval, u.input, data);
         result.global_step = result.evaluation_step = bel_ckpt_reader_info(u.reader)->step;
         bel_hash128_text(bel_ckpt_reader_digest(u.reader), result.digest);
         status = bel_evaluation_run(&config, &result);
@@ -91,13 +105,14 @@ static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
 bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
                          const char *checkpoint, bel_result *out_result)
 {
-    return evaluate(estimator, eval, checkpoint, NULL, out_result);
+    return evaluate(estimator, eval, checkpoint, NULL, NULL, out_result);
 }
 
 bel_status *bel_evaluate_along(bel_estimator *estimator, const bel_eval_spec *eval,
-                               const char *checkpoint, bel_run_log *log, bel_result *out_result)
+                               const char *checkpoint, bel_run_log *log, uint64_t *data,
+                               bel_result *out_result)
 {
-    return evaluate(estimator, eval, checkpoint, log, out_result);
+    return evaluate(estimator, eval, checkpoint, log, data, out_result);
 }
 
 struct bel_evaluating {

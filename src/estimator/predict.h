@@ -7,9 +7,10 @@
 #include "estimator/run_log.h"
 
 // bel_evaluate of one of the newest checkpoints, by its folder, or of the newest one (NULL), with
-// its curves in `log`, a follower's.
+// its curves in `log`, a follower's. *data: the fingerprint of the data of the evaluation before, 0
+// at first; it becomes that of this one. Other data are a warning.
 bel_status *bel_evaluate_along(bel_estimator *estimator, const bel_eval_spec *eval,
-                               const char *checkpoint, bel_run_log *log,
+                               const char *checkpoint, bel_run_log *log, uint64_t *data,
                                bel_result *out_result) BEL_MUST_USE;
 
 // An evaluation of which another process adds up the batches: the values of a checkpoint (moving

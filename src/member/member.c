@@ -545,6 +545,7 @@ static void release(member *m)
     bel_free(m->optimizers);
     bel_free(m->token);
     bel_free(m->evaluated);
+    bel_free(m->evaluated_data);
     bel_free(m->exporters);
     bel_run_log_close(m->log);
 }

@@ -91,29 +91,29 @@ static bel_status *hold_newest(const bel_member_program *program, int64_t *step)
 
 // The checkpoint that is held, or the newest good one where that cannot be read or none is held.
 static bel_status *evaluate(const bel_member_program *program, const bel_eval_spec *eval,
-                            int64_t held, bel_run_log *log, bel_result *out_result)
+                            int64_t held, bel_run_log *log, uint64_t *data, bel_result *out_result)
 {
     bel_estimator *estimator = program->estimator;
-    if (held < 0) return bel_evaluate_along(estimator, eval, NULL, log, out_result);
+    if (held < 0) return bel_evaluate_along(estimator, eval, NULL, log, data, out_result);
     char *folder = bel_ckpt_find_folder(estimator->config.model_dir, held);
-    bel_status *status = bel_evaluate_along(estimator, eval, folder, log, out_result);
+    bel_status *status = bel_evaluate_along(estimator, eval, folder, log, data, out_result);
     bel_free(folder);
     bool unread =
         bel_status_code(status) == BEL_NOT_FOUND || bel_status_code(status) == BEL_DATA_LOSS;
     if (!unread) return status;
     bel_status_ignore(status); // said when it is passed over, or comes again
-    return bel_evaluate_along(estimator, eval, NULL, log, out_result);
+    return bel_evaluate_along(estimator, eval, NULL, log, data, out_result);
 }
 
-// All evaluations of a checkpoint, in their order.
+// All evaluations of a checkpoint, in their order. `data`: fingerprints, by evaluation.
 static bel_status *evaluate_all(const bel_member_program *program, int64_t held, bel_run_log *log,
-                                bel_result *out_results, bel_str *out)
+                                uint64_t *data, bel_result *out_results, bel_str *out)
 {
     for (int i = 0; i < program->eval_count; i++) {
         const char *name = program->evals[i].name;
         bel_result result;
         int64_t begun = bel_trace_begin();
-        BEL_TRY_CTX(evaluate(program, &program->evals[i], held, log, &result), "%s",
+        BEL_TRY_CTX(evaluate(program, &program->evals[i], held, log, &data[i], &result), "%s",
                     name != NULL ? name : "eval");
         describe(name != NULL ? name : "eval", &result, out);
         out_results[i] = result;
@@ -151,6 +151,7 @@ bel_status *bel_member_check_evals(member *m)
 {
     const bel_member_program *program = m->program;
     m->exporters = bel_xcalloc((size_t)program->eval_count + 1, sizeof *m->exporters);
+    m->evaluated_data = bel_xcalloc((size_t)program->eval_count + 1, sizeof *m->evaluated_data);
     m->log = bel_run_log_create_follower(m->estimator->config.model_dir, "eval");
     for (int i = 0; i < program->eval_count; i++) {
         const bel_eval_spec *eval = &program->evals[i];
@@ -199,7 +200,8 @@ static bel_status *evaluate_round(member *m, int64_t step, bel_str *words)
     BEL_TRY(hold_newest(m->program, &step));
     m->looked_step = step;
     m->pace.last_ns = bel_clock_ns();
-    bel_status *status = evaluate_all(m->program, step, m->log, m->evaluated, words);
+    bel_status *status =
+        evaluate_all(m->program, step, m->log, m->evaluated_data, m->evaluated, words);
     for (int i = 0; status == NULL && i < m->program->eval_count; i++)
         export_result(m, i, false);
     hold(m->program, -1);
@@ -253,7 +255,7 @@ static bool is_over(presence *p)
 
 // Evaluates the newest checkpoint whenever there is a new one, until the last one that will come.
 static bel_status *follow(const bel_member_program *program, presence *job, bel_run_log *log,
-                          bel_result *results)
+                          uint64_t *data, bel_result *results)
 {
     enum { NAP_MS = 200 };
     const char *model_dir = program->estimator->config.model_dir;
@@ -276,7 +278,7 @@ static bel_status *follow(const bel_member_program *program, presence *job, bel_
         looked = step;
         pace.last_ns = bel_clock_ns();
         bel_str words = {0};
-        bel_status *status = evaluate_all(program, -1, log, results, &words);
+        bel_status *status = evaluate_all(program, -1, log, data, results, &words);
         bel_str_deinit(&words);
         BEL_TRY(status);
         evaluated = program->eval_count > 0 ? results[0].global_step : step;
@@ -290,14 +292,16 @@ bel_status *bel_member_follow(const bel_member_program *program, double patience
     presence job = {.token = bel_path_join(program->estimator->config.model_dir, BEL_TOKEN_FILE),
                     .patience_secs = patience_secs};
     bel_result *results = bel_xcalloc((size_t)program->eval_count + 1, sizeof *results);
+    uint64_t *data = bel_xcalloc((size_t)program->eval_count + 1, sizeof *data);
     results[0].global_step = results[0].evaluation_step = -1;
     bel_run_log *log =
         bel_run_log_create_follower(program->estimator->config.model_dir, "evaluator");
-    bel_status *status = follow(program, &job, log, results);
+    bel_status *status = follow(program, &job, log, data, results);
     bel_run_log_close(log);
     bel_free(job.token);
     results[0].interrupted = bel_stop_requested();
     if (status == NULL && out_result != NULL) *out_result = results[0];
     bel_free(results);
+    bel_free(data);
     return status;
 }

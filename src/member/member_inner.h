@@ -122,6 +122,7 @@ typedef struct member {
     bool leaves;      // the master has let it go
     bool traces;      // it has begun this process's part of the trace
     bel_result *evaluated;    // evaluator: by evaluation, of the newest checkpoint that it has seen
+    uint64_t *evaluated_data; // the fingerprints of the data that it had
     bel_run_log *log;         // evaluator: its curves
     bel_exporters *exporters; // evaluator: by evaluation
     int64_t evaluated_step;   // its step, -1: none

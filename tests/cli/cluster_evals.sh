@@ -97,4 +97,22 @@ check "workers cannot help an evaluator" grep -q 'evaluate_on_workers: the job h
 
 run_ok belfry train_and_evaluate --model_dir clock "${digits[@]}" --train_steps 100000000 --train_secs 0.2
 check "a limit of time is an end" grep -q '^interrupted false' out.txt
+# --- An evaluator reads its data for each evaluation: other data are said, once
+cp "$EVAL_CSV" own-eval.csv
+rm -f err.txt
+BELFRY_FAULT=slow:tower_compute#20 belfry local train --distributed --worker_count 2 --evaluator_count 1 --job_dir own \
+    -- --train_files "$TRAIN_CSV" --eval_files own-eval.csv --feature_scale 0.0625 --hidden_units 32 \
+    --train_batch_size 16 --train_steps 300 --save_checkpoints_steps 50 --eval_start_delay_secs 0 --eval_throttle_secs 0 \
+    >out.txt 2>err.txt &
+job=$!
+for ((i = 0; i < 1200; i++)); do
+    grep -qs 'eval at step 50' own/logs/evaluator-0.0.log && break
+    sleep 0.05
+done
+head -n 200 "$EVAL_CSV" >fewer.csv
+mv fewer.csv own-eval.csv
+check "the job ends well" wait "$job"
+equal "other data are said" "$(grep -c 'eval: the data are not those of the evaluation before' err.txt)" 1
+check "later evaluations are of these" grep -q 'eval at step 300: .* (199 examples)' err.txt
+
 finish
