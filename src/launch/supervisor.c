@@ -396,10 +396,11 @@ static void end_stuck(bel_supervisor *s)
     kill_all(s);
 }
 
-// A process has failed, and the master still saves what there is: its own clocks bound that.
+// A process has failed, and the master still saves what there is.
 static bool is_saving(bel_supervisor *s)
 {
-    enum { IDLE_SECS = 3 };
+    enum { IDLE_SECS = 3, MOST_SECS = 600 };
+    if (bel_clock_ns() > s->deadline_ns + MOST_SECS * (int64_t)1000000000) return false;
     if (!s->begun || s->deadline_ns == 0 || s->killing || s->first_failed == NULL) return false;
     double idle = bel_supervisor_idle_secs(s);
     return idle >= 0 && idle < IDLE_SECS && bel_child_is_running(&s->children[0]);

@@ -84,6 +84,7 @@ struct bel_backend {
     bool leaves;         // it was paused as this process is told to go
     int64_t reached;     // the last step that any member has reached since load
     bool lost;           // state is gone with a member: calls fail until load and start
+    bool spoiled;        // set by who uses snapshots: one was given up, so nothing is rescued
     bool rescued;        // training ended without a worker, and what it stood on is the snapshot
     uint32_t generation; // of the state; 0 before the first start
     // With a ledger: the first block of the input that was not leased when the snapshot in hand

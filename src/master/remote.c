@@ -208,7 +208,7 @@ static void forget(remote *r)
         r->snapshots[k] = -1;
     r->saved_snapshot = r->released = -1;
     r->rescue = BEL_RESCUE_NONE;
-    r->backend.rescued = r->lacks_worker = false;
+    r->backend.rescued = r->backend.spoiled = r->lacks_worker = false;
     r->rescue_ns = 0;
     r->asked.what = BEL_ASKED_NOTHING;
     r->point_count = 0;

@@ -7,7 +7,8 @@
 // checkpoint is all there is.
 //
 // A job that ends with an error saves it and ends; one that stops does not wait for the worker; one
-// that goes on without the worker does so from there (a pause).
+// that goes on without the worker does so from there (a pause). Nothing is rescued where the loss
+// has cut off an evaluation: it is made up from the checkpoint, and may decide when training ends.
 #include "base/clock.h"
 #include "base/log.h"
 #include "master/remote_inner.h"
@@ -88,8 +89,8 @@ static void say(const remote *r, bool whole, bool stops)
             step);
     } else if (!stops && !bel_remote_is_broken(r)) {
         bel_log_write(BEL_LOG_WARN,
-                      "step %lld lacks a worker, and some parameters are those of the next one "
-                      "already: the newest checkpoint is all there is",
+                      "not all shards stand at the beginning of step %lld, which lacks a worker: "
+                      "the newest checkpoint is all there is",
                       step);
     }
 }
@@ -109,7 +110,8 @@ void bel_remote_rescue(remote *r)
 {
     bool ends = r->error != NULL, goes_on = !ends && r->backend.lost, stops = !ends && !goes_on;
     bool due = stops ? stops_without(r) : r->lacks_worker;
-    if (!due || r->rescue != BEL_RESCUE_NONE || !have_all_shards(r)) return;
+    if (!due || r->backend.spoiled || r->rescue != BEL_RESCUE_NONE) return;
+    if (!have_all_shards(r)) return;
     bel_status *error = r->error;
     r->error = NULL;
     r->backend.lost = false;

@@ -236,6 +236,7 @@ static bel_status *watch(bel_job *job)
                      !bel_job_knows_loop(job, state->snapshot); // the loop has not come there yet
         if (waits) (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
         if (state->has_snapshot && status == NULL && !waits) status = use_snapshot(job, state);
+        if (status != NULL) backend->spoiled = true;
         bel_job_look_at_clock(job, job->seconds + (double)(bel_clock_ns() - begun) * 1e-9);
         if (status == NULL && state->running) bel_job_stop_if_wanted(job);
         if (goes_well && status != NULL && !backend->lost) backend->ops->cancel(backend);
@@ -442,10 +443,10 @@ static bel_status *save_rescued(bel_job *job, bel_status *failure)
 {
     bel_backend *backend = job->backend;
     if (!backend->rescued || backend->lost || job->saved_step == job->state.step) return failure;
-    bel_status *status = take_points_before(job, INT64_MAX);
-    if (status == NULL) status = backend->ops->snapshot_now(backend);
+    bel_status *status = backend->ops->snapshot_now(backend);
     if (status == NULL) status = bel_job_save(job, job->state.step);
-    bel_status_ignore(status); // the failure is the one to tell
+    if (status != NULL) bel_log_write(BEL_LOG_WARN, "%s", bel_status_message(status));
+    bel_status_ignore(status); // said; the failure is the one to tell
     return failure;
 }
 
@@ -490,10 +491,6 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
         if (over) tell_begins(job); // what is left is evaluated, exported and told
         if (status == NULL && !over) status = run(job);
         bool paused = job->backend->paused;
-        if (paused && job->backend->rescued) {
-            bel_status_ignore(status); // of what the loss has cut off, a save perhaps
-            status = take_points_before(job, INT64_MAX);
-        }
         if (!paused || job->backend->lost) status = bel_job_end_loop(job, status);
         if (status != NULL) status = save_rescued(job, status);
         if (status == NULL) status = paused ? save_pause(job) : finish(job);

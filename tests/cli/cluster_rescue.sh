@@ -62,16 +62,36 @@ rm -rf lost
 late=crash:worker_sends_stats#170@worker-1
 run_ok env BELFRY_FAULT=$late "$BUILD/tools/belfry" local train --distributed --worker_count 3 --restarts 0 \
     --min_workers 2 --job_dir lost -- "${digits[@]}" --optimizer adam "${settings[@]}"
-check "it says so" grep -q 'step 169 lacks a worker, and some parameters are those of the next one' err.txt
+check "it says so" grep -q 'not all shards stand at the beginning of step 169, which lacks a worker' err.txt
 check "it goes back" grep -q 'going back from step 169 to lost/ckpt-00000000' err.txt
 equal "digest after that" "$(digest lost)" "$three"
+
+# --- LAMB writes its moments in the first of two passes: a chunk that was reported is not whole any more
+run_ok train lamb --hidden_units 256,64 --optimizer lamb "${settings[@]}" --num_workers 3
+for reports in 100 101; do
+    rm -rf lost
+    run_ok env BELFRY_FAULT=crash:worker_reported#$reports@worker-1 "$BUILD/tools/belfry" local train --distributed \
+        --worker_count 3 --parameter_server_count 2 --restarts 0 --min_workers 2 --job_dir lost \
+        -- "${digits[@]}" --hidden_units 256,64 --optimizer lamb "${settings[@]}"
+    equal "digest of LAMB after report $reports" "$(digest lost)" "$(digest lamb)"
+done
+
+# --- An evaluation that the loss has cut off is made up, and may end the training
+slow=slow:evaluates#600,slow:tower_compute#10
+evals=("${digits[@]}" --optimizer adam "${settings[@]}" --eval_every_steps 100 --save_checkpoints_steps 100)
+evaluated() { sed -n 's/^eval at step \([0-9]*\):.*/\1/p' err.txt | sort -un | tr '\n' ' '; }
+rm -rf lost
+run_ok env BELFRY_FAULT="crash:tower_compute#109@worker-1,$slow" "$BUILD/tools/belfry" local train --distributed \
+    --worker_count 3 --restarts 0 --min_workers 2 --job_dir lost -- "${evals[@]}"
+equal "evaluations" "$(evaluated)" "100 200 300 "
+equal "digest with evaluations" "$(digest lost)" "$three"
 
 # --- Another process takes its place, and is refused: the reason is the job's
 rm -rf lost
 cp "${digits[1]}" own.csv
 own=(--train_files own.csv "${digits[@]:2}" --optimizer adam "${settings[@]}")
-local_own() { # slowly, or as $slow says
-    env BELFRY_FAULT="slow:tower_compute#${slow:-40}" "$BUILD/tools/belfry" local train --distributed --worker_count 3 --job_dir lost -- "${own[@]}"
+local_own() { # slowly, or as $pace says
+    env BELFRY_FAULT="slow:tower_compute#${pace:-40}" "$BUILD/tools/belfry" local train --distributed --worker_count 3 --job_dir lost -- "${own[@]}"
 }
 rm err.txt
 local_own >out.txt 2>err.txt &
@@ -90,7 +110,7 @@ check "the reason is told" grep -q '^belfry: worker .* runs with other settings 
 step=$(saved_alone lost)
 check "what was trained is saved" test "${step:-0}" -gt 0
 mv same.csv own.csv
-slow=0 run_ok local_own
+pace=0 run_ok local_own
 equal "digest of the run that goes on" "$(digest lost)" "$three"
 
 finish

@@ -207,13 +207,14 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
     return before;
 }
 
-// True while nothing of the next version is made. Sums of a step that has two passes do not count,
-// nor do chunks that the step leaves as they are.
+// True while nothing of the next version is made: no chunk that the step changes has all its
+// reports. The first of two passes counts as well, as a rule may write its slots in it (LAMB).
 static bool is_whole_locked(const bel_shard *shard)
 {
     bool whole = shard->error == NULL && !step_done_locked(shard);
     for (int i = 0; i < shard->chunk_count; i++)
-        whole = whole && !(shard->chunks[i].passed && bel_shard_changes(shard, i));
+        whole = whole && !(shard->chunks[i].queued && bel_shard_changes(shard, i));
+    if (bel_shard_on_devices(shard)) whole = whole && shard->summed == 0 && shard->passed == 0;
     for (int t = 0; t < shard->config.layout->table_count; t++)
         whole = whole && !shard->tables[t].queued;
     return whole;
