@@ -340,9 +340,9 @@ static bel_status *find_kept(const bel_options *options, char **out_path)
     return status;
 }
 
-// What comes in as --package although nobody typed it: what --package_path of a training verb
-// builds, and what the folder of a model that is read has kept. *out_flag is NULL where there is
-// none; free with bel_free.
+// Makes a --package flag that the user has not typed: of the package that --package_path of a
+// training verb builds, or that the folder of a model has kept. *out_flag: NULL if there is none;
+// free with bel_free.
 static bel_status *provide_package(const bel_options *like, int count, char *const *arguments,
                                    char **out_flag)
 {

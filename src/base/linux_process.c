@@ -187,7 +187,7 @@ bool bel_linux_process_stands_still(const bel_linux_process *process, double sec
 }
 
 // Field `number` of the same text, which read_state has returned; the first one has number 3. 0:
-// there is none, or it is no whole number.
+// there is none, or it is no integer.
 static int64_t find_field(const char *field, int number)
 {
     for (int at = 3; at < number && field != NULL; at++) {

@@ -44,7 +44,7 @@ bel_status *bel_linux_process_spawn(const bel_linux_spawn *spawn,
 bool bel_linux_process_wait(bel_linux_process *process, int timeout_ms, bel_linux_end *out_end);
 
 // Reaps ended children other than the `count` processes. The first process of a container inherits
-// the orphans of all others, and nobody else reaps them.
+// the orphans of all others, and only it can reap them.
 void bel_linux_reap_others(const int64_t *pids, int count);
 
 // Sends a signal to the process, or with `group` to all that descend from it and stayed in its

@@ -45,10 +45,11 @@ typedef struct bel_option {
     const char *unit;  // "examples", "s"; NULL for none
     const char *group; // heading in the help; rows of a group stand together
     const char *help;  // one sentence
-    // When it has an effect: "optimizer=adam|sgd" while that option has one of these values,
-    // "keep!=0" while it has none of them, "port" while that one is not at its default, "!steps"
-    // while it is; "port or mode=a|b" while one of these holds; NULL: always. Where it is of the
-    // first form, the help says the values, so `help` does not.
+    // The condition on which it has an effect; NULL: always.
+    //   "optimizer=adam|sgd"  that option has one of these values; the help says them
+    //   "keep!=0"             that option has another value
+    //   "port", "!steps"      that option is not, or is, at its default
+    //   "port or mode=a|b"    one of these conditions holds
     const char *when;
 } bel_option;
 

@@ -40,7 +40,7 @@ static void condition_deinit(condition *c)
     bel_free(c->values);
 }
 
-// The value of the option as somebody else knows it; NULL: it is not known.
+// The value of the option that the caller gives; NULL: it is not known.
 static const char *meaning_of(const bel_options *options, const char *name,
                               const bel_option_meaning *meanings)
 {

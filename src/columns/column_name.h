@@ -1,4 +1,4 @@
-// What the name of a column tells: whether a tool has added the column, or it numbers the rows.
+// Reads from the name of a column whether a tool has added the column, or it numbers the rows.
 #ifndef BELFRY_COLUMNS_COLUMN_NAME_H
 #define BELFRY_COLUMNS_COLUMN_NAME_H
 

@@ -144,8 +144,9 @@ void bel_value_counts_raise(bel_value_counts *values, int level);
 bel_value_count *bel_value_counts_sorted(const bel_value_counts *values, char decimal,
                                          size_t *out_count);
 
-// What most cells would be numbers without; then nine tenths of them are numbers with or without
-// it. BEL_DRESS_NONE: there is no such thing. `decimal`: '.' or ','.
+// The mark (a unit, a currency, …) that keeps most cells from being numbers. At least nine tenths
+// of the cells are numbers with or without it. BEL_DRESS_NONE: there is none. `decimal`: '.' or
+// ','.
 bel_cell_dress bel_value_counts_dress(const bel_value_counts *values, char decimal);
 
 #endif

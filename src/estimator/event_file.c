@@ -108,7 +108,7 @@ static void put_value(bel_event_file *file, double wall_time, int64_t step, Even
 
 // --- The file -----------------------------------------------------------------------------------
 
-// What makes names of one folder sort by the order in which their files were made.
+// Names of one folder sort by this, which is the order in which their files were made.
 typedef struct place {
     long long seconds;
     int count; // of the files of that second before it
@@ -138,7 +138,8 @@ static bool read_place(const char *name, place *out)
     return true;
 }
 
-// That of a new file: the time, or behind the last file where that is later or of the same second.
+// The place of a new file: the time, or after the last file if that has the same second or a later
+// one.
 static bel_status *next_place(const char *dir, double wall_time, place *out)
 {
     char **names = NULL;

@@ -23,7 +23,7 @@
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// Of what decides which records are in which block, as text.
+// The hash of all that decides which records are in which block.
 static uint64_t take_fingerprint(const bel_input *input, int64_t epochs)
 {
     const bel_description *description = &input->description;

@@ -166,7 +166,7 @@ static const bel_cluster_key keys[] = {
     {.name = "region", .kind = BEL_CLUSTER_PASSED_OVER},
     {.name = "jobDir", .kind = BEL_CLUSTER_PASSED_OVER},
     {.name = "args", .kind = BEL_CLUSTER_PASSED_OVER},
-    {.name = "masterConfig", // behind the type, whose devices it replaces
+    {.name = "masterConfig", // after the type, whose devices it replaces
      .kind = BEL_CLUSTER_OTHER,
      .offset = offsetof(bel_cluster, roles[BEL_ROLE_MASTER].machine),
      .read = read_config},
@@ -329,7 +329,7 @@ bel_status *bel_ai_platform_read(const bel_yaml *yaml, const bel_yaml_node *root
     return NULL;
 }
 
-// Where a node begins in its text: columns count characters, not bytes.
+// The offset in bytes at which a node begins in its text. Its column counts characters.
 static size_t offset_of(const char *text, const bel_yaml_node *node)
 {
     const char *at = text;

@@ -9,6 +9,7 @@
 // A job that ends with an error saves it and ends; one that stops does not wait for the worker; one
 // that goes on without the worker does so from there (a pause). Nothing is rescued where the loss
 // has cut off an evaluation: it is made up from the checkpoint, and may decide when training ends.
+// A snapshot that the master has not used yet must stay as well: another one takes its memory.
 #include "base/clock.h"
 #include "base/log.h"
 #include "master/remote_inner.h"
@@ -110,14 +111,21 @@ void bel_remote_rescue(remote *r)
 {
     bool ends = r->error != NULL, goes_on = !ends && r->backend.lost, stops = !ends && !goes_on;
     bool due = stops ? stops_without(r) : r->lacks_worker;
-    if (!due || r->backend.spoiled || r->rescue != BEL_RESCUE_NONE) return;
-    if (!have_all_shards(r)) return;
+    bool in_use = r->backend.spoiled || r->state.has_snapshot || r->saved_snapshot >= 0;
+    if (!due || in_use || r->rescue != BEL_RESCUE_NONE || !have_all_shards(r)) return;
     bel_status *error = r->error;
     r->error = NULL;
     r->backend.lost = false;
     r->rescue = BEL_RESCUE_ASKS;
     if (ends) forget_workers(r); // their loss would be another error
     bool whole = ask_shards(r);
+    int64_t announced = r->saved_snapshot; // meanwhile, or -1
+    if (announced >= 0 && (!whole || announced != r->state.step)) {
+        whole = false;
+        bel_remote_fail(r, BEL_ERR(BEL_UNAVAILABLE,
+                                   "the snapshot of step %lld came while the job stood still",
+                                   (long long)announced));
+    }
     say(r, whole, stops);
     r->rescue = BEL_RESCUE_NONE;
     if (whole) conclude(r, goes_on, stops);

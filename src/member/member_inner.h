@@ -1,5 +1,6 @@
 // The inside of a member: member.c (its start and messages), member_say.c, member_join.c,
-// member_memory.c, member_shard.c, member_lanes.c, member_worker.c, member_evaluator.c.
+// member_memory.c, member_shard.c, member_shard_tell.c, member_lanes.c, member_worker.c,
+// member_evaluator.c.
 #ifndef BELFRY_MEMBER_MEMBER_INNER_H
 #define BELFRY_MEMBER_MEMBER_INNER_H
 
@@ -192,8 +193,17 @@ void bel_member_shard_forget_assignment(
 void bel_member_shard_free(member *m); // once the endpoint is gone
 // Does what the master asks of a shard. RESOURCE_EXHAUSTED: a snapshot of tables.
 bel_status *bel_member_shard_message(member *m, const Bel__Message *message) BEL_MUST_USE;
-void bel_member_shard_progress(member *m);   // tells the master about steps and snapshots
+
+// member_shard_tell.c. Tells the master about steps and snapshots.
+void bel_member_shard_progress(member *m);
 void bel_member_shard_tell_again(member *m); // to another master, or over another connection
+// Shard 0 has made a step: bel_control_config.made, on the engine's thread.
+void bel_member_shard_step_made(void *member, const bel_control_made *made);
+void bel_member_shard_forget_made(member_shard *s); // the numbers of that step
+void bel_member_shard_forget_told(member_shard *s); // the master knows nothing
+void bel_member_shard_go_on_sending(member *m);     // the values that the master has asked for
+
+// member_shard.c.
 // The error that stopped the shard or, at shard 0, the training (a loss that is not finite).
 bel_status *bel_member_shard_check(member *m) BEL_MUST_USE;
 

@@ -1,0 +1,184 @@
+// News of the shard for the master, from the main thread: steps, snapshots, and values that it has
+// asked for. The engine's thread only notes what is due and rings, so no step waits for a message.
+// The master must hear of each snapshot before it hears of a later step.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "member/member_inner.h"
+
+// Shard 0, on the engine's thread: the main thread tells the master, at once of a step that a loop
+// waits for, and of others often enough for a loop that runs ahead.
+void bel_member_shard_step_made(void *context, const bel_control_made *made)
+{
+    enum { TELL_EVERY = 16 };
+    member *m = context;
+    member_shard *s = &m->shard;
+    size_t bytes = (size_t)bel_stats_size(m->settings.stats) * sizeof(double);
+    if (made->wanted) {
+        pthread_mutex_lock(&s->made_mutex);
+        if (s->made == NULL) s->made = bel_xmalloc(bytes);
+        memcpy(s->made, made->stats, bytes);
+        s->made_version = made->version;
+        s->made_told = false;
+        pthread_mutex_unlock(&s->made_mutex);
+    }
+    if (!made->wanted && made->version % TELL_EVERY != 0) return;
+    atomic_store(&s->progress_due, true);
+    bel_doorbell_ring(m->bell);
+}
+
+// A copy for a message, if the master has not heard of it; free it with bel_free.
+static double *take_made(member *m, Bel__Made *out_made)
+{
+    member_shard *s = &m->shard;
+    size_t count = (size_t)bel_stats_size(m->settings.stats);
+    bel__made__init(out_made);
+    pthread_mutex_lock(&s->made_mutex);
+    if (s->made != NULL && !s->made_told) {
+        out_made->stats = bel_xmalloc(count * sizeof(double));
+        memcpy(out_made->stats, s->made, count * sizeof(double));
+        out_made->n_stats = count;
+        out_made->version = s->made_version;
+        s->made_told = true;
+    }
+    pthread_mutex_unlock(&s->made_mutex);
+    return out_made->stats;
+}
+
+void bel_member_shard_forget_made(member_shard *s)
+{
+    pthread_mutex_lock(&s->made_mutex);
+    bel_free(s->made);
+    s->made = NULL;
+    pthread_mutex_unlock(&s->made_mutex);
+}
+
+// In messages that end with the point of a snapshot, or when they are full; the last one may have
+// none.
+// Each says which step it has come to, so a step is heard of when all points up to it are.
+static void send_progress(member *m, const bel_control_state *state)
+{
+    enum { MOST = BEL_PROGRESS_POINTS };
+    bel_control_point points[MOST];
+    Bel__Point list[MOST], *pointers[MOST];
+    int count;
+    bool more;
+    do {
+        count = bel_control_take_points(m->shard.control, points, MOST);
+        for (int i = 0; i < count; i++) {
+            bel__point__init(pointers[i] = &list[i]);
+            list[i].step = points[i].step;
+            list[i].loss = points[i].loss;
+            list[i].examples_per_second = points[i].examples_per_second;
+            list[i].steps_per_second = points[i].steps_per_second;
+            list[i].for_hooks_alone = points[i].for_hooks_alone;
+            list[i].snapshot = points[i].snapshot;
+            list[i].n_series = 2 * (size_t)m->settings.stats.series;
+            list[i].series = points[i].series;
+        }
+        bel_shard_staleness staleness = bel_shard_stale(m->shard.shard, NULL);
+        Bel__Progress progress;
+        bel__progress__init(&progress);
+        more = count == MOST || (count > 0 && points[count - 1].snapshot);
+        progress.step = more ? points[count - 1].step : state->step;
+        progress.loss = state->loss;
+        progress.examples = state->examples;
+        progress.points = pointers;
+        progress.n_points = (size_t)count;
+        progress.interrupted = bel_control_was_interrupted(m->shard.control);
+        progress.paused = bel_control_was_paused(m->shard.control);
+        progress.over = bel_control_is_over(m->shard.control);
+        progress.lateness = staleness.counted;
+        progress.n_lateness = BEL_STALENESS_BINS;
+        progress.dropped = staleness.dropped;
+        Bel__Made made;
+        double *stats = more ? NULL : take_made(m, &made); // behind all points up to its step
+        if (stats != NULL) progress.made = &made;
+        bel_member_send(m, &progress.base);
+        bel_free(stats);
+    } while (more);
+}
+
+// The master knows nothing: of a new generation, or because it is a new master.
+void bel_member_shard_forget_told(member_shard *s)
+{
+    s->snapshot_told = s->progress_told = -1;
+    s->progress_ns = 0;
+}
+
+// Sends what is left of the values that the master has asked for, as far as its lane has room.
+void bel_member_shard_go_on_sending(member *m)
+{
+    member_shard *s = &m->shard;
+    bool whole;
+    if (s->sending < 0) return;
+    bel_status *status =
+        bel_shard_send_snapshot(s->shard, s->master_lane, s->sending, &s->sent, &whole);
+    if (status == NULL && !whole) return;
+    s->sending = -1;
+    if (status == NULL) return;
+    // The master is gone, and its mailbox will say so; or it will ask on another lane.
+    bel_log_write(BEL_LOG_DEBUG, "values of a snapshot: %s", bel_status_message(status));
+    bel_status_ignore(status); // said
+}
+
+// That a step is the last one is reported even when the step itself was reported before: it may
+// have waited for a snapshot, and was stopped then.
+static void tell_progress(member *m, const bel_control_state *state, bool due)
+{
+    enum { EVERY_NS = 100000000 };
+    member_shard *s = &m->shard;
+    int64_t now = bel_clock_ns();
+    bool told = state->step == s->progress_told || now - s->progress_ns < EVERY_NS;
+    if (told && !due) return;
+    s->progress_ns = now;
+    s->progress_told = state->step;
+    send_progress(m, state);
+}
+
+// Shard 0 says what a snapshot is for, and is silent about one that was released meanwhile. True
+// when it was told of now.
+static bool tell_snapshot(member *m, const bel_control_state *state)
+{
+    member_shard *s = &m->shard;
+    int64_t version = atomic_load(&s->snapshot_ready);
+    if (s->control != NULL) version = state->has_snapshot ? state->snapshot : -1;
+    if (version < 0 || version == s->snapshot_told) return false;
+    s->snapshot_told = version;
+    Bel__Snapshot snapshot;
+    bel__snapshot__init(&snapshot);
+    snapshot.step = version;
+    snapshot.save = state->save;
+    snapshot.eval = state->eval;
+    snapshot.next_block = bel_shard_leased(m->shard.shard);
+    bel_member_send(m, &snapshot.base);
+    return true;
+}
+
+// Main thread, on each round: news for the master, and values that did not fit the lane before.
+void bel_member_shard_progress(member *m)
+{
+    member_shard *s = &m->shard;
+    if (!s->has_engine) return;
+    bool due = atomic_exchange(&s->progress_due, false);
+    bel_control_state state = {0};
+    if (s->control != NULL) bel_control_wait(s->control, 0, &state);
+    // In this order: the master knows of each snapshot before it hears of a later step. It uses it
+    // when it has heard of all steps before, so that is not put off.
+    if (tell_snapshot(m, &state)) due = true;
+    bel_member_shard_go_on_sending(m);
+    if (s->control != NULL) tell_progress(m, &state, due);
+}
+
+void bel_member_shard_tell_again(member *m)
+{
+    if (m->shard.shard != NULL)
+        bel_shard_go_on(m->shard.shard); // the master is another, or asks again
+    bel_member_shard_forget_told(&m->shard);
+    pthread_mutex_lock(&m->shard.made_mutex);
+    m->shard.made_told = false;
+    pthread_mutex_unlock(&m->shard.made_mutex);
+    if (m->shard.control != NULL) bel_control_give_points_again(m->shard.control);
+}
