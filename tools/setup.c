@@ -71,6 +71,11 @@ static bel_status *check_flags(const bel_options *options, bool is_package, cons
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--eval_share: the package reads its data by itself, and does not know it");
     }
+    if (is_package && setup->model->feature_fn == NULL && setup->model->input_fn == NULL &&
+        bel_options_is_given(options, "path_column")) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--path_column has no effect here: the package makes no features of files");
+    }
     bel_option_meaning meanings[OF_PACKAGE + 6] = {
         {"input_format", bel_flag_inputs_format(options)},
         {"model", is_package || stored ? NULL : setup->model->name}};
