@@ -340,10 +340,13 @@ static bel_status *read_training(bel_distribution *d, const bel_words *words)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "unexpected argument \"%s\" among the training flags",
                        extra[0]);
     }
-    if (bel_options_string(d->training, "package_path") != NULL) {
+    static const char *const building[] = {"package_path", "module_name"};
+    for (size_t i = 0; i < 2; i++) {
+        if (bel_options_string(d->training, building[i]) == NULL) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--package_path stands in front of --: it is built once, and not by each "
-                       "process");
+                       "--%s belongs in front of --: the package is built once, and not by each "
+                       "process",
+                       building[i]);
     }
     return NULL;
 }

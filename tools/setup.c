@@ -71,6 +71,11 @@ static bel_status *check_flags(const bel_options *options, const bel_params *par
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--eval_share: the package reads its data by itself, and does not know it");
     }
+    if (is_package && setup->model->feature_fn == NULL && setup->model->input_fn == NULL &&
+        bel_options_is_given(options, "path_column")) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--path_column has no effect here: the package makes no features of files");
+    }
     const char *schedule = bel_params_get(params, "schedule"); // tables have other defaults
     const char *objective = bel_params_get(params, "objective");
     if (objective == NULL && bel_options_has(options, "objective"))

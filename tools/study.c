@@ -84,7 +84,8 @@ static bool is_neutral(const char *line)
 {
     static const char names[] = "trials|parallel|num_threads|json|log_format|log_level|log_time|"
                                 "quiet|enable_faults|model_dir|report|input_threads|prefetch|"
-                                "device|gpus|virtual_devices|memory_limit|update_device";
+                                "device|gpus|virtual_devices|memory_limit|update_device|"
+                                "allow_changes";
     char *name = bel_xstrndup(line, strcspn(line, ":"));
     bool neutral = bel_list_find(names, "|", name) >= 0;
     bel_free(name);
@@ -328,17 +329,21 @@ static void share_cores(const bel_study *study, int trainings)
 
 // --- Running -------------------------------------------------------------------------------------
 
-// The last line that says anything, without who says it.
+// The failure, without the command's name, or the last line that says anything: at debug level a
+// line that says where the failure was raised follows it.
 static char *last_line(const char *text)
 {
     static const char name[] = "belfry: ";
+    const char *failure = NULL;
+    for (const char *at = text; (at = strstr(at, name)) != NULL; at++)
+        if (at == text || at[-1] == '\n') failure = at + sizeof name - 1;
+    if (failure != NULL) return bel_xstrndup(failure, strcspn(failure, "\n"));
     size_t end = strlen(text);
     while (end > 0 && text[end - 1] == '\n')
         end--;
     size_t begin = end;
     while (begin > 0 && text[begin - 1] != '\n')
         begin--;
-    if (strncmp(text + begin, name, sizeof name - 1) == 0) begin += sizeof name - 1;
     return bel_xstrndup(text + begin, end - begin);
 }
 

@@ -360,6 +360,11 @@ bel_status *bel_table_for_training(const bel_options *options, const char *model
     *out_remembered = *out_columns != NULL;
     if (*out_remembered) return check_remembered(options, *out_columns);
     if (table && !without) BEL_TRY(infer_training(options, out_columns));
+    if (*out_columns == NULL && csv && bel_options_is_given(options, "check_input")) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--check_input has no effect here: cells are looked at beforehand only in "
+                       "tables whose columns are described or looked at");
+    }
     if (*out_columns != NULL || looking == NULL) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is for tables whose columns are looked at, and %s%s",
                    looking, other != NULL ? "they are not with --" : "these are not",

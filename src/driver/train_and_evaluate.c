@@ -190,7 +190,7 @@ static bel_status *run_task(bel_task *task, bel_member_program *program, bel_res
         if (program->eval_count > 0 && program->evals[0].every_steps > 0) {
             bel_log_write(BEL_LOG_WARN,
                           "with an evaluator, checkpoints are evaluated as they come: "
-                          "the evaluations' every_steps counts for nothing");
+                          "the evaluations' every_steps (eval_every_steps) counts for nothing");
         }
     }
     bel_master_config config = master_of(program, task);

@@ -321,6 +321,24 @@ static bel_status *check_folder(const bel_estimator *estimator, const bel_task *
                    named, own, own);
 }
 
+// A program may say how many it has in one process; a job says it itself. Before place_in_job.
+static void say_counts(const bel_estimator *estimator, const bel_task *task)
+{
+    const bel_run_config *config = &estimator->config;
+    const struct {
+        const char *name;
+        int wanted, there;
+    } counts[] = {{"num_workers", config->worker_count, task->worker_count},
+                  {"parameter_server_count", config->shard_count,
+                   task->ps_count > 0 ? task->ps_count : task->worker_count}};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        bool unread = counts[i].wanted != 1 && counts[i].wanted != counts[i].there;
+        if (task->role != BEL_ROLE_MASTER || task->incarnation > 0 || !unread) continue;
+        bel_log_write(BEL_LOG_INFO, "%s %d has no effect here: the job has %d", counts[i].name,
+                      counts[i].wanted, counts[i].there);
+    }
+}
+
 static void warn_of_towers(const bel_estimator *estimator, const bel_task *task)
 {
     int wanted = estimator->config.tower_count;
@@ -338,6 +356,7 @@ static bel_status *take_task(bel_estimator *estimator)
     BEL_TRY(bel_task_from_environment(estimator->config.chief_trains, &task));
     if (task == NULL) return NULL;
     estimator->in_job = true;
+    say_counts(estimator, task);
     bel_status *status = place_in_job(estimator, task);
     if (status == NULL) warn_of_towers(estimator, task);
     if (status == NULL) status = check_folder(estimator, task);

@@ -245,6 +245,7 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
         }
         prefetch->thread_count++;
     }
+    bel_log_write(BEL_LOG_DEBUG, "prefetch of %d batches by %d threads", depth, thread_count);
     *out_prefetch = prefetch;
     return NULL;
 }

@@ -90,6 +90,33 @@ static void say_single_step(const bel_job *job)
                   (long long)records, (long long)batch);
 }
 
+// Settings that count in other ways to run, so that one set of flags serves all of them. Here no
+// part of the job reads them.
+static void say_unread(const bel_job *job)
+{
+    const bel_run_config *config = &job->estimator->config;
+    const bel_task *task = job->task;
+    bool evaluates = task != NULL && job->eval_count > 0;
+    bool single = job->backend->worker_count == 1 &&
+                  (config->tower_count == 1 || !bel_estimator_wants_cards(config));
+    const struct {
+        const char *name, *where;
+        bool unread;
+    } settings[] = {
+        {"lane", "between processes", config->lane != BEL_LANE_AUTO && task == NULL},
+        {"evaluate_on_workers", "where the master of a cluster evaluates",
+         config->evaluate_on_workers && !evaluates},
+        {"chief_trains", "for processes of other launchers",
+         !config->chief_trains && (task == NULL || !task->foreign)},
+        {"check_replicas", "with several workers or GPUs", config->check_replicas > 0 && single},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        if (!settings[i].unread) continue;
+        bel_log_write(BEL_LOG_WARN, "%s has no effect here: it counts only %s", settings[i].name,
+                      settings[i].where);
+    }
+}
+
 // What is about to be trained, in two lines of the log.
 void bel_job_describe(const bel_job *job)
 {
@@ -138,6 +165,7 @@ void bel_job_describe(const bel_job *job)
     bel_str_deinit(&plan);
     say_remainder(job);
     say_single_step(job);
+    say_unread(job);
 }
 
 // Threads of this process, or members of a cluster.

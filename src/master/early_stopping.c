@@ -44,8 +44,8 @@ bel_status *bel_job_check_stopping(bel_job *job)
     }
     if (job->evaluator_count > 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "early stopping needs evaluations by the master, and here an evaluator of "
-                       "its own makes them");
+                       "early_stopping needs evaluations by the master, and this job has an "
+                       "evaluator");
     }
     BEL_TRY(bel_job_check_metric(job, "early stopping", rule->eval, metric_of(rule)));
     return bel_goal_resolve(rule->goal, metric_of(rule), "early stopping", &job->stopping_goal);

@@ -46,7 +46,7 @@ static void describe(const char *name, const bel_result *result, bel_str *out)
 }
 
 // All evaluations go together, at the pace of the one that comes first and most often.
-static bool is_time(const bel_member_program *program, const bel_evaluator_pace *pace)
+static bool is_time(const bel_member_program *program, bel_evaluator_pace *pace)
 {
     double delay = INFINITY, throttle = INFINITY;
     int64_t now = bel_clock_ns();
@@ -55,6 +55,10 @@ static bool is_time(const bel_member_program *program, const bel_evaluator_pace 
         throttle = fmin(throttle, program->evals[i].throttle_secs);
     }
     if (program->eval_count == 0) return true;
+    if (!pace->said)
+        bel_log_write(BEL_LOG_DEBUG, "evaluations begin after %g s, at least %g s apart", delay,
+                      throttle);
+    pace->said = true;
     if ((double)(now - pace->begun_ns) * 1e-9 < delay) return false;
     return pace->last_ns == 0 || (double)(now - pace->last_ns) * 1e-9 >= throttle;
 }
@@ -219,7 +223,8 @@ bel_status *bel_member_evaluate(member *m, bool last, bool over)
     // The initial values are not worth an evaluation; the end is, whatever came before.
     // A newest one that cannot be read leads to an older one, once.
     bool fresh = step != m->evaluated_step && step != m->looked_step;
-    if (last ? fresh : step > 0 && fresh && is_time(m->program, &m->pace)) {
+    bool now = is_time(m->program, &m->pace);
+    if (last ? fresh : step > 0 && fresh && now) {
         status = evaluate_round(m, step, &words);
     }
     for (int i = 0; status == NULL && last && i < m->program->eval_count; i++) {
@@ -271,7 +276,8 @@ static bel_status *follow(const bel_member_program *program, presence *job, bel_
                           job->patience_secs);
             return NULL;
         }
-        if (!fresh || (!last && !is_time(program, &pace))) {
+        bool now = is_time(program, &pace);
+        if (!fresh || (!last && !now)) {
             poll(NULL, 0, NAP_MS);
             continue;
         }

@@ -89,6 +89,7 @@ typedef struct member_worker {
 // When an evaluator began, and when its last evaluations did; 0: there were none.
 typedef struct bel_evaluator_pace {
     int64_t begun_ns, last_ns;
+    bool said; // in the log
 } bel_evaluator_pace;
 
 typedef struct bel_member_help bel_member_help;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "member/member_inner.h"
 
 static const char unix_prefix[] = "unix:";
@@ -35,7 +36,9 @@ bel_status *bel_member_open_hub(member *m, bel_lane_find *find)
                        "the master is at %s",
                        task->master_address);
     }
-    if (choice == BEL_LANE_GRPC || !local) return NULL;
+    bool grpc = choice == BEL_LANE_GRPC || !local;
+    bel_log_write(BEL_LOG_DEBUG, "lanes: %s", grpc ? "grpc" : "shm where the other end allows it");
+    if (grpc) return NULL;
     long page = sysconf(_SC_PAGESIZE); // the same in all members, as they share a host
     if (page > (long)(BEL_LAYOUT_PAGE * sizeof(float))) { // chunks could not be mapped side by side
         if (choice != BEL_LANE_SHM) return NULL;

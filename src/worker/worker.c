@@ -178,6 +178,10 @@ bel_status *bel_worker_create(const bel_worker_config *config, bel_worker **out_
         bel_worker_destroy(worker);
         return status;
     }
+    const bel_program_options *program = &config->program;
+    bel_log_write(BEL_LOG_DEBUG, "worker %d: %d threads, executor %s, activation memory %zu MiB",
+                  config->worker, program->threads, program->asynchronous ? "async" : "sync",
+                  program->memory_bytes >> 20);
     *out_worker = worker;
     return NULL;
 }

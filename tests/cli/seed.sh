@@ -125,7 +125,7 @@ run_fails 2 'expected BASIC, BASIC_GPU' submit x --scale-tier LARGE --job-dir d
 run_fails 2 'package trainer|modules trainer.NAME' belfry local train --package-path trainer --module-name other.main --job-dir d --
 run_fails 3 'package nowhere|nowhere' belfry local train --package-path nowhere --job-dir d --
 run_fails 2 '--package_path trainer needs a folder' belfry local train --package-path trainer -- --train_steps 1
-run_fails 2 '--package_path stands in front of --' belfry local train --distributed --job-dir d -- --package_path trainer
+run_fails 2 '--package_path belongs in front of --' belfry local train --distributed --job-dir d -- --package_path trainer
 mkdir empty broken strange
 run_fails 3 'package empty|neither package.yaml nor CMakeLists.txt nor any *.c' belfry local train --package-path empty --job-dir d --
 echo 'int' >broken/a.c

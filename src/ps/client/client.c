@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "ps/layout/step_stats.h"
@@ -38,6 +39,8 @@ bel_client *bel_client_create(const bel_client_config *config)
         if (config->space != NULL) atomic_store(&config->space->current[c], 0);
     }
     bel_client_create_tables(client);
+    bel_log_write(BEL_LOG_DEBUG, "worker %d waits for a version for %g s at most", config->worker,
+                  config->stall_timeout_secs);
     return client;
 }
 

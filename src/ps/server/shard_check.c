@@ -6,6 +6,7 @@
 // saved. Only where everybody counts: with a ledger workers compute on different versions.
 // Parameters that lie on several devices (shard_device.c) are compared in the same steps, before
 // these are updated.
+#include "base/log.h"
 #include "ps/server/shard_inner.h"
 
 static bool plays(const bel_shard *shard, int worker)
@@ -27,7 +28,10 @@ uint32_t bel_shard_ask_for_hashes_locked(bel_shard *shard, uint32_t decision)
     int workers = 0;
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
         workers += plays(shard, w);
-    return workers > 1 ? decision | BEL_DECIDE_CHECK : decision;
+    if (workers < 2) return decision;
+    bel_log_write(BEL_LOG_DEBUG, "step %lld: all workers' parameters are compared",
+                  (long long)shard->step);
+    return decision | BEL_DECIDE_CHECK;
 }
 
 // How many workers say the same as this one.
