@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "input/ahead.h"
 #include "input/paths.h"
 
 bel_status *bel_csv_set_open(bel_csv_set *set, bel_arena *arena, const char *const *paths,
@@ -81,6 +82,26 @@ const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, con
     const bel_csv_file *found = &set->files[file];
     *out_row = found->text + found->row_starts.items[number - set->first_row[file]];
     return found;
+}
+
+// The list of the rows that are there, where a row begins, and its bytes.
+void bel_csv_set_ahead(const bel_csv_set *set, int64_t number, int step)
+{
+    if (step == 0) {
+        if (set->kept.count > 0) bel_ahead_fetch(&set->kept.items[number], sizeof number);
+        return;
+    }
+    if (set->kept.count > 0) number = set->kept.items[number];
+    size_t file = bel_last_at_most(set->first_row, (size_t)set->count, number);
+    const bel_csv_file *found = &set->files[file];
+    const int64_t *start = &found->row_starts.items[number - set->first_row[file]];
+    bool last = (size_t)(start - found->row_starts.items) + 1 == found->row_starts.count;
+    if (step == 1) {
+        bel_ahead_fetch(start, last ? sizeof *start : 2 * sizeof *start);
+        return;
+    }
+    const char *row = found->text + *start, *end = last ? found->end : found->text + start[1];
+    bel_ahead_fetch(row, (size_t)(end - row));
 }
 
 bel_status *bel_csv_set_check(const bel_csv_set *set, int64_t block)

@@ -3,6 +3,7 @@
 #include "input/record_files.h"
 
 #include "base/hash.h"
+#include "input/ahead.h"
 #include "input/paths.h"
 
 bel_status *bel_record_files_open(bel_record_files *files, bel_arena *arena,
@@ -42,6 +43,21 @@ const bel_indexed_file *bel_record_files_find(const bel_record_files *files, int
     size_t file = bel_last_at_most(files->first_record, (size_t)files->count, number);
     *out_index = (size_t)(number - files->first_record[file]);
     return &files->items[file];
+}
+
+void bel_record_files_ahead(const bel_record_files *files, int64_t number, int step)
+{
+    size_t index;
+    if (step == 0) return;
+    const bel_indexed_file *file = bel_record_files_find(files, number, &index);
+    const int64_t *start = &file->starts.items[index];
+    bool last = index + 1 == file->starts.count;
+    if (step == 1) {
+        bel_ahead_fetch(start, last ? sizeof *start : 2 * sizeof *start);
+        return;
+    }
+    size_t from = (size_t)*start, to = last ? file->view.size : (size_t)start[1];
+    bel_ahead_fetch(file->view.data + from, to - from);
 }
 
 bel_status *bel_record_files_check(const bel_record_files *files, int64_t block)

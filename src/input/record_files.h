@@ -35,6 +35,9 @@ void bel_record_files_close(bel_record_files *files);
 const bel_indexed_file *bel_record_files_find(const bel_record_files *files, int64_t number,
                                               size_t *out_index);
 
+// A step of fetching a record before it is read (ahead.h).
+void bel_record_files_ahead(const bel_record_files *files, int64_t number, int step);
+
 // For a source's check: DATA_LOSS when a file has become shorter.
 bel_status *bel_record_files_check(const bel_record_files *files, int64_t block) BEL_MUST_USE;
 

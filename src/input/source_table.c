@@ -49,6 +49,11 @@ static bel_status *table_read(const bel_source *base, int64_t number, const bel_
     return status;
 }
 
+static void table_ahead(const bel_source *base, int64_t number, int step)
+{
+    bel_csv_set_ahead(&((const bel_table_source *)base)->set, number, step);
+}
+
 static bel_status *table_check(const bel_source *base, int64_t block)
 {
     return bel_csv_set_check(&((const bel_table_source *)base)->set, block);
@@ -88,6 +93,7 @@ static const bel_source_kind table_kind = {
     .name = "table",
     .check = table_check,
     .read = table_read,
+    .ahead = table_ahead,
     .origin = table_origin,
     .file = table_file,
     .describe = table_describe,

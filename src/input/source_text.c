@@ -38,6 +38,11 @@ static void text_origin(const bel_source *base, int64_t number, bel_str *out_tex
     bel_str_printf(out_text, "%s:%zu", file->path, line + 1);
 }
 
+static void text_ahead(const bel_source *base, int64_t number, int step)
+{
+    bel_record_files_ahead(&((const text_source *)base)->files, number, step);
+}
+
 static bel_status *text_check(const bel_source *base, int64_t block)
 {
     return bel_record_files_check(&((const text_source *)base)->files, block);
@@ -61,6 +66,7 @@ static const bel_source_kind text_kind = {
     .name = "text",
     .check = text_check,
     .read = text_read,
+    .ahead = text_ahead,
     .origin = text_origin,
     .describe = text_describe,
     .destroy = text_destroy,

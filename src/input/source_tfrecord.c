@@ -203,6 +203,11 @@ static void tfrecord_origin(const bel_source *base, int64_t number, bel_str *out
     bel_str_printf(out_text, "%s: record %zu", file->path, index);
 }
 
+static void tfrecord_ahead(const bel_source *base, int64_t number, int step)
+{
+    bel_record_files_ahead(&((const tfrecord_source *)base)->files, number, step);
+}
+
 static bel_status *tfrecord_check(const bel_source *base, int64_t block)
 {
     return bel_record_files_check(&((const tfrecord_source *)base)->files, block);
@@ -238,6 +243,7 @@ static const bel_source_kind tfrecord_kind = {
     .name = "tfrecord",
     .check = tfrecord_check,
     .read = tfrecord_read,
+    .ahead = tfrecord_ahead,
     .origin = tfrecord_origin,
     .describe = tfrecord_describe,
     .destroy = tfrecord_destroy,
