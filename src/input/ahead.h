@@ -9,6 +9,7 @@
 #ifndef BELFRY_INPUT_AHEAD_H
 #define BELFRY_INPUT_AHEAD_H
 
+#include "input/offset_list.h"
 #include "input/source.h"
 
 enum { BEL_AHEAD_DISTANCE = 12, BEL_AHEAD_BYTES = 1024 };
@@ -37,5 +38,10 @@ static inline void bel_ahead_fetch(const void *from, size_t bytes)
         __builtin_prefetch(at + i);
     if (bytes > 0) __builtin_prefetch(at + bytes - 1); // it may lie across one more line
 }
+
+// Step 1 or 2 of fetching record `index` of a file of `size` bytes whose records begin at `starts`:
+// its offset, then its bytes.
+void bel_ahead_fetch_record(const bel_offset_list *starts, size_t index, int step, const char *data,
+                            size_t size);
 
 #endif

@@ -80,7 +80,8 @@ const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, con
     if (set->kept.count > 0) number = set->kept.items[number];
     size_t file = bel_last_at_most(set->first_row, (size_t)set->count, number);
     const bel_csv_file *found = &set->files[file];
-    *out_row = found->text + found->row_starts.items[number - set->first_row[file]];
+    *out_row = found->text +
+               bel_offset_list_at(&found->row_starts, (size_t)(number - set->first_row[file]));
     return found;
 }
 
@@ -94,14 +95,9 @@ void bel_csv_set_ahead(const bel_csv_set *set, int64_t number, int step)
     if (set->kept.count > 0) number = set->kept.items[number];
     size_t file = bel_last_at_most(set->first_row, (size_t)set->count, number);
     const bel_csv_file *found = &set->files[file];
-    const int64_t *start = &found->row_starts.items[number - set->first_row[file]];
-    bool last = (size_t)(start - found->row_starts.items) + 1 == found->row_starts.count;
-    if (step == 1) {
-        bel_ahead_fetch(start, last ? sizeof *start : 2 * sizeof *start);
-        return;
-    }
-    const char *row = found->text + *start, *end = last ? found->end : found->text + start[1];
-    bel_ahead_fetch(row, (size_t)(end - row));
+    const bel_offset_list *starts = &found->row_starts;
+    bel_ahead_fetch_record(starts, (size_t)(number - set->first_row[file]), step, found->text,
+                           (size_t)(found->end - found->text));
 }
 
 bel_status *bel_csv_set_check(const bel_csv_set *set, int64_t block)

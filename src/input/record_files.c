@@ -31,7 +31,7 @@ bel_status *bel_record_files_open(bel_record_files *files, bel_arena *arena,
 void bel_record_files_close(bel_record_files *files)
 {
     for (int i = 0; i < files->count; i++) {
-        bel_number_list_deinit(&files->items[i].starts);
+        bel_offset_list_deinit(&files->items[i].starts);
         bel_file_view_close(&files->items[i].view);
     }
     *files = (bel_record_files){0};
@@ -50,14 +50,7 @@ void bel_record_files_ahead(const bel_record_files *files, int64_t number, int s
     size_t index;
     if (step == 0) return;
     const bel_indexed_file *file = bel_record_files_find(files, number, &index);
-    const int64_t *start = &file->starts.items[index];
-    bool last = index + 1 == file->starts.count;
-    if (step == 1) {
-        bel_ahead_fetch(start, last ? sizeof *start : 2 * sizeof *start);
-        return;
-    }
-    size_t from = (size_t)*start, to = last ? file->view.size : (size_t)start[1];
-    bel_ahead_fetch(file->view.data + from, to - from);
+    bel_ahead_fetch_record(&file->starts, index, step, file->view.data, file->view.size);
 }
 
 bel_status *bel_record_files_check(const bel_record_files *files, int64_t block)

@@ -5,13 +5,13 @@
 
 #include "base/arena.h"
 #include "input/file_view.h"
-#include "input/number_list.h"
+#include "input/offset_list.h"
 #include "input/source.h"
 
 typedef struct bel_indexed_file {
     const char *path;
     bel_file_view view;
-    bel_number_list starts; // offset of each record's first byte
+    bel_offset_list starts; // offset of each record's first byte
 } bel_indexed_file;
 
 // Immutable once opened. Zero-initialise to begin.

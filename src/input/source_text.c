@@ -18,9 +18,10 @@ static bel_status *text_read(const bel_source *base, int64_t number, const bel_s
     size_t line;
     const bel_indexed_file *file =
         bel_record_files_find(&((const text_source *)base)->files, number, &line);
-    const char *start = file->view.data + file->starts.items[line];
+    const char *start = file->view.data + bel_offset_list_at(&file->starts, line);
     const char *end = file->view.data + file->view.size;
-    if (line + 1 < file->starts.count) end = file->view.data + file->starts.items[line + 1];
+    if (line + 1 < file->starts.count)
+        end = file->view.data + bel_offset_list_at(&file->starts, line + 1);
     if (end > start && end[-1] == '\n') {
         end--;
         if (end > start && end[-1] == '\r') end--;
@@ -77,7 +78,8 @@ static bel_status *index_lines(bel_indexed_file *file)
     const char *data = file->view.data, *end = data + file->view.size, *line = data;
     if (file->view.size >= 3 && memcmp(data, "\xEF\xBB\xBF", 3) == 0) line += 3;
     while (line < end) {
-        BEL_TRY_CTX(bel_number_list_append(&file->starts, line - data), "%s", file->path);
+        BEL_TRY_CTX(bel_offset_list_append(&file->starts, &(int64_t){line - data}, 1), "%s",
+                    file->path);
         const char *stop = memchr(line, '\n', (size_t)(end - line));
         line = stop == NULL ? end : stop + 1;
     }
