@@ -1,8 +1,8 @@
-// Every row is looked at once, when the file is opened, for the number of fields, quotes and
-// labels; only the offset of its beginning is kept, 8 bytes a row. So a record can be read at
-// any place later on, and structure is never wrong in the middle of training. Rows are not lines,
-// as a quoted field may hold line breaks; rows that do are few, and are noted, so that the line of
-// a row is known. Blank lines count as rows but for those at the end, which are cut off.
+// Every row is looked at once, when the file is opened (csv_index.c), for the number of fields,
+// quotes and labels; only the offset of its beginning is kept. So a record can be read at any
+// place later on, and structure is never wrong in the middle of training. Rows are not lines, as a
+// quoted field may hold line breaks; rows that do are few, and are noted, so that the line of a row
+// is known. Blank lines count as rows but for those at the end, which are cut off.
 #include "input/csv_file.h"
 
 #include <stdarg.h>
@@ -77,26 +77,7 @@ bel_status *bel_csv_file_split(const bel_csv_file *file, const char *row,
     return NULL;
 }
 
-// A row of `got` fields; `at` is its last, or the first too many.
-static bel_status *count_error(const bel_csv_file *file, const char *row, const char *at,
-                               int expected, int got)
-{
-    bool blank = got == 1 && bel_csv_is_row_end(row, file->end);
-    bool first = row == file->rows && file->rows != file->text; // behind a header
-    bool unnamed = first && got == expected + 1;
-    bool ended = unnamed && bel_csv_is_row_end(at, file->end); // with a delimiter
-    const char *hint = blank   ? " (a blank line)"
-                       : ended ? "; hint: rows end with a delimiter, and the header does not: end "
-                                 "them all alike"
-                       : unnamed
-                           ? "; hint: the header has one name less than the rows have fields, "
-                             "as R's write.table writes it: col.names = NA adds it"
-                       : first && expected < got
-                           ? "; hint: is the first line a title? the names of the columns belong "
-                             "there (tail -n +2)"
-                           : "";
-    return bel_csv_file_error(file, at, "expected %d fields, got %d%s", expected, got, hint);
-}
+// --- Places and texts ----------------------------------------------------------------------------
 
 static int64_t count_breaks(const char *text, const char *end)
 {
@@ -105,152 +86,6 @@ static int64_t count_breaks(const char *text, const char *end)
         breaks++;
     return breaks;
 }
-
-// Field `column` of a row without quotes that has it, looked for from the nearer end.
-static bel_csv_field plain_field(const char *row, const char *end, char delimiter, int column,
-                                 int column_count)
-{
-    const char *from = row, *to = end;
-    if (column < column_count / 2) {
-        for (int i = 0; i < column; i++)
-            from = (const char *)memchr(from, delimiter, (size_t)(end - from)) + 1;
-        to = memchr(from, delimiter, (size_t)(end - from)); // there is one: it is not the last
-        return (bel_csv_field){.text = from, .length = (size_t)(to - from)};
-    }
-    for (int i = column_count - 1;; i--) {
-        from = to;
-        while (from > row && from[-1] != delimiter)
-            from--;
-        if (i == column) return (bel_csv_field){.text = from, .length = (size_t)(to - from)};
-        to = from - 1;
-    }
-}
-
-// The row at `row` where it is like nearly all: a line of text without quotes that has all its
-// fields. One loop without branches looks at its bytes, several at a time. *out_next stays where it
-// is when the row is another one.
-static bel_status *pass_plain_row(const bel_csv_file *file, const char *row,
-                                  const bel_csv_label *label, const char **out_next)
-{
-    const char *stop = memchr(row, '\n', (size_t)(file->end - row));
-    if (stop == NULL) return NULL;
-    const char *end = stop > row && stop[-1] == '\r' ? stop - 1 : stop;
-    const size_t length = (size_t)(end - row);
-    const char delimiter = file->delimiter;
-    const int column_count = file->column_count;
-    size_t delimiters = 0;
-    unsigned char others = 0;
-    for (size_t i = 0; i < length; i++) {
-        delimiters += row[i] == delimiter;
-        others |= (unsigned char)((row[i] == '"') | (row[i] == '\r') | (row[i] == '\0'));
-    }
-    if (others != 0) return NULL;
-    if (label != NULL) {
-        if (delimiters + 1 != (size_t)column_count) return NULL;
-        if (label->column >= 0) {
-            int64_t value;
-            bel_csv_field field = plain_field(row, end, delimiter, label->column, column_count);
-            BEL_TRY(bel_csv_file_read_label(file, label, &field, &value));
-        }
-    }
-    *out_next = stop + 1;
-    return NULL;
-}
-
-// Where the row at `row` ends, and how many line breaks are within. With `label` (NULL: the row may
-// be bad) its fields are counted and the label is looked at.
-static bel_status *pass_row(const bel_csv_file *file, const char *row, const bel_csv_label *label,
-                            const char **out_next, int64_t *out_breaks)
-{
-    const char *at = row, *extra = NULL;
-    bel_csv_stop stop = BEL_CSV_DELIMITER;
-    const int column_count = file->column_count;
-    int count = 0;
-    *out_breaks = 0;
-    *out_next = NULL;
-    BEL_TRY(pass_plain_row(file, row, label, out_next));
-    if (*out_next != NULL) return NULL;
-    while (stop == BEL_CSV_DELIMITER) {
-        const char *start = at;
-        bel_csv_field field;
-        stop = bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
-        if (stop > BEL_CSV_ROW_END) {
-            return bel_csv_file_error(file, at, "%s", bel_csv_fault_text(stop));
-        }
-        if (field.text != start) // it is quoted
-            *out_breaks += count_breaks(field.text, field.text + field.length);
-        if (label == NULL) continue;
-        if (count == column_count) extra = start;
-        if (count == label->column) {
-            int64_t value;
-            BEL_TRY(bel_csv_file_read_label(file, label, &field, &value));
-        }
-        if (count < INT32_MAX) count++;
-        if (stop == BEL_CSV_ROW_END && count < column_count) {
-            return count_error(file, row, field.text + field.length, column_count, count);
-        }
-    }
-    if (extra != NULL) return count_error(file, row, extra, column_count, count);
-    const char *zero = label == NULL ? NULL : memchr(row, '\0', (size_t)(at - row));
-    if (zero != NULL) return bel_csv_file_error(file, zero, "expected text, got a zero byte");
-    *out_next = at;
-    return NULL;
-}
-
-bel_status *bel_csv_file_check_row(const bel_csv_file *file, const char *row,
-                                   const bel_csv_label *label)
-{
-    const char *next;
-    int64_t breaks;
-    return pass_row(file, row, label, &next, &breaks);
-}
-
-static bel_status *note_row(bel_csv_file *file, const char *row, int64_t breaks)
-{
-    BEL_TRY(bel_offset_list_append(&file->row_starts, &(int64_t){row - file->text}, 1));
-    if (breaks == 0) return NULL;
-    const bel_number_list *tall = &file->tall_breaks;
-    int64_t before = tall->count > 0 ? tall->items[tall->count - 1] : 0;
-    BEL_TRY(bel_number_list_append(&file->tall_rows, (int64_t)file->row_starts.count));
-    return bel_number_list_append(&file->tall_breaks, before + breaks);
-}
-
-bel_status *bel_csv_file_index(bel_csv_file *file, const bel_csv_label *label, bool keep_bad)
-{
-    const char *row = file->rows;
-    while (row < file->end) {
-        const char *next = file->end;
-        int64_t breaks;
-        BEL_TRY(pass_row(file, row, keep_bad ? NULL : label, &next, &breaks));
-        BEL_TRY_CTX(note_row(file, row, breaks), "%s", file->path);
-        row = next;
-    }
-    return NULL;
-}
-
-bel_status *bel_csv_file_read_label(const bel_csv_file *file, const bel_csv_label *label,
-                                    const bel_csv_field *field, int64_t *out_label)
-{
-    bel_csv_field trimmed = bel_csv_trim(field);
-    int64_t value;
-    bool number = bel_parse_i64(trimmed.text, trimmed.length, &value);
-    if (number && (label->class_count == 0 || (value >= 0 && value < label->class_count))) {
-        *out_label = value;
-        return NULL;
-    }
-    char expected[64] = "a whole number";
-    if (label->class_count > 0) {
-        bel_snprintf(expected, sizeof expected, "a whole number in 0..%lld",
-                     (long long)label->class_count - 1);
-    }
-    char *got = bel_csv_quote(field);
-    bel_status *status = bel_csv_file_error(file, field->text, "label \"%s\": expected %s, got %s",
-                                            label->name, expected, got);
-    bel_free(got);
-    return status;
-}
-
-// --- Places and texts ----------------------------------------------------------------------------
 
 int64_t bel_csv_file_line(const bel_csv_file *file, const char *at)
 {

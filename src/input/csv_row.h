@@ -1,0 +1,38 @@
+// One row of CSV, looked at as a whole: where it ends, and whether it is as its file says.
+#ifndef BELFRY_INPUT_CSV_ROW_H
+#define BELFRY_INPUT_CSV_ROW_H
+
+#include "input/csv_file.h"
+
+typedef enum bel_csv_fault {
+    BEL_CSV_NO_FAULT,
+    BEL_CSV_WRONG_QUOTE, // `stop` says which
+    BEL_CSV_WRONG_LABEL,
+    BEL_CSV_WRONG_COUNT,
+    BEL_CSV_ZERO_BYTE,
+} bel_csv_fault;
+
+typedef struct bel_csv_look {
+    const char *next; // where the next row begins, without a fault
+    int64_t breaks;   // line breaks within the row
+    bel_csv_fault fault;
+    const char *at; // of the fault
+    bel_csv_stop stop;
+    bel_csv_field label;
+    int count; // fields
+} bel_csv_look;
+
+// Looks at the row at `row`. Its fields are counted, and the label is looked at, unless `label` is
+// NULL: then the row may be bad, and only its quotes count.
+bel_csv_look bel_csv_row_look(const bel_csv_file *file, const char *row,
+                              const bel_csv_label *label);
+
+// The error of a look with a fault.
+bel_status *bel_csv_row_error(const bel_csv_file *file, const char *row, const bel_csv_label *label,
+                              const bel_csv_look *look) BEL_MUST_USE;
+
+// Whether the label of a plain row (csv_scan.h) that ends before `end` is good.
+bool bel_csv_row_label_fits(const bel_csv_file *file, const char *row, const char *end,
+                            const bel_csv_label *label);
+
+#endif

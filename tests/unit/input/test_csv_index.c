@@ -1,0 +1,244 @@
+// The index of a CSV file is that of a plain loop over its fields, whatever the parts that it is
+// made of and the number of threads, also where quotes hide line breaks at the borders of parts;
+// and so is the first error. The fast pass finds the same rows at each level.
+#include "input/csv_index.h"
+
+#include "base/isa.h"
+#include "input/csv_row.h"
+#include "input/csv_scan.h"
+#include "unit/input/test_fixture.h"
+
+enum { COLUMNS = 3 };
+
+static uint64_t noise;
+
+static uint64_t draw(uint64_t below)
+{
+    noise = noise * 6364136223846793005u + 1442695040888963407u;
+    return (noise >> 33) % below;
+}
+
+// --- Texts ---------------------------------------------------------------------------------------
+
+static void put_field(bel_str *to, uint64_t quotes)
+{
+    static const char *const inside[] = {"a",        ",",    "\n", "\r\n",           "\"\"",
+                                         "x,1\n2,y", "\n\n", "\r", "1,2,3\n4,5,6\n", "é"};
+    bool quoted = draw(100) < quotes;
+    if (quoted) bel_str_puts(to, "\"");
+    for (uint64_t i = draw(5); i > 0; i--)
+        bel_str_puts(to, quoted ? inside[draw(sizeof inside / sizeof *inside)] : "b\r1" + draw(3));
+    if (quoted) bel_str_puts(to, "\"");
+}
+
+// Rows of a text, a text and a label in 0..4; `quotes` of 100 fields are quoted. A fault is put
+// into one row, but for 0.
+static bel_str make_text(int rows, uint64_t quotes, int fault, int faulty_row)
+{
+    static const char *const faults[] = {
+        NULL, "a,b,7\n", "a,b\n", "a,b,1,\n", "a,b\"c,1\n", "\"a\"b,c,1\n", "a,\"b,1\n", "\n", ""};
+    bel_str text = {0};
+    for (int i = 0; i < rows; i++) {
+        if (fault > 0 && i == faulty_row) bel_str_puts(&text, faults[fault]);
+        if (fault == 8 && i == faulty_row) bel_str_append(&text, "a\0,b,1\n", 7);
+        put_field(&text, quotes);
+        bel_str_puts(&text, ",");
+        put_field(&text, quotes);
+        bel_str_printf(&text, ",%d%s", (int)draw(5), draw(4) == 0 ? "\r\n" : "\n");
+    }
+    if (draw(2) == 0 && rows > 0) text.length--; // the last line break may be missing
+    return text;
+}
+
+static bel_csv_file file_of(const bel_str *text)
+{
+    return (bel_csv_file){.path = "rows.csv",
+                          .delimiter = ',',
+                          .column_count = COLUMNS,
+                          .text = text->text,
+                          .rows = text->text,
+                          .end = text->text + text->length};
+}
+
+static void clear(bel_csv_file *file)
+{
+    bel_offset_list_deinit(&file->row_starts);
+    bel_number_list_deinit(&file->tall_rows);
+    bel_number_list_deinit(&file->tall_breaks);
+}
+
+// --- The plain loop ------------------------------------------------------------------------------
+
+// Rows up to the first fault; *out_end: where it is, or the end.
+static bel_number_list naive_index(const bel_csv_file *file, const bel_csv_label *label,
+                                   const char **out_end)
+{
+    bel_number_list rows = {0};
+    const char *row = file->rows;
+    while (row < file->end) {
+        bel_csv_look look = bel_csv_row_look(file, row, label);
+        if (look.fault != BEL_CSV_NO_FAULT) break;
+        BEL_ASSERT_OK(bel_number_list_append(&rows, row - file->text));
+        row = look.next;
+    }
+    *out_end = row;
+    return rows;
+}
+
+static int64_t naive_line(const bel_csv_file *file, int64_t offset)
+{
+    int64_t line = 1;
+    for (int64_t i = 0; i < offset; i++)
+        line += file->text[i] == '\n';
+    return line;
+}
+
+// --- Comparing -----------------------------------------------------------------------------------
+
+// The same rows, lines and error in parts of `part` bytes.
+static void assert_index(const bel_str *text, const bel_csv_label *label, size_t part, int threads)
+{
+    bel_csv_file file = file_of(text);
+    const char *end;
+    bel_number_list rows = naive_index(&file, label, &end);
+    bel_status *status = bel_csv_file_index_parts(&file, label, label == NULL, part, threads);
+    assert_true((status == NULL) == (end == file.end));
+    assert_int_equal(file.row_starts.count, rows.count);
+    for (size_t i = 0; i < rows.count; i++) {
+        assert_int_equal(bel_offset_list_at(&file.row_starts, i), rows.items[i]);
+        assert_int_equal(bel_csv_file_line(&file, file.text + rows.items[i]),
+                         naive_line(&file, rows.items[i]));
+    }
+    if (status != NULL) { // it is the error of that row alone, when those before it are known
+        bel_csv_look look = bel_csv_row_look(&file, end, label);
+        bel_status *expected = bel_csv_row_error(&file, end, label, &look);
+        assert_string_equal(bel_status_message(status), bel_status_message(expected));
+        char *line =
+            bel_strf(":%lld:", (long long)naive_line(&file, look.fault == BEL_CSV_WRONG_LABEL
+                                                                ? look.label.text - file.text
+                                                                : look.at - file.text));
+        assert_non_null(strstr(bel_status_message(status), line));
+        bel_free(line);
+        bel_status_destroy(expected);
+    }
+    bel_status_destroy(status);
+    bel_number_list_deinit(&rows);
+    clear(&file);
+}
+
+static void assert_any_parts(const bel_str *text, const bel_csv_label *label)
+{
+    static const size_t parts[] = {1, 2, 7, 64, 100, 1000, 1 << 20};
+    for (size_t p = 0; p < sizeof parts / sizeof *parts; p++)
+        for (int threads = 1; threads <= 3; threads++)
+            assert_index(text, label, parts[p], threads);
+}
+
+static const bel_csv_label good = {.column = 2, .name = "label", .class_count = 5};
+
+static void test_any_parts_give_the_same_index(void **state)
+{
+    (void)state;
+    noise = 1;
+    for (uint64_t quotes = 0; quotes <= 100; quotes += 25) {
+        for (int rows = 0; rows <= 400; rows += 100) {
+            bel_str text = make_text(rows, quotes, 0, 0);
+            const bel_csv_label any = {.column = -1};
+            assert_any_parts(&text, &good);
+            assert_any_parts(&text, &any);
+            assert_any_parts(&text, NULL);
+            bel_str_deinit(&text);
+        }
+    }
+}
+
+// In the first row, in the middle, after which parts have met faults of wrong guesses, and last.
+static void test_the_first_fault_is_the_error(void **state)
+{
+    (void)state;
+    noise = 2;
+    for (int fault = 1; fault <= 8; fault++) {
+        for (int row = 0; row < 60; row += 29) {
+            bel_str text = make_text(60, row == 29 ? 40 : 10, fault == 8 ? 8 : fault, row);
+            assert_any_parts(&text, &good);
+            assert_any_parts(&text, NULL);
+            bel_str_deinit(&text);
+        }
+    }
+}
+
+// A row that covers whole parts: the guesses in it are rows of nothing.
+static void test_a_row_longer_than_parts(void **state)
+{
+    (void)state;
+    bel_str text = {0};
+    bel_str_puts(&text, "a,b,1\nc,\"");
+    for (int i = 0; i < 500; i++)
+        bel_str_puts(&text, "x,y,2\n");
+    bel_str_puts(&text, "\",3\nd,e,4\n");
+    assert_any_parts(&text, &good);
+    bel_csv_file file = file_of(&text);
+    BEL_ASSERT_OK(bel_csv_file_index_parts(&file, &good, false, 64, 3));
+    assert_int_equal(file.row_starts.count, 3);
+    assert_int_equal(bel_csv_file_line(&file, file.text + text.length - 2), 503);
+    clear(&file);
+    bel_str_deinit(&text);
+}
+
+// --- The fast pass -------------------------------------------------------------------------------
+
+static size_t naive_scan(const bel_csv_scan *scan, const char *row, const char *end, size_t most,
+                         int64_t *out_ends)
+{
+    size_t count = 0;
+    int64_t delimiters = 0;
+    for (const char *at = row; at < end && count < most; at++) {
+        bool alone = *at == '\r' && (at + 1 == end || at[1] != '\n');
+        if (*at == '"' || *at == '\0' || alone) break;
+        delimiters += *at == scan->delimiter;
+        if (*at != '\n') continue;
+        if (scan->delimiters >= 0 && delimiters != scan->delimiters) break;
+        delimiters = 0;
+        out_ends[count++] = at - row;
+    }
+    return count;
+}
+
+static void test_each_level_passes_the_same_rows(void **state)
+{
+    (void)state;
+    enum { MOST_BYTES = 400 };
+    static const bel_csv_scan_kernels *const levels[] = {
+        BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_csv_scan_kernels)};
+    static const char bytes[] = {',', '\n', 'a', '\r', '"', '\0', '\n', 'b', ',', (char)0xC3};
+    noise = 3;
+    for (int round = 0; round < 20000; round++) {
+        size_t size = (size_t)draw(MOST_BYTES), rare = 1 + (size_t)draw(200);
+        // Memory of its own, so that a sanitizer sees what is read behind it.
+        char *text = bel_xmalloc(size + 1);
+        for (size_t i = 0; i < size; i++)
+            text[i] = draw(rare) == 0 ? bytes[draw(sizeof bytes)] : bytes[draw(3)];
+        for (size_t i = 0; round % 3 == 0 && i + 3 < size; i += 3) // rows that fit
+            memcpy(text + i, "a,\n", 3);
+        const bel_csv_scan scan = {',', round % 2 == 0 ? (int64_t)draw(3) : -1};
+        size_t most = 1 + (size_t)draw(MOST_BYTES);
+        int64_t expected[MOST_BYTES], got[MOST_BYTES];
+        size_t count = naive_scan(&scan, text, text + size, most, expected);
+        for (size_t level = 0; level <= (size_t)bel_isa_get(); level++) {
+            assert_int_equal(levels[level]->rows(&scan, text, text + size, most, got), count);
+            assert_memory_equal(got, expected, count * sizeof *got);
+        }
+        bel_free(text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_parts_give_the_same_index),
+        cmocka_unit_test(test_the_first_fault_is_the_error),
+        cmocka_unit_test(test_a_row_longer_than_parts),
+        cmocka_unit_test(test_each_level_passes_the_same_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
