@@ -137,21 +137,33 @@ static void *helper_main(void *argument)
     }
 }
 
+// Starts helpers until one cannot be started.
+static bel_status *start_helpers(bel_team *team, size_t helpers)
+{
+    team->helpers = bel_xcalloc(helpers, sizeof *team->helpers);
+    for (; (size_t)team->helper_count < helpers; team->helper_count++)
+        BEL_TRY(bel_thread_start(&team->helpers[team->helper_count], helper_main, team));
+    return NULL;
+}
+
 bel_status *bel_team_create(int thread_count, bel_team **out_team)
 {
     bel_team *team = bel_xcalloc(1, sizeof *team);
-    size_t helpers = thread_count > 1 ? (size_t)thread_count - 1 : 0;
-    team->helpers = bel_xcalloc(helpers, sizeof *team->helpers);
-    for (size_t i = 0; i < helpers; i++) {
-        bel_status *status = bel_thread_start(&team->helpers[i], helper_main, team);
-        if (status != NULL) {
-            bel_team_destroy(team);
-            return status;
-        }
-        team->helper_count++;
+    bel_status *status = start_helpers(team, thread_count > 1 ? (size_t)thread_count - 1 : 0);
+    if (status != NULL) {
+        bel_team_destroy(team);
+        return status;
     }
     *out_team = team;
     return NULL;
+}
+
+bel_team *bel_team_create_some(int thread_count)
+{
+    bel_team *team = bel_xcalloc(1, sizeof *team);
+    bel_status_ignore(
+        start_helpers(team, thread_count > 1 ? (size_t)thread_count - 1 : 0)); // fewer
+    return team;
 }
 
 void bel_team_destroy(bel_team *team)

@@ -39,6 +39,8 @@ typedef struct bel_team bel_team;
 typedef void bel_team_job(void *argument, int64_t tile);
 
 bel_status *bel_team_create(int thread_count, bel_team **out_team) BEL_MUST_USE;
+// The same with as many helpers as can be started: for work that one thread can do, too.
+bel_team *bel_team_create_some(int thread_count);
 void bel_team_destroy(bel_team *team);
 int bel_team_size(const bel_team *team);
 void bel_team_run(bel_team *team, bel_team_job *job, void *argument, int64_t tile_count);

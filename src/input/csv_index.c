@@ -159,20 +159,14 @@ static bel_status *run(indexing *in, bel_team *team, int slots)
 bel_status *bel_csv_file_index_parts(bel_csv_file *file, const bel_csv_label *label, bool keep_bad,
                                      size_t part_bytes, int threads)
 {
-    bel_team *team;
     size_t parts = (size_t)(file->end - file->rows) / part_bytes + 1;
     if (parts < (size_t)threads) threads = (int)parts;
-    bel_status *status = bel_team_create(threads, &team);
-    if (status != NULL && threads > 1) {
-        bel_status_ignore(status); // this thread is enough
-        threads = 1;
-        status = bel_team_create(1, &team);
-    }
-    BEL_TRY(status);
+    bel_team *team = bel_team_create_some(threads);
+    threads = bel_team_size(team);
     int slots = threads > 1 ? threads * PARTS_A_THREAD : 1; // one thread never guesses
     indexing in = {.file = file, .label = keep_bad ? NULL : label, .part_bytes = part_bytes};
     in.parts = bel_xcalloc((size_t)slots, sizeof *in.parts);
-    status = run(&in, team, slots);
+    bel_status *status = run(&in, team, slots);
     for (int i = 0; i < slots; i++) {
         bel_free(in.parts[i].rows);
         bel_free(in.parts[i].tall);

@@ -4,7 +4,11 @@
 // in one file they would be a circle.
 #include "input/source.h"
 
+#include <stdatomic.h>
+
+#include "base/alloc.h"
 #include "base/arena.h"
+#include "base/thread.h"
 
 void *bel_sink_place(const bel_sink *sink, const bel_source *source, int field, int64_t length)
 {
@@ -27,15 +31,61 @@ bel_status *bel_source_read_record(const bel_source *source, struct bel_cursor *
 
 // A leaf's records; no dataset is inside.
 static bel_status *read_range(const bel_source *source, int64_t first, int64_t end,
-                              bel_record *record, bel_bad_records *bad)
+                              bel_bad_records *bad)
 {
-    for (int64_t i = first; i < end; i++) {
-        bel_arena_reset(record->arena);
-        bel_record_begin(record, source, i);
-        bel_status *status = source->kind->read(source, i, &(bel_sink){.record = record});
-        BEL_TRY(bel_bad_records_pass(bad, status));
+    bel_arena *arena = bel_arena_create();
+    bel_record record;
+    bel_record_init(&record, arena);
+    bel_status *status = NULL;
+    for (int64_t i = first; i < end && status == NULL; i++) {
+        bel_arena_reset(arena);
+        bel_record_begin(&record, source, i);
+        status = source->kind->read(source, i, &(bel_sink){.record = &record});
+        status = bel_bad_records_pass(bad, status);
     }
-    return NULL;
+    bel_record_deinit(&record);
+    bel_arena_destroy(arena);
+    return status;
+}
+
+// Records in tiles of a range, which are read on all cores. Tiles are begun in their order, so the
+// first one with an error is read, and its first error is that of the range.
+typedef struct tiles {
+    const bel_source *source;
+    int64_t first, end;
+    atomic_llong failed; // the first tile known to have an error
+    bel_status **errors; // of each tile
+} tiles;
+
+enum { TILE = 4096 };
+
+static void read_tile(void *argument, int64_t number)
+{
+    tiles *t = argument;
+    long long failed = atomic_load(&t->failed);
+    int64_t first = t->first + number * TILE, left = t->end - first;
+    if (number > failed) return;
+    t->errors[number] = read_range(t->source, first, first + (left < TILE ? left : TILE), NULL);
+    if (t->errors[number] == NULL) return;
+    while (number < failed && !atomic_compare_exchange_weak(&t->failed, &failed, number))
+        continue;
+}
+
+static bel_status *read_tiles(const bel_source *source, bel_team *team, int64_t first, int64_t end)
+{
+    int64_t count = (end - first + TILE - 1) / TILE;
+    tiles t = {.source = source, .first = first, .end = end, .failed = INT64_MAX};
+    t.errors = bel_xcalloc((size_t)count + 1, sizeof(bel_status *));
+    bel_team_run(team, read_tile, &t, count);
+    bel_status *status = NULL;
+    for (int64_t i = 0; i < count; i++) {
+        if (status == NULL)
+            status = t.errors[i];
+        else
+            bel_status_ignore(t.errors[i]); // the first one is enough
+    }
+    bel_free(t.errors);
+    return status;
 }
 
 bel_status *bel_source_read_some(const bel_source *source, const bel_opening *opening)
@@ -47,12 +97,13 @@ bel_status *bel_source_read_some(const bel_source *source, const bel_opening *op
         half = (int64_t)((double)count * (LOOKED_AT_BYTES / 2) / (double)source->size_bytes);
     }
     int64_t second = half < count - half ? count - half : half;
-    bel_arena *arena = bel_arena_create();
-    bel_record record;
-    bel_record_init(&record, arena);
-    bel_status *status = read_range(source, 0, half, &record, opening->bad);
-    if (status == NULL) status = read_range(source, second, count, &record, opening->bad);
-    bel_record_deinit(&record);
-    bel_arena_destroy(arena);
+    if (opening->bad != NULL) { // those that are left out are told in their order
+        BEL_TRY(read_range(source, 0, half, opening->bad));
+        return read_range(source, second, count, opening->bad);
+    }
+    bel_team *team = bel_team_create_some(half <= 4 * TILE ? 1 : bel_available_cores());
+    bel_status *status = read_tiles(source, team, 0, half);
+    if (status == NULL) status = read_tiles(source, team, second, count);
+    bel_team_destroy(team);
     return status;
 }

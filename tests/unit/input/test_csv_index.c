@@ -232,6 +232,32 @@ static void test_each_level_passes_the_same_rows(void **state)
     }
 }
 
+// Values are looked at on several threads: the first wrong one is the error, each time.
+static void test_the_first_wrong_value_is_the_error(void **state)
+{
+    (void)state;
+    enum { ROWS = 60000, FIRST = 29000 };
+    char *folder = bel_test_folder();
+    bel_str text = {0};
+    bel_str_puts(&text, "a,b\n");
+    for (int i = 0; i < ROWS; i++) {
+        bool wrong = i == FIRST || i == FIRST + 1 || i == FIRST + 5000 || i == ROWS - 1;
+        bel_str_printf(&text, "%d,%s\n", i, wrong ? "x" : "1");
+    }
+    char *path = bel_test_file(folder, "wrong.csv", text.text, text.length);
+    bel_str_deinit(&text);
+    char *expected = bel_strf("wrong.csv:%d:7: column \"b\"", FIRST + 2);
+    for (int run = 0; run < 5; run++) {
+        bel_dataset *data = bel_dataset_from_csv(
+            &(bel_csv_options){.paths = (const char *const *)&path, .path_count = 1});
+        bel_dataset_batch(data, 10);
+        BEL_ASSERT_FAILS(open_failing(data), BEL_DATA_LOSS, expected);
+    }
+    bel_free(expected);
+    bel_free(path);
+    bel_test_remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_the_first_fault_is_the_error),
         cmocka_unit_test(test_a_row_longer_than_parts),
         cmocka_unit_test(test_each_level_passes_the_same_rows),
+        cmocka_unit_test(test_the_first_wrong_value_is_the_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
