@@ -1,5 +1,5 @@
-// A shuffled epoch of a large file beside an epoch in order, and the start on it; bench/input runs
-// it at 10^7 records.
+// A shuffled epoch of a large file beside an epoch in order, and the start on it; bench/shuffle
+// runs it at 10^7 records.
 //   bench_shuffle make KIND FILE RECORDS WIDTH  writes a file of WIDTH numbers and a label a record
 //   bench_shuffle KIND FILE BATCH SECONDS       csv (numbers), table (columns looked at), idx or
 //                                               tfrecord
@@ -7,10 +7,12 @@
 // of this thread on the processor, so that other programs on the machine count little: the median
 // over the chunks, with the quartiles. The start is from the paths to the opened dataset, in wall
 // time and in time of all threads.
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -142,6 +144,14 @@ static void write_tfrecord(FILE *out, int64_t records, int width)
     bel_free(data);
 }
 
+// Closes a file and has the system forget it, so that it is read from the disk next.
+static bool forget(FILE *out)
+{
+    bool written = fflush(out) == 0 && fsync(fileno(out)) == 0;
+    (void)posix_fadvise(fileno(out), 0, 0, POSIX_FADV_DONTNEED);
+    return fclose(out) == 0 && written;
+}
+
 static int make(const char *kind, const char *path, int64_t records, int width)
 {
     char *labels_path = bel_strf("%s.labels", path);
@@ -155,8 +165,8 @@ static int make(const char *kind, const char *path, int64_t records, int width)
     if (idx) write_idx(out, labels, records, width);
     if (strcmp(kind, "csv") == 0) write_csv(out, records, width);
     if (strcmp(kind, "tfrecord") == 0) write_tfrecord(out, records, width);
-    bool written = fclose(out) == 0;
-    if (labels != NULL) written = fclose(labels) == 0 && written;
+    bool written = forget(out);
+    if (labels != NULL) written = forget(labels) && written;
     if (!written) fprintf(stderr, "bench_shuffle: cannot write %s\n", path);
     return written ? 0 : 1;
 }

@@ -12,7 +12,7 @@
 #include "input/offset_list.h"
 #include "input/source.h"
 
-enum { BEL_AHEAD_DISTANCE = 12, BEL_AHEAD_BYTES = 1024 };
+enum { BEL_AHEAD_DISTANCE = 12, BEL_AHEAD_BYTES = 512 };
 
 // Records of a block that are read one after another.
 typedef struct bel_ahead {

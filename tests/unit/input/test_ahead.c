@@ -1,5 +1,7 @@
 // Fetching records before they are read: which, in which steps and how early; and that blocks hold
 // what they hold without it, whatever their size, their order and the kind of file.
+#include <unistd.h>
+
 #include "base/file.h"
 #include "base/hash.h"
 #include "input/ahead.h"
@@ -287,6 +289,25 @@ static void test_the_first_wrong_record_is_the_error(void **state)
     remove_files(&f);
 }
 
+// A file that becomes shorter between blocks is an error of the next block, before anything of it
+// is fetched or read.
+static void test_a_file_that_becomes_shorter(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < KINDS; kind++) {
+        files f = write_files();
+        char *paths[KINDS] = {f.csv, f.csv, f.images, f.tfrecord};
+        bel_input *input = open_kind(&f, (file_kind)kind, 9, 64, false);
+        bel_batch *batch = bel_batch_create(input);
+        BEL_ASSERT_OK(bel_input_read(input, 0, batch));
+        assert_int_equal(truncate(paths[kind], 100), 0);
+        BEL_ASSERT_FAILS(bel_input_read(input, 1, batch), BEL_DATA_LOSS, "has 100 now");
+        bel_batch_destroy(batch);
+        bel_input_destroy(input);
+        remove_files(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_records_in_order_are_left_to_the_processor),
         cmocka_unit_test(test_blocks_hold_the_same_records),
         cmocka_unit_test(test_the_first_wrong_record_is_the_error),
+        cmocka_unit_test(test_a_file_that_becomes_shorter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
