@@ -27,7 +27,7 @@ static void put_field(bel_str *to, uint64_t quotes)
     bool quoted = draw(100) < quotes;
     if (quoted) bel_str_puts(to, "\"");
     for (uint64_t i = draw(5); i > 0; i--)
-        bel_str_puts(to, quoted ? inside[draw(sizeof inside / sizeof *inside)] : "b\r1" + draw(3));
+        bel_str_puts(to, quoted ? inside[draw(sizeof inside / sizeof *inside)] : &"b\r1"[draw(3)]);
     if (quoted) bel_str_puts(to, "\"");
 }
 
@@ -52,12 +52,13 @@ static bel_str make_text(int rows, uint64_t quotes, int fault, int faulty_row)
 
 static bel_csv_file file_of(const bel_str *text)
 {
+    const char *first = text->text != NULL ? text->text : "";
     return (bel_csv_file){.path = "rows.csv",
                           .delimiter = ',',
                           .column_count = COLUMNS,
-                          .text = text->text,
-                          .rows = text->text,
-                          .end = text->text + text->length};
+                          .text = first,
+                          .rows = first,
+                          .end = first + text->length};
 }
 
 static void clear(bel_csv_file *file)
