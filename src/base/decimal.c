@@ -1,7 +1,7 @@
-// Most numbers in files are short. When all digits make an integer of at most 2^53 and the power of
-// ten is at most 10^22, both are exact doubles and one multiplication or division rounds once, so
-// the result is the correctly rounded one (Clinger 1990, "How to read floating point numbers
-// accurately"). Everything else goes to bel_strtod.
+// Fast path for short decimal numbers (Clinger 1990, "How to read floating point numbers
+// accurately"), with bel_strtod for all others. When all digits make an integer of at most 2^53 and
+// the power of ten is at most 10^22, both are exact doubles. One multiplication or division then
+// rounds once, so the result is correctly rounded.
 #include "base/decimal.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static inline bool is_digit(char c)
     return (unsigned char)(c - '0') < 10;
 }
 
-// The exact text to bel_strtod, which needs a zero byte behind it.
+// Passes the exact text to bel_strtod, which needs a zero byte after it.
 static const char *parse_slowly(const char *text, const char *end, double *out_value)
 {
     char buffer[128];
@@ -40,7 +40,7 @@ static const char *parse_slowly(const char *text, const char *end, double *out_v
     return end;
 }
 
-// Adds the digits at `at` to the mantissa, eight at a time where there are so many.
+// Adds the digits at `at` to the mantissa, eight at a time if possible.
 static inline const char *parse_digits(const char *at, const char *end, uint64_t *mantissa)
 {
     uint64_t value = *mantissa;
@@ -60,7 +60,7 @@ static inline const char *parse_digits(const char *at, const char *end, uint64_t
     return at;
 }
 
-// Reads "e-7" at `at`; leaves `at` alone when what follows is no exponent.
+// Reads "e-7" at `at`; leaves `at` unchanged if the text is no exponent.
 static const char *parse_exponent(const char *at, const char *end, int *out_exponent)
 {
     const char *digits = at + 1;
@@ -82,7 +82,7 @@ const char *bel_decimal_parse(const char *text, const char *end, double *out_val
     bool negative = at < end && *at == '-';
     if (at < end && (*at == '-' || *at == '+')) at++;
     const char *first = at;
-    uint64_t mantissa = 0; // wraps with more than 19 digits, which then are too many anyway
+    uint64_t mantissa = 0; // wraps with more than 19 digits, which are too many anyway
     at = parse_digits(at, end, &mantissa);
     int64_t digit_count = at - first, fraction_count = 0;
     if (at < end && *at == '.') {

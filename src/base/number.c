@@ -1,6 +1,6 @@
-// The C library's own functions, with the calling thread in the "C" locale for as long as they
-// run. uselocale is the thread's own affair, so neither other threads nor the program's
-// setlocale are touched. The locale is made once and kept until the process ends.
+// Numbers as text through the C library's functions, with the calling thread in the "C" locale
+// while they run. uselocale affects only the calling thread, so neither other threads nor the
+// program's setlocale are touched. The locale is made once and kept until the process ends.
 #include "base/number.h"
 
 #include <locale.h>
@@ -18,8 +18,8 @@ static void make_plain(void)
     plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-// The thread's locale before, for uselocale. Without memory for a locale, which "C" does not need
-// in any library that we know, it stays as it is.
+// Returns the thread's previous locale, for uselocale. Without memory for a locale, which "C" needs
+// in no known library, the locale stays as it is.
 static locale_t begin(void)
 {
     pthread_once(&once, make_plain);
@@ -87,13 +87,13 @@ static const uint64_t fives[MOST_POWER + 1] = {
     59604644775390625, 298023223876953125, 1490116119384765625, 7450580596923828125};
 // clang-format on
 
-// A number of F32: mantissa · 2^exponent.
+// An F32: mantissa · 2^exponent.
 typedef struct parts {
     uint32_t mantissa; // 24 bits
     int exponent;
 } parts;
 
-// Of a positive number that is not subnormal.
+// Splits a positive number that is not subnormal.
 static parts parts_of(float x)
 {
     uint32_t bits;
@@ -101,13 +101,13 @@ static parts parts_of(float x)
     return (parts){.mantissa = (bits & 0x7FFFFF) | 0x800000, .exponent = (int)(bits >> 23) - 150};
 }
 
-// x · 10^power to the nearest whole number, of two as near the even one: exact, since 10^power is
-// 5^power · 2^power, and a mantissa times 5^27 has 87 bits. False where these do not do.
+// Computes x · 10^power to the nearest integer, ties to even. It is exact, since 10^power is
+// 5^power · 2^power, and a mantissa times 5^27 has 87 bits. False if these do not suffice.
 static bool scale(parts x, int power, int64_t *out_whole)
 {
     if (power > MOST_POWER || power < -MOST_POWER) return false;
     int shift = x.exponent + power;
-    wide whole, rest = 0, one = 1; // rest / one is between the whole number and the next
+    wide whole, rest = 0, one = 1; // rest / one is between the integer and the next
     if (power < 0) {               // so x is large, and shift is not negative
         wide number = (wide)x.mantissa << shift;
         one = fives[-power];
@@ -136,16 +136,16 @@ static size_t put_exponent(int exponent, char *out)
     return 4;
 }
 
-// The decimal exponent of a number, or one less: the binary one times log10(2), which is
-// 78913 / 2^18, rounded down; 1,024 keep what is shifted positive.
+// Returns the decimal exponent of a number, or one less: the binary one times log10(2), which is
+// 78913 / 2^18, rounded down; the bias of 1,024 keeps the shifted number positive.
 static int decimal_exponent(parts x)
 {
     int binary = x.exponent + 23;
     return ((binary * 78913 + (1024 << 18)) >> 18) - 1024;
 }
 
-// The nine digits of a whole number as text, by pairs. Returns how many are left without zeros at
-// the end, one at the least.
+// Writes the nine digits of an integer, by pairs. Returns their number without trailing zeros, at
+// least 1.
 static int put_digits(int64_t whole, char digits[DIGITS])
 {
     uint32_t rest = (uint32_t)whole;
@@ -164,7 +164,7 @@ static int put_digits(int64_t whole, char digits[DIGITS])
 
 size_t bel_format_f32(float value, char out[BEL_F32_TEXT])
 {
-    static const int64_t low = 100000000, high = 1000000000; // whole numbers of nine digits
+    static const int64_t low = 100000000, high = 1000000000; // integers of nine digits
     parts x = parts_of(fabsf(value));
     int64_t whole = 0;
     bool done = isnormal(value);
@@ -178,16 +178,16 @@ size_t bel_format_f32(float value, char out[BEL_F32_TEXT])
     int count = put_digits(whole, digits);
     if (value < 0) *to++ = '-';
     bool scientific = exponent < -4 || exponent >= DIGITS;
-    int before = scientific ? 1 : exponent + 1; // digits before the point; at or below 0: none
-    // All nine digits are copied wherever some are needed, which is faster than so many as are:
-    // what is too much is written over. The longest text, -1.23456789e-38, leaves room for that.
+    int before = scientific ? 1 : exponent + 1; // digits before the point; at or below 0: no digit
+    // Copies all nine digits if any are needed, which is faster than the exact number; later writes
+    // overwrite the excess. The longest text, -1.23456789e-38, leaves room for that.
     if (before <= 0) {
         memcpy(to, "0.000", 5);
         to += 2 - before;
         memcpy(to, digits, DIGITS);
         to += count;
     } else if (count <= before) {
-        memcpy(to, digits, DIGITS); // with zeros behind `count`
+        memcpy(to, digits, DIGITS); // with zeros after `count`
         to += before;
     } else {
         memcpy(to, digits, DIGITS);
