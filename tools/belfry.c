@@ -49,7 +49,7 @@ static const bel_verb verbs[] = {
     {"rank", BEL_VERB_RANK, "[flags] -- [training flags]",
      "a rank of mpirun or srun as a process of a cluster", bel_verb_rank, true},
     {"jobs submit training", BEL_VERB_JOBS_SUBMIT, "NAME [flags] -- [training flags]",
-     "start a job that runs in the background", bel_verb_jobs_submit, true},
+     "start a job in the background", bel_verb_jobs_submit, true},
     {"jobs list", BEL_VERB_JOBS_LIST, "[flags]", "all jobs, newest first", bel_verb_jobs_list,
      false},
     {"jobs describe", BEL_VERB_JOBS_DESCRIBE, "NAME [flags]", "everything about a job",

@@ -1,4 +1,4 @@
-// The fast number parser gives the bits of strtod, on both of its ways.
+// Fast number parser: both of its paths give the same bits as strtod.
 #include "base/decimal.h"
 
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static void test_chosen_numbers(void **state)
         assert_like_strtod(texts[i]);
 }
 
-// Numbers as programs print them.
+// Prints a number in one of the forms that programs use.
 static void print_number(char *text, size_t size, uint32_t way, double value)
 {
     switch (way % 7) {
@@ -82,7 +82,7 @@ static void print_number(char *text, size_t size, uint32_t way, double value)
     }
 }
 
-// Few digits and all digits, very large and very small.
+// Few digits and all digits, very large and very small numbers.
 static void test_many_numbers(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void test_stops_behind_the_number(void **state)
     (void)state;
     static const struct {
         const char *text;
-        int length; // -1: no number
+        int length; // -1: not a number
     } cases[] = {
         {"1,2", 1},  {"1.5\n", 3}, {"1e", 1},    {"1e+", 1},   {"1ex", 1}, {"1.2.3", 3},
         {"12 ", 2},  {"1-2", 1},   {"", -1},     {"-", -1},    {".", -1},  {"e5", -1},
@@ -127,7 +127,7 @@ static void test_stops_behind_the_number(void **state)
     }
 }
 
-// The text ends where it is said to end, not at a zero byte.
+// The parser stops at the given end, not at a zero byte.
 static void test_reads_no_further_than_the_end(void **state)
 {
     (void)state;
@@ -140,9 +140,9 @@ static void test_reads_no_further_than_the_end(void **state)
     assert_true(value == 1e5);
 }
 
-// The short way, on every text of up to eight bytes of an alphabet that is dense in turns, and
-// whatever follows: where it gives a number it ends where the long way ends and has the same bits,
-// but for exponents, which it leaves to its caller; and it does give one for plain numbers.
+// bel_decimal_parse_short on random texts of BEL_DECIMAL_ROOM bytes, dense in digits, points and
+// minus signs. If it returns a number, the bits and the end are those of bel_decimal_parse.
+// Exponents are the exception: it leaves them to the caller. Plain numbers it must always parse.
 static void test_short_numbers(void **state)
 {
     (void)state;

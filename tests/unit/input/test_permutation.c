@@ -1,5 +1,5 @@
-// Permutations: a bijection for every size, another order for every epoch, window, seed and stage,
-// and no order more likely than another.
+// Permutations: a bijection for every size, a different order for every epoch, window, seed and
+// stage, and all orders equally likely.
 #include "input/permutation.h"
 
 #include "unit/input/test_fixture.h"
@@ -25,7 +25,7 @@ static void test_is_a_bijection(void **state)
     }
 }
 
-// Elements that two permutations of 1,000 send to the same place: about one by chance.
+// Number of elements that two permutations of 1,000 send to the same place: about one by chance.
 static int common_places(const bel_permutation *a, const bel_permutation *b)
 {
     int common = 0;
@@ -76,8 +76,9 @@ static double chi_square(const int *counts, int count, double expected)
     return sum;
 }
 
-// All orders of a few records come up equally often over epochs. The limits are the 99.99 % points
-// of chi-square with 1, 5, 23 and 119 degrees of freedom; keys are fixed, so the test is too.
+// Over epochs all orders of a few records come up equally often. The limits are the 99.99 % points
+// of chi-square with 1, 5, 23 and 119 degrees of freedom. Keys are fixed, so the test always gives
+// the same result.
 static void test_small_orders_are_equally_likely(void **state)
 {
     (void)state;
@@ -98,8 +99,8 @@ static void test_small_orders_are_equally_likely(void **state)
     }
 }
 
-// Within one order of many records: where element i lands is uniform, and so is the distance
-// between the places of neighbours. 16 bins, limit at 15 degrees of freedom.
+// In an order of many records the place of element i is uniform, and so is the distance between the
+// places of neighbours. 16 bins, with the limit for 15 degrees of freedom.
 static void test_large_orders_look_random(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-// Tables as datasets: which rows are left out, which cells are missing, and rows that come one by
-// one.
+// Tables as datasets: the rows left out, missing cells, and rows that arrive one by one.
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +8,7 @@
 #include "input/table_rows.h"
 #include "unit/input/test_fixture.h"
 
-// A file in the test's own folder; free with bel_free.
+// Writes a file in the test's folder; free with bel_free.
 static char *file_of(const char *text)
 {
     return bel_test_file(bel_test_own_folder(), "t.csv", text, strlen(text));
@@ -32,8 +31,8 @@ static bel_dataset *dataset_of(const char *path, const bel_columns *columns)
     return dataset;
 }
 
-// Reads at most 64 rows of a dataset, which is then no longer needed; how many there are. "x" is
-// copied to `out_x` (NULL: not).
+// Reads at most 64 rows of a dataset, destroys it, and returns their number. Copies "x" to `out_x`
+// (NULL to skip).
 static int64_t read_all(bel_dataset *dataset, float *out_x)
 {
     bel_input *input;
@@ -67,7 +66,7 @@ static void test_numbers_may_be_missing(void **state)
     bel_free(path);
 }
 
-// Bare numbers are read on the way, and mean something else with a comma in front of decimals.
+// Bare numbers take a shorter path, and differ if commas are decimal points.
 static void test_decimal_commas_are_read(void **state)
 {
     (void)state;
@@ -95,7 +94,7 @@ static void test_decimal_commas_are_read(void **state)
 
 // --- Rows ----------------------------------------------------------------------------------------
 
-// Sums at a table's end have no label, and texts where numbers were.
+// Rows of sums at a table's end have no label, and texts instead of numbers.
 static void test_rows_without_label_are_no_errors(void **state)
 {
     (void)state;
@@ -110,7 +109,7 @@ static void test_rows_without_label_are_no_errors(void **state)
     bel_free(path);
 }
 
-// A class that was written by hand is one, whatever it looks like.
+// A class named in the description is a class, even if its name looks missing.
 static void test_classes_may_look_missing(void **state)
 {
     (void)state;
@@ -124,7 +123,7 @@ static void test_classes_may_look_missing(void **state)
     bel_free(path);
 }
 
-// Bad rows are passed over; those without a label are left out, and count as none of them.
+// Bad rows are skipped. Rows without a label are left out and do not count as bad.
 static void test_bad_rows_are_left_out(void **state)
 {
     (void)state;
@@ -142,7 +141,7 @@ static void test_bad_rows_are_left_out(void **state)
     bel_free(path);
 }
 
-// Grains behind the tenth error have errors of their own, which nobody asks for (asan looks).
+// Grains after the tenth error have separate errors that are never read (asan finds leaks).
 static void test_many_errors_are_one(void **state)
 {
     (void)state;
@@ -161,7 +160,7 @@ static void test_many_errors_are_one(void **state)
     bel_str_deinit(&text);
 }
 
-// The first column of a name is the one that is meant, wherever it is asked for.
+// The first of several columns with the same name counts everywhere.
 static void test_first_of_two_names_counts(void **state)
 {
     (void)state;
@@ -182,7 +181,7 @@ static void test_first_of_two_names_counts(void **state)
 
 // --- Rows one by one -----------------------------------------------------------------------------
 
-// The rows of a text that comes in pieces of `piece` bytes, each with "|" behind it.
+// Returns the rows of a text that arrives in pieces of `piece` bytes, each followed by "|".
 static char *rows_in_pieces(bel_table_lines *lines, const char *text, size_t piece)
 {
     bel_str rows = {0};
@@ -259,7 +258,7 @@ static bel_dataset *unchanged(const char *path, const bel_columns *columns)
     return dataset;
 }
 
-// What was seen of one file is not said of another in its place, and another file is another.
+// Facts about a file do not apply to a file that replaces it, nor to another file.
 static void test_a_file_that_was_replaced(void **state)
 {
     (void)state;
@@ -271,7 +270,7 @@ static void test_a_file_that_was_replaced(void **state)
     bel_free(file_of("a,y\n1,0\n2,1\n3,0\n5,1\n"));
     BEL_ASSERT_FAILS(open_failing(unchanged(path, columns)), BEL_DATA_LOSS,
                      "t.csv: it was changed since its columns were looked at");
-    assert_int_equal(read_all(dataset_of(path, columns), NULL), 4); // nobody minds
+    assert_int_equal(read_all(dataset_of(path, columns), NULL), 4); // accepted without `unchanged`
     bel_columns_destroy(columns);
     bel_free(other);
     bel_free(path);
