@@ -1,7 +1,7 @@
 // Every row of cases.def on a card: the bits of the CPU, in f32 and in f64; and, near them, what
 // the libraries of fast arithmetic compute. Here a stand-in plays the card (support/cuda_double);
 // with BELFRY_TEST_CARD=1 it is a real one. An operation without kernels for cards must say so by
-// its name and the node's, before anything runs. label: native
+// its name and the node's, before anything runs. label: native, label: long
 #include "cuda/device.h"
 #include "op/op_case.h"
 #include "runtime/program_inner.h"
