@@ -117,6 +117,28 @@ static void say_unread(const bel_job *job)
     }
 }
 
+// Modes other than plain sync say which reports make an update.
+static void describe_counting(const bel_counting *counting, bel_str *out_plan)
+{
+    const char *plural = counting->workers == 1 ? "" : "s";
+    switch (counting->kind) {
+    case BEL_COUNTING_BACKUPS:
+        bel_str_printf(out_plan, "; the first %d report%s of a version make an update",
+                       counting->workers, plural);
+        break;
+    case BEL_COUNTING_ASYNC:
+        bel_str_printf(out_plan, "; mode async, %d report%s an update", counting->workers, plural);
+        break;
+    case BEL_COUNTING_BOUNDED:
+        bel_str_printf(out_plan,
+                       "; mode bounded, %d report%s an update, workers at most %lld reports ahead",
+                       counting->workers, plural, (long long)counting->max_lead);
+        break;
+    case BEL_COUNTING_ALL:
+    case BEL_COUNTING_KIND_COUNT: break;
+    }
+}
+
 // Logs what is about to be trained, in two lines.
 void bel_job_describe(const bel_job *job)
 {
@@ -161,6 +183,7 @@ void bel_job_describe(const bel_job *job)
             bel_str_puts(&plan, "at checkpoints and at the end");
         }
     }
+    describe_counting(&job->trainable.counting, &plan);
     bel_log_write(BEL_LOG_INFO, "%s", plan.text);
     bel_str_deinit(&plan);
     say_remainder(job);

@@ -9,7 +9,7 @@ export XDG_RUNTIME_DIR=$work # sockets are below it
 
 settings=(--train_steps 400 --save_checkpoints_steps 100 --train_batch_size 8)
 common=() # training flags of a group of runs
-pause=8   # ms of a step
+pause=12  # ms of a step
 
 start() { # MODEL_DIR CLUSTER-FLAGS…: a cluster in the background, in the middle of its training
     BELFRY_FAULT=slow:tower_step#$pause "$BUILD/tools/belfry" local train --distributed --restarts 1 --job_dir "$1" \

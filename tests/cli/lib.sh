@@ -109,14 +109,17 @@ train() {
 
 digest() { belfry inspect "$1" --digest; }
 
-# PIDs of this test's jobs, which run in its folder.
+# PIDs of this test's jobs, which run in its folder. Starts no process, so that a signal comes in time under load.
 roles() { # [ROLE INDEX]
-    local pid task
-    for pid in $(pgrep -x belfry || true); do
-        [ "$(readlink "/proc/$pid/cwd" || true)" = "$work" ] || continue
-        task=$(tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep '^BELFRY_TASK=' || true)
-        [ -n "$task" ] || continue
-        if [ $# -eq 0 ] || [[ "$task" == *"\"role\":\"$1\",\"index\":$2,"* ]]; then echo "$pid"; fi
+    local folder name variable environment
+    for folder in /proc/[0-9]*; do
+        { read -r name <"$folder/comm"; } 2>/dev/null || continue
+        [ "$name" = belfry ] && [ "$folder/cwd" -ef "$work" ] || continue
+        { mapfile -d '' -t environment <"$folder/environ"; } 2>/dev/null || continue
+        for variable in "${environment[@]}"; do
+            [[ "$variable" == BELFRY_TASK=* ]] || continue
+            if [ $# -eq 0 ] || [[ "$variable" == *"\"role\":\"$1\",\"index\":$2,"* ]]; then echo "${folder#/proc/}"; fi
+        done
     done
 }
 
