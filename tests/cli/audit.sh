@@ -38,7 +38,7 @@ done
 
 # --- Missing notes
 rm killed/audit/worker-1.0
-run_fails 3 'nobody noted that block' belfry inspect --audit killed
+run_fails 3 'no worker noted that block' belfry inspect --audit killed
 run_ok train silent --train_steps 2
 run_fails 3 'nothing was noted|--audit_input' belfry inspect --audit silent
 run_fails 2 'audit_input says which records' train late "${run[@]}" --num_workers 2 --mode async

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Towers on GPUs, which a stand-in for CUDA plays (tests/support/cuda_double). The bits are the processor's,
 # whatever the order of streams. Other cases: too little memory, a lost GPU, and requests that cannot be met.
-# usage: $0 BUILD_FOLDER
+# usage: cards.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 export BELFRY_CUDA_PATH=$BUILD/tests/cuda_double XDG_CACHE_HOME=${BELFRY_TEST_CACHE:-$BUILD/tests/cuda_double/cache}

@@ -62,8 +62,8 @@ equal "warnings of one run" "$(grep -c 'no report is written' err.txt)" 1
 rm killed/audit/worker-0.0
 run_ok belfry train_and_evaluate --model_dir unread "${odd[@]}" --train_steps 5
 run_ok belfry train_and_evaluate --model_dir unread "${odd[@]}" --train_steps 9 --audit_input
-check "an audit with missing notes is a warning" grep -q 'audit: step 0, replica 0: nobody noted' err.txt
-run_ok page unread 'What was read step 0, replica 0: nobody noted that block 0 was read'
+check "an audit with missing notes is a warning" grep -q 'audit: step 0, replica 0: no worker noted' err.txt
+run_ok page unread 'What was read step 0, replica 0: no worker noted that block 0 was read'
 run_fails_page() { # PAGE SAYS
     checks=$((checks + 1))
     capture python3 "$SOURCE/tests/cli/report_page.py" "$1"

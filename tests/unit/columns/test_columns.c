@@ -134,7 +134,7 @@ static void wrong_texts_are_refused(void **state)
         {"{name: y, kind: label}", "expected a column to learn from"},
         {"{name: a, kind: list, separator: ab}", "expected one character"},
         {"{name: a, kind: date, parts: [eon]}", "expected time, season"},
-        {"{name: a, kind: text, grams: 9}", "c.yaml:1:40: expected a whole number from 1 to 8"},
+        {"{name: a, kind: text, grams: 9}", "c.yaml:1:40: expected an integer from 1 to 8"},
         {"{name: a, kind: number, missing: median}", "c.yaml:1:44: expected a \"fill\""},
         {"{name: a, kind: number, missing: constant}", "expected a \"fill\""},
         {"{name: a, kind: number, scale: log, mean: 1e3, deviation: 1}",
@@ -711,7 +711,7 @@ static void few_other_texts_among_numbers_are_wrong(void **state)
     const bel_csv_options csv = {.paths = (const char *const[]){path}, .path_count = 1};
     bel_columns *columns;
     BEL_ASSERT_FAILS(bel_columns_infer(&csv, &(bel_columns_options){0}, &columns), BEL_DATA_LOSS,
-                     "\"a\" holds numbers in nearly all rows, but 4 of its cells are none");
+                     "\"a\" holds numbers in nearly all rows, but 4 of its cells are not numbers");
     BEL_ASSERT_FAILS(bel_columns_infer(&csv, &(bel_columns_options){0}, &columns), BEL_DATA_LOSS,
                      "t.csv:405:1: \"<0.5\"; hint: --missing");
     columns = infer(
@@ -796,7 +796,7 @@ static void categories_without_values_are_ignored(void **state)
         bel_str_printf(&text, "t%d,%d,%d\n", i / 2, i * 7 % 50, i % 2);
     bel_columns *columns = infer(text.text, &(bel_columns_options){0});
     assert_int_equal(kind_of(columns, "town"), BEL_COLUMN_IGNORE);
-    assert_string_equal(columns->items[0].note, "none of its 1000 values comes 5 times");
+    assert_string_equal(columns->items[0].note, "each of its 1000 values comes fewer than 5 times");
     bel_columns_destroy(columns);
     bel_str_deinit(&text);
 }

@@ -168,7 +168,7 @@ static void test_what_was_not_read(void **state)
     work(&it, 0, 0, 5);
     work(&it, 1, 0, 3);
     work(&it, 1, 4, 5);
-    assert_fails(&it, "step 3, replica 1: nobody noted that block 7 was read");
+    assert_fails(&it, "step 3, replica 1: no worker noted that block 7 was read");
     work(&it, 1, 3, 4);
     assert_whole(&it, 0);
     run_deinit(&it);
@@ -212,13 +212,13 @@ static void test_damaged_notes(void **state)
     BEL_ASSERT_OK(bel_file_read(path, &data, &size));
     for (size_t cut = 1; cut < size; cut += 37) {
         assert_int_equal(truncate(path, (off_t)(size - cut)), 0);
-        assert_fails(&it, "replica 1: nobody noted");
+        assert_fails(&it, "replica 1: no worker noted");
     }
     for (size_t at = size - 60; at < size; at++) { // in the last note
         data[at] ^= 1;
         bel_free(bel_test_file(it.folder, "worker-1.0", data, size));
         data[at] ^= 1;
-        assert_fails(&it, "step 4, replica 1: nobody noted");
+        assert_fails(&it, "step 4, replica 1: no worker noted");
     }
     work(&it, 1, 0, 5); // the restarted worker
     assert_whole(&it, 4);

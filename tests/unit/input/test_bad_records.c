@@ -72,7 +72,7 @@ static void test_one_too_many(void **state)
     assert_refused(text, 0, BEL_DATA_LOSS, "a.csv:7:2: expected 2 fields"); // checked first
     // If the start of the next row is unknown, no row can be left out.
     assert_refused("id,a\n0,0\n1,\"x\n2,2\n", 9, BEL_DATA_LOSS, "a.csv:");
-    assert_refused(text, -1, BEL_INVALID_ARGUMENT, "expected skip_bad_records behind batch");
+    assert_refused(text, -1, BEL_INVALID_ARGUMENT, "expected skip_bad_records after batch");
 }
 
 // The limit of bad records does not change the fingerprint.

@@ -241,7 +241,7 @@ static void test_errors(void **state)
     BEL_ASSERT_OK(open_and_destroy(batched(dataset, 5), &input));
     bel_batch *batch = bel_batch_create(input);
     BEL_ASSERT_FAILS(bel_input_read(input, 1, batch), BEL_DATA_LOSS,
-                     "generator: epoch 1: expected 5 records, but it ended behind 4");
+                     "generator: epoch 1: expected 5 records, but it ended after 4");
     BEL_ASSERT_FAILS(bel_input_read(input, 99, batch), BEL_NOT_FOUND, "epoch 99: no such epoch");
     assert_int_equal(read_ids(input, batch, 0, ids), 5); // later reads succeed
     c.failing_place = 3;

@@ -245,7 +245,7 @@ static void test_where_they_cannot_stand(void **state)
     FAILS(dataset, "expected 1..65534 boundaries, got 0");
     dataset = numbered(memory, 9);
     bel_dataset_bucket_by_length(dataset, ask_length, NULL, (int64_t[]){3, 3}, 2);
-    FAILS(dataset, "boundaries that rise, got 3 behind 3");
+    FAILS(dataset, "boundaries that rise, got 3 after 3");
     FAILS(bucketed(bucketed(numbered(memory, 9))), "expected one bucket_by_length, got two");
     dataset = bucketed(numbered(memory, 9));
     bel_dataset_take(dataset, 3);

@@ -218,7 +218,7 @@ static void test_pad_values_that_fit_nothing(void **state)
     dataset = numbered(ids, 6);
     bel_dataset_batch(dataset, 2);
     bel_dataset_pad_value(dataset, "id", 1);
-    BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT, "pad_value behind padded_batch");
+    BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT, "pad_value after padded_batch");
 }
 
 static void test_padded_shapes_that_fit_nothing(void **state)

@@ -184,7 +184,7 @@ static void test_impossible_prefetch(void **state)
     bel_dataset *dataset = sample_dataset(&data);
     bel_dataset_prefetch(dataset, 1, 1);
     bel_dataset_batch(dataset, BATCH);
-    BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT, "prefetch behind batch");
+    BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT, "prefetch after batch");
 }
 
 // A dataset may be opened more than once, and an input may outlive it.

@@ -170,7 +170,7 @@ static void test_a_writer_that_stands_still(void **state)
     bel_unpacked_file file;
     int part = hold_part(&path);
     BEL_ASSERT_FAILS(open_version(1, 0.1, &file), BEL_DEADLINE_EXCEEDED,
-                     "has not gone on for 0.1 s");
+                     "has made no progress for 0.1 s");
     assert_true(bel_file_exists(path));
     close(part); // as after a kill
     BEL_ASSERT_OK(open_version(1, 0.1, &file));
