@@ -1,7 +1,7 @@
-// Where a record of a batch goes, for all kinds of sources: into the rows of a batch, or into a
-// record that maps and filters can look at. Sources write through it without knowing which. It
-// is a file of its own because source.c calls the openers of all kinds, and these call the sink:
-// in one file they would be a circle.
+// Destination of a batch's records, for all kinds of sources: the rows of a batch, or a record that
+// maps and filters can read. Sources write through it without knowing which. It is a separate file
+// because source.c calls the openers of all kinds, and these call the sink: in one file they would
+// be a cycle.
 #include "input/source.h"
 
 #include "base/arena.h"
@@ -25,7 +25,7 @@ bel_status *bel_source_read_record(const bel_source *source, struct bel_cursor *
     return source->kind->read(source, at.number, &(bel_sink){.record = record});
 }
 
-// A leaf's records; no dataset is inside.
+// Reads the records of a leaf: no dataset is inside.
 static bel_status *read_range(const bel_source *source, int64_t first, int64_t end,
                               bel_record *record, bel_bad_records *bad)
 {
