@@ -119,7 +119,7 @@ typedef struct stream {
     bel_table_lines *lines;
     bel_predictor *predictor;
     bel_tensor features[3];
-    bel_columns_row row; // of the first example of a batch
+    bel_columns_block row; // of the first example of a batch
     int feature_count;
     bel_str *cells; // of each example of a batch
     int waiting;    // examples
@@ -144,10 +144,10 @@ static bel_status *make_predictor(stream *s, const bel_setup *setup)
     size_t lists = (size_t)c->list_count * (size_t)c->list_most;
     bel_feature features[3];
     s->row =
-        (bel_columns_row){.x = bel_xcalloc(BATCH * (size_t)c->x_width + 1, sizeof *s->row.x),
-                          .ids = bel_xcalloc(BATCH * (size_t)c->id_count + 1, sizeof *s->row.ids),
-                          .lists = bel_xcalloc(BATCH * lists + 1, sizeof *s->row.lists),
-                          .crossed = bel_xcalloc((size_t)c->count + 1, sizeof *s->row.crossed)};
+        (bel_columns_block){.x = bel_xcalloc(BATCH * (size_t)c->x_width + 1, sizeof *s->row.x),
+                            .ids = bel_xcalloc(BATCH * (size_t)c->id_count + 1, sizeof *s->row.ids),
+                            .lists = bel_xcalloc(BATCH * lists + 1, sizeof *s->row.lists),
+                            .crossed = bel_xcalloc((size_t)c->count + 1, sizeof *s->row.crossed)};
     if (c->x_width > 0)
         add_feature(s, features, "x", BEL_DTYPE_F32, BEL_SHAPE(c->x_width), s->row.x);
     if (c->id_count > 0)
@@ -196,12 +196,9 @@ static bel_status *begin_answers(stream *s)
 
 static bel_status *take_row(stream *s, const char *text, size_t length)
 {
-    const bel_columns *c = s->answers.columns;
     ptrdiff_t at = s->waiting;
-    bel_columns_row row = {.x = s->row.x + at * c->x_width,
-                           .ids = s->row.ids + at * c->id_count,
-                           .lists = s->row.lists + at * c->list_count * c->list_most,
-                           .crossed = s->row.crossed};
+    bel_columns_block row = bel_columns_block_from(s->answers.columns, &s->row, at);
+    row.crossed = s->row.crossed;
     bool header;
     BEL_TRY(bel_table_lines_take(s->lines, text, length, &row, &header));
     BEL_TRY(begin_answers(s));
