@@ -49,36 +49,36 @@ typedef struct file_answers {
     bel_answers answers;
     bel_table_cells *cells;
     bel_str *texts;
-    bel_str line;
+    bel_str lines; // that are not written yet
     bel_rank_lines *ranks;
-    bool begun; // the header is written, or another part's
+    bool begun; // the header is made, or another part's
 } file_answers;
 
-static bel_status *write_text(file_answers *f)
+static bel_status *write_lines(file_answers *f)
 {
-    return f->ranks != NULL ? bel_rank_lines_write(f->ranks, f->line.text)
-                            : bel_results_write(f->line.text);
+    if (f->lines.length == 0) return NULL;
+    f->lines.length = 0;
+    return f->ranks != NULL ? bel_rank_lines_write(f->ranks, f->lines.text)
+                            : bel_results_write(f->lines.text);
 }
 
-static bel_status *begin(file_answers *f)
+static void begin(file_answers *f)
 {
-    f->line.length = 0;
-    if (!f->begun) bel_answers_header(&f->answers, &f->line);
+    if (!f->begun) bel_answers_header(&f->answers, &f->lines);
     f->begun = true;
-    return f->line.length > 0 ? write_text(f) : NULL;
 }
 
 static bel_status *write_row(void *user, int64_t example, const bel_row *rows, int count)
 {
+    enum { AT_ONCE = 1 << 15 };
     (void)count;
     file_answers *f = user;
-    BEL_TRY(begin(f));
+    begin(f);
     int64_t row = f->answers.rows != NULL ? f->answers.rows[example] : example;
     for (int i = 0; i < f->answers.name_count; i++)
         bel_table_cells_get(f->cells, row, i, &f->texts[i]);
-    f->line.length = 0;
-    BEL_TRY(bel_answers_line(&f->answers, example, f->texts, &rows[0].value, &f->line));
-    return write_text(f);
+    BEL_TRY(bel_answers_line(&f->answers, example, f->texts, &rows[0].value, &f->lines));
+    return f->lines.length < AT_ONCE ? NULL : write_lines(f);
 }
 
 static bel_status *predict_files(const bel_options *options, const bel_setup *setup,
@@ -102,11 +102,17 @@ static bel_status *predict_files(const bel_options *options, const bel_setup *se
         status = bel_predict(setup->estimator, setup->input_fn, setup->input_user,
                              setup->checkpoint, write_row, &f);
     }
-    if (status == NULL) status = begin(&f); // of no rows
+    if (status == NULL) begin(&f);         // of no rows
+    bel_status *written = write_lines(&f); // also those before an error
+    if (status == NULL) {
+        status = written;
+    } else {
+        bel_status_ignore(written); // the first error is told
+    }
     for (int i = 0; i < answers->name_count; i++)
         bel_str_deinit(&f.texts[i]);
     bel_free(f.texts);
-    bel_str_deinit(&f.line);
+    bel_str_deinit(&f.lines);
     bel_table_cells_destroy(f.cells);
     bel_arena_destroy(arena);
     return status;
