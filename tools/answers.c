@@ -30,12 +30,22 @@ void bel_answer_field(bel_str *out, const char *text)
 
 static void put_number(bel_str *out, double value, bool json)
 {
-    char text[BEL_F32_TEXT];
     if (json && !isfinite(value)) {
         bel_str_puts(out, "null");
     } else {
-        bel_str_append(out, text, bel_format_f32((float)value, text));
+        out->length += bel_format_f32((float)value, bel_str_room(out, BEL_F32_TEXT));
     }
+}
+
+// Numbers of CSV, each with a comma in front.
+static void put_numbers(bel_str *out, const bel_tensor *values, int count)
+{
+    char *to = bel_str_room(out, (size_t)count * (BEL_F32_TEXT + 1));
+    for (int i = 0; i < count; i++) {
+        *to++ = ',';
+        to += bel_format_f32((float)bel_answer_element(values, i), to);
+    }
+    out->length = (size_t)(to - out->text);
 }
 
 static void put_prediction(const bel_answers *answers, double value, bel_str *out)
@@ -79,6 +89,12 @@ int64_t bel_answer_class(const bel_tensor *row, double threshold)
 {
     int64_t count = bel_shape_elements(&row->shape), best = 0;
     if (count == 2 && threshold != 0.5) return is_above(row, 1, threshold);
+    if (row->dtype == BEL_DTYPE_F32) {
+        const float *values = row->data;
+        for (int64_t i = 1; i < count; i++)
+            if (values[i] > values[best]) best = i;
+        return best;
+    }
     for (int64_t i = 1; i < count; i++)
         if (bel_answer_element(row, i) > bel_answer_element(row, best)) best = i;
     return best;
@@ -164,10 +180,7 @@ static void put_csv(const bel_answers *answers, int64_t example, const bel_str *
     } else {
         bel_answer_field(out, class_name(answers, prediction));
     }
-    for (int i = 0; i < classes; i++) {
-        bel_str_puts(out, ",");
-        put_number(out, bel_answer_element(prediction, i), false);
-    }
+    put_numbers(out, prediction, classes);
 }
 
 static void put_json(const bel_answers *answers, int64_t example, const bel_str *cells,

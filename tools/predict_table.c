@@ -49,36 +49,36 @@ typedef struct file_answers {
     bel_answers answers;
     bel_table_cells *cells;
     bel_str *texts;
-    bel_str line;
+    bel_str lines; // that are not written yet
     bel_rank_lines *ranks;
-    bool begun; // the header is written, or another part's
+    bool begun; // the header is made, or another part's
 } file_answers;
 
-static bel_status *write_text(file_answers *f)
+static bel_status *write_lines(file_answers *f)
 {
-    return f->ranks != NULL ? bel_rank_lines_write(f->ranks, f->line.text)
-                            : bel_results_write(f->line.text);
+    if (f->lines.length == 0) return NULL;
+    f->lines.length = 0;
+    return f->ranks != NULL ? bel_rank_lines_write(f->ranks, f->lines.text)
+                            : bel_results_write(f->lines.text);
 }
 
-static bel_status *begin(file_answers *f)
+static void begin(file_answers *f)
 {
-    f->line.length = 0;
-    if (!f->begun) bel_answers_header(&f->answers, &f->line);
+    if (!f->begun) bel_answers_header(&f->answers, &f->lines);
     f->begun = true;
-    return f->line.length > 0 ? write_text(f) : NULL;
 }
 
 static bel_status *write_row(void *user, int64_t example, const bel_row *rows, int count)
 {
+    enum { AT_ONCE = 1 << 15 };
     (void)count;
     file_answers *f = user;
-    BEL_TRY(begin(f));
+    begin(f);
     int64_t row = f->answers.rows != NULL ? f->answers.rows[example] : example;
     for (int i = 0; i < f->answers.name_count; i++)
         bel_table_cells_get(f->cells, row, i, &f->texts[i]);
-    f->line.length = 0;
-    BEL_TRY(bel_answers_line(&f->answers, example, f->texts, &rows[0].value, &f->line));
-    return write_text(f);
+    BEL_TRY(bel_answers_line(&f->answers, example, f->texts, &rows[0].value, &f->lines));
+    return f->lines.length < AT_ONCE ? NULL : write_lines(f);
 }
 
 static bel_status *predict_files(const bel_options *options, const bel_setup *setup,
@@ -102,11 +102,17 @@ static bel_status *predict_files(const bel_options *options, const bel_setup *se
         status = bel_predict(setup->estimator, setup->input_fn, setup->input_user,
                              setup->checkpoint, write_row, &f);
     }
-    if (status == NULL) status = begin(&f); // of no rows
+    if (status == NULL) begin(&f);         // of no rows
+    bel_status *written = write_lines(&f); // also those before an error
+    if (status == NULL) {
+        status = written;
+    } else {
+        bel_status_ignore(written); // the first error is told
+    }
     for (int i = 0; i < answers->name_count; i++)
         bel_str_deinit(&f.texts[i]);
     bel_free(f.texts);
-    bel_str_deinit(&f.line);
+    bel_str_deinit(&f.lines);
     bel_table_cells_destroy(f.cells);
     bel_arena_destroy(arena);
     return status;
@@ -119,7 +125,7 @@ typedef struct stream {
     bel_table_lines *lines;
     bel_predictor *predictor;
     bel_tensor features[3];
-    bel_columns_row row; // of the first example of a batch
+    bel_columns_block row; // of the first example of a batch
     int feature_count;
     bel_str *cells; // of each example of a batch
     int waiting;    // examples
@@ -144,10 +150,10 @@ static bel_status *make_predictor(stream *s, const bel_setup *setup)
     size_t lists = (size_t)c->list_count * (size_t)c->list_most;
     bel_feature features[3];
     s->row =
-        (bel_columns_row){.x = bel_xcalloc(BATCH * (size_t)c->x_width + 1, sizeof *s->row.x),
-                          .ids = bel_xcalloc(BATCH * (size_t)c->id_count + 1, sizeof *s->row.ids),
-                          .lists = bel_xcalloc(BATCH * lists + 1, sizeof *s->row.lists),
-                          .crossed = bel_xcalloc((size_t)c->count + 1, sizeof *s->row.crossed)};
+        (bel_columns_block){.x = bel_xcalloc(BATCH * (size_t)c->x_width + 1, sizeof *s->row.x),
+                            .ids = bel_xcalloc(BATCH * (size_t)c->id_count + 1, sizeof *s->row.ids),
+                            .lists = bel_xcalloc(BATCH * lists + 1, sizeof *s->row.lists),
+                            .crossed = bel_xcalloc((size_t)c->count + 1, sizeof *s->row.crossed)};
     if (c->x_width > 0)
         add_feature(s, features, "x", BEL_DTYPE_F32, BEL_SHAPE(c->x_width), s->row.x);
     if (c->id_count > 0)
@@ -196,12 +202,9 @@ static bel_status *begin_answers(stream *s)
 
 static bel_status *take_row(stream *s, const char *text, size_t length)
 {
-    const bel_columns *c = s->answers.columns;
     ptrdiff_t at = s->waiting;
-    bel_columns_row row = {.x = s->row.x + at * c->x_width,
-                           .ids = s->row.ids + at * c->id_count,
-                           .lists = s->row.lists + at * c->list_count * c->list_most,
-                           .crossed = s->row.crossed};
+    bel_columns_block row = bel_columns_block_from(s->answers.columns, &s->row, at);
+    row.crossed = s->row.crossed;
     bool header;
     BEL_TRY(bel_table_lines_take(s->lines, text, length, &row, &header));
     BEL_TRY(begin_answers(s));

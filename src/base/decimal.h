@@ -35,6 +35,44 @@ static inline uint64_t bel_decimal_others(uint64_t bytes)
     return ((bytes + 0x7676767676767676) | bytes) & 0x8080808080808080;
 }
 
+// Reads a text that is a number as a whole, with the bits of bel_decimal_parse: [-] and up to eight
+// bytes of digits and a point. It processes them together, without a loop. Returns false for any
+// other text. `room`: number of bytes from `text` that may be read.
+static inline bool bel_decimal_read_short(const char *text, size_t length, size_t room,
+                                          double *out_value)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    static const double tens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
+    static const double signs[] = {1, -1};
+    if (room < BEL_DECIMAL_ROOM) return false;
+    const bool negative = *text == '-';
+    text += negative;
+    length -= negative;
+    if (length - 1 >= sizeof(uint64_t)) return false;
+    uint64_t bytes;
+    memcpy(&bytes, text, sizeof bytes);
+    bytes = (bytes ^ 0x3030303030303030) << 8 * (sizeof bytes - length); // leading zeros
+    const uint64_t others = bel_decimal_others(bytes);
+    double value;
+    if (others == 0) {
+        value = (double)(int64_t)bel_decimal_join(bytes);
+    } else {
+        const int point = __builtin_ctzll(others) / 8;
+        const uint64_t behind = ~(uint64_t)0 << 8 * point << 8;
+        const bool one = (others & (others - 1)) == 0 && (bytes >> 8 * point & 0xFF) == ('.' ^ '0');
+        if (!one || length == 1) return false;
+        bytes = (bytes << 8 & ~behind) | (bytes & behind);
+        value = (double)(int64_t)bel_decimal_join(bytes) / tens[7 - point];
+    }
+    *out_value =
+        value * signs[negative]; // exact, and no branch that is taken wrongly half of the time
+    return true;
+#else
+    (void)text, (void)length, (void)room, (void)out_value;
+    return false;
+#endif
+}
+
 // bel_decimal_parse for numbers such as -1.2345: [-] and up to seven bytes of digits and a point.
 // It processes eight bytes at once without a loop, so that no branch is predicted. Returns NULL for
 // any other text. It does not parse an exponent: the result then points to its 'e', and the caller

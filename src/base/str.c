@@ -21,6 +21,12 @@ void bel_str_append(bel_str *str, const char *bytes, size_t length)
     str->text[str->length] = '\0';
 }
 
+char *bel_str_room(bel_str *str, size_t size)
+{
+    str->text = bel_xgrow(str->text, &str->capacity, str->length + size + 1, 1);
+    return str->text + str->length;
+}
+
 void bel_str_puts(bel_str *str, const char *text)
 {
     bel_str_append(str, text, strlen(text));

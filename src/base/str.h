@@ -17,6 +17,9 @@ typedef struct bel_str {
 
 void bel_str_append(bel_str *str, const char *bytes, size_t length);
 void bel_str_puts(bel_str *str, const char *text);
+// Room for at least `size` bytes at the end, for a caller that writes there: `length` is then the
+// caller's to raise, and a zero byte to put behind.
+char *bel_str_room(bel_str *str, size_t size);
 void bel_str_printf(bel_str *str, const char *format, ...) BEL_PRINTF(2, 3);
 void bel_str_deinit(bel_str *str);
 

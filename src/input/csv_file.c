@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "input/csv_kind.h"
+#include "input/csv_numbers.h"
 
 // --- Open ----------------------------------------------------------------------------------------
 
@@ -51,6 +52,7 @@ void bel_csv_file_close(bel_csv_file *file)
     bel_number_list_deinit(&file->row_starts);
     bel_number_list_deinit(&file->tall_rows);
     bel_number_list_deinit(&file->tall_breaks);
+    bel_number_list_deinit(&file->numbers);
     bel_file_view_close(&file->view);
 }
 
@@ -126,25 +128,51 @@ static bel_csv_field plain_field(const char *row, const char *end, char delimite
     }
 }
 
+// What a pass over a row finds.
+typedef struct row_pass {
+    const char *next; // where the next row begins
+    int64_t breaks;   // line breaks within
+    bool numbers;     // it is plain numbers
+} row_pass;
+
+// How many delimiters a line has. *out_others: it has quotes, carriage returns or zero bytes, too.
+// Eight bytes are looked at together.
+static size_t count_delimiters(const char *row, size_t length, char delimiter, bool *out_others)
+{
+    const uint64_t wanted = bel_csv_eight(delimiter), quote = bel_csv_eight('"'),
+                   turn = bel_csv_eight('\r');
+    size_t count = 0, i = 0;
+    uint64_t others = 0;
+    for (; length - i >= 8; i += 8) {
+        uint64_t bytes;
+        memcpy(&bytes, row + i, sizeof bytes);
+        count += (bel_csv_equal_bytes(bytes, wanted) >> 7) * 0x0101010101010101 >> 56;
+        others |= bel_csv_equal_bytes(bytes, quote) | bel_csv_equal_bytes(bytes, turn) |
+                  bel_csv_equal_bytes(bytes, 0);
+    }
+    for (; i < length; i++) {
+        count += row[i] == delimiter;
+        others |= row[i] == '"' || row[i] == '\r' || row[i] == '\0';
+    }
+    *out_others = others != 0;
+    return count;
+}
+
 // The row at `row` where it is like nearly all: a line of text without quotes that has all its
-// fields. One loop without branches looks at its bytes, several at a time. *out_next stays where it
-// is when the row is another one.
+// fields. *out_next stays where it is when the row is another one.
 static bel_status *pass_plain_row(const bel_csv_file *file, const char *row,
-                                  const bel_csv_label *label, const char **out_next)
+                                  const bel_csv_label *label, row_pass *out)
 {
     const char *stop = memchr(row, '\n', (size_t)(file->end - row));
     if (stop == NULL) return NULL;
     const char *end = stop > row && stop[-1] == '\r' ? stop - 1 : stop;
-    const size_t length = (size_t)(end - row);
     const char delimiter = file->delimiter;
     const int column_count = file->column_count;
-    size_t delimiters = 0;
-    unsigned char others = 0;
-    for (size_t i = 0; i < length; i++) {
-        delimiters += row[i] == delimiter;
-        others |= (unsigned char)((row[i] == '"') | (row[i] == '\r') | (row[i] == '\0'));
-    }
-    if (others != 0) return NULL;
+    bool others = false;
+    size_t delimiters;
+    bool numbers = label != NULL && bel_csv_line_is_numbers(row, end, delimiter, &delimiters);
+    if (!numbers) delimiters = count_delimiters(row, (size_t)(end - row), delimiter, &others);
+    if (others) return NULL;
     if (label != NULL) {
         if (delimiters + 1 != (size_t)column_count) return NULL;
         if (label->column >= 0) {
@@ -153,23 +181,23 @@ static bel_status *pass_plain_row(const bel_csv_file *file, const char *row,
             BEL_TRY(bel_csv_file_read_label(file, label, &field, &value));
         }
     }
-    *out_next = stop + 1;
+    out->next = stop + 1;
+    out->numbers = numbers;
     return NULL;
 }
 
-// Where the row at `row` ends, and how many line breaks are within. With `label` (NULL: the row may
-// be bad) its fields are counted and the label is looked at.
+// Where the row at `row` ends, and what is in it. With `label` (NULL: the row may be bad) its
+// fields are counted and the label is looked at.
 static bel_status *pass_row(const bel_csv_file *file, const char *row, const bel_csv_label *label,
-                            const char **out_next, int64_t *out_breaks)
+                            row_pass *out)
 {
     const char *at = row, *extra = NULL;
     bel_csv_stop stop = BEL_CSV_DELIMITER;
     const int column_count = file->column_count;
     int count = 0;
-    *out_breaks = 0;
-    *out_next = NULL;
-    BEL_TRY(pass_plain_row(file, row, label, out_next));
-    if (*out_next != NULL) return NULL;
+    *out = (row_pass){.next = NULL};
+    BEL_TRY(pass_plain_row(file, row, label, out));
+    if (out->next != NULL) return NULL;
     while (stop == BEL_CSV_DELIMITER) {
         const char *start = at;
         bel_csv_field field;
@@ -178,7 +206,7 @@ static bel_status *pass_row(const bel_csv_file *file, const char *row, const bel
             return bel_csv_file_error(file, at, "%s", bel_csv_fault_text(stop));
         }
         if (field.text != start) // it is quoted
-            *out_breaks += count_breaks(field.text, field.text + field.length);
+            out->breaks += count_breaks(field.text, field.text + field.length);
         if (label == NULL) continue;
         if (count == column_count) extra = start;
         if (count == label->column) {
@@ -193,16 +221,24 @@ static bel_status *pass_row(const bel_csv_file *file, const char *row, const bel
     if (extra != NULL) return count_error(file, row, extra, column_count, count);
     const char *zero = label == NULL ? NULL : memchr(row, '\0', (size_t)(at - row));
     if (zero != NULL) return bel_csv_file_error(file, zero, "expected text, got a zero byte");
-    *out_next = at;
+    out->next = at;
     return NULL;
 }
 
 bel_status *bel_csv_file_check_row(const bel_csv_file *file, const char *row,
                                    const bel_csv_label *label)
 {
-    const char *next;
-    int64_t breaks;
-    return pass_row(file, row, label, &next, &breaks);
+    row_pass passed;
+    return pass_row(file, row, label, &passed);
+}
+
+static bel_status *note_numbers(bel_csv_file *file, bool numbers)
+{
+    const size_t row = file->row_starts.count;
+    if (row % 64 == 0) BEL_TRY(bel_number_list_append(&file->numbers, 0));
+    uint64_t bits = (uint64_t)file->numbers.items[row / 64] | (uint64_t)numbers << row % 64;
+    file->numbers.items[row / 64] = (int64_t)bits;
+    return NULL;
 }
 
 static bel_status *note_row(bel_csv_file *file, const char *row, int64_t breaks)
@@ -219,11 +255,11 @@ bel_status *bel_csv_file_index(bel_csv_file *file, const bel_csv_label *label, b
 {
     const char *row = file->rows;
     while (row < file->end) {
-        const char *next = file->end;
-        int64_t breaks;
-        BEL_TRY(pass_row(file, row, keep_bad ? NULL : label, &next, &breaks));
-        BEL_TRY_CTX(note_row(file, row, breaks), "%s", file->path);
-        row = next;
+        row_pass passed;
+        BEL_TRY(pass_row(file, row, keep_bad ? NULL : label, &passed));
+        if (!keep_bad) BEL_TRY_CTX(note_numbers(file, passed.numbers), "%s", file->path);
+        BEL_TRY_CTX(note_row(file, row, passed.breaks), "%s", file->path);
+        row = passed.next;
     }
     return NULL;
 }

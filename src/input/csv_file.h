@@ -21,6 +21,9 @@ typedef struct bel_csv_file {
     // Rows are lines, but for those with line breaks inside quotes: the number of the row behind
     // each of these, and how many such breaks there are before that.
     bel_number_list tall_rows, tall_breaks;
+    // Rows that are plain numbers (csv_numbers.h): bit r % 64 of item r / 64 says so of row r.
+    // Empty where bad rows are kept.
+    bel_number_list numbers;
 } bel_csv_file;
 
 // What a label may be.

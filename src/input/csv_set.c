@@ -74,13 +74,27 @@ void bel_csv_set_keep(bel_csv_set *set, bel_number_list *rows)
     *rows = (bel_number_list){0};
 }
 
+// The file of a row, and *row becomes its number there.
+static const bel_csv_file *find(const bel_csv_set *set, int64_t *row)
+{
+    if (set->kept.count > 0) *row = set->kept.items[*row];
+    size_t file = bel_last_at_most(set->first_row, (size_t)set->count, *row);
+    *row -= set->first_row[file];
+    return &set->files[file];
+}
+
 const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, const char **out_row)
 {
-    if (set->kept.count > 0) number = set->kept.items[number];
-    size_t file = bel_last_at_most(set->first_row, (size_t)set->count, number);
-    const bel_csv_file *found = &set->files[file];
-    *out_row = found->text + found->row_starts.items[number - set->first_row[file]];
-    return found;
+    const bel_csv_file *file = find(set, &number);
+    *out_row = file->text + file->row_starts.items[number];
+    return file;
+}
+
+bool bel_csv_set_is_numbers(const bel_csv_set *set, int64_t number)
+{
+    const bel_csv_file *file = find(set, &number);
+    if (file->numbers.count == 0) return false;
+    return ((uint64_t)file->numbers.items[number / 64] >> number % 64 & 1) != 0;
 }
 
 bel_status *bel_csv_set_check(const bel_csv_set *set, int64_t block)

@@ -37,6 +37,9 @@ void bel_csv_set_keep(bel_csv_set *set, bel_number_list *rows);
 // The file of a row, and where the row begins.
 const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, const char **out_row);
 
+// Whether a row is known to be plain numbers (csv_numbers.h).
+bool bel_csv_set_is_numbers(const bel_csv_set *set, int64_t number);
+
 // Before a block is read: files that have become shorter are errors (bel_file_view_turn).
 bel_status *bel_csv_set_check(const bel_csv_set *set, int64_t block) BEL_MUST_USE;
 

@@ -76,6 +76,95 @@ bel_csv_stop bel_csv_next_field(const char *text, const char *end, char delimite
     return BEL_CSV_DELIMITER;
 }
 
+// --- Rows ----------------------------------------------------------------------------------------
+
+// Notes where fields begin behind the delimiters in the eight bytes at `at`, whose highest bits are
+// `found`; returns how many there are. Places are written without looking whether there are more,
+// two and then four, as how many there are cannot be predicted.
+static inline int note_starts(const char *at, uint64_t found, const char **starts)
+{
+    const uint64_t none = (uint64_t)1 << 63;
+    const int count = (int)((found >> 7) * 0x0101010101010101 >> 56);
+    int noted = 0;
+    do {
+        for (int i = 0; i < 2; i++) {
+            starts[noted + i] = at + __builtin_ctzll(found | none) / 8 + 1;
+            found &= found - 1;
+        }
+        noted += 2;
+    } while (noted < count);
+    return count;
+}
+
+// How many fields the text of a row without quotes has, up to `count`; where they begin. Behind the
+// text `room` bytes may be read.
+static int split_plain(const char *row, const char *stop, size_t room, char delimiter, int count,
+                       const char **starts)
+{
+    const char *at = row;
+    int fields = 1;
+    starts[0] = row;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    const uint64_t wanted = bel_csv_eight(delimiter);
+    uint64_t bytes;
+    for (; stop - at >= 8 && fields <= count; at += 8) {
+        memcpy(&bytes, at, sizeof bytes);
+        fields += note_starts(at, bel_csv_equal_bytes(bytes, wanted), starts + fields);
+    }
+    if (stop > at && stop - at < 8 && room >= 8 && fields <= count) {
+        memcpy(&bytes, at, sizeof bytes);
+        const uint64_t before = ((uint64_t)1 << 8 * (stop - at)) - 1;
+        fields += note_starts(at, bel_csv_equal_bytes(bytes, wanted) & before, starts + fields);
+        at = stop;
+    }
+#else
+    (void)room;
+#endif
+    for (; at < stop && fields <= count; at++)
+        if (*at == delimiter) starts[fields++] = at + 1;
+    if (fields == count) starts[fields] = stop + 1;
+    return fields;
+}
+
+bel_csv_stop bel_csv_split_row(const char *row, const char *end, char delimiter, int count,
+                               const char **starts, const char **out_fault)
+{
+    const char *line = memchr(row, '\n', (size_t)(end - row));
+    const char *stop = line != NULL ? line : end;
+    if (memchr(row, '"', (size_t)(stop - row)) == NULL) {
+        size_t room = (size_t)(end - stop);
+        if (stop > row && stop[-1] == '\r') stop--;
+        *out_fault = stop;
+        int fields = split_plain(row, stop, room, delimiter, count, starts);
+        return fields < count ? BEL_CSV_SHORT_ROW : BEL_CSV_ROW_END;
+    }
+    bel_csv_stop found = BEL_CSV_DELIMITER;
+    const char *at = row;
+    for (int i = 0; i < count; i++) {
+        bel_csv_field field;
+        starts[i] = *out_fault = at;
+        if (found == BEL_CSV_ROW_END) return BEL_CSV_SHORT_ROW;
+        found = bel_csv_next_field(at, end, delimiter, &field, &at);
+        if (found > BEL_CSV_ROW_END) {
+            *out_fault = at;
+            return found;
+        }
+        bool quoted = field.text != starts[i];
+        starts[i + 1] = field.text + field.length + quoted + 1;
+    }
+    return BEL_CSV_ROW_END;
+}
+
+bel_csv_field bel_csv_field_between(const char *start, const char *next)
+{
+    bel_csv_field field = {.text = start, .length = (size_t)(next - 1 - start)};
+    if (field.length < 2 || *start != '"') return field;
+    field.text++;
+    field.length -= 2;
+    field.doubled = memchr(field.text, '"', field.length) != NULL;
+    return field;
+}
+
 const char *bel_csv_fault_text(bel_csv_stop stop)
 {
     switch (stop) {
@@ -84,6 +173,7 @@ const char *bel_csv_fault_text(bel_csv_stop stop)
         return "expected no quote inside an unquoted field (quote the field and double the quote)";
     case BEL_CSV_AFTER_QUOTE:
         return "expected a delimiter or the end of the line behind the closing quote";
+    case BEL_CSV_SHORT_ROW: return "expected more fields, got the end of the row";
     case BEL_CSV_DELIMITER:
     case BEL_CSV_ROW_END: break;
     }

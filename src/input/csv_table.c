@@ -103,17 +103,17 @@ void bel_csv_table_warn_of_numbers(const char *path, const char *const *names, i
                   path);
 }
 
-bel_csv_cell bel_csv_table_cell(const bel_csv_field *field, bel_csv_spare *spare)
+bel_cell bel_csv_table_cell(const bel_csv_field *field, bel_csv_spare *spare)
 {
     bel_csv_field trimmed = bel_csv_trim(field);
-    if (!trimmed.doubled) return (bel_csv_cell){trimmed.text, trimmed.length};
+    if (!trimmed.doubled) return (bel_cell){trimmed.text, trimmed.length};
     size_t length = bel_csv_value_length(&trimmed);
     if (length + 1 > spare->capacity) {
         spare->capacity = 2 * (length + 1);
         spare->text = bel_xrealloc(spare->text, spare->capacity);
     }
     bel_csv_copy_value(&trimmed, spare->text);
-    return (bel_csv_cell){spare->text, length};
+    return (bel_cell){spare->text, length};
 }
 
 // --- Grains --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "columns/description.h"
+#include "columns/transform.h"
 #include "input/csv_set.h"
 
 // The names of a file's columns in `arena`, as UTF-8: from its header, behind which its rows then
@@ -23,15 +23,11 @@ void bel_csv_table_warn_of_numbers(const char *path, const char *const *names, i
 
 // A cell's text without spaces around it. A value with doubled quotes is made in *spare, which
 // grows (bel_free) and holds one.
-typedef struct bel_csv_cell {
-    const char *text;
-    size_t length;
-} bel_csv_cell;
 typedef struct bel_csv_spare {
     char *text;
     size_t capacity;
 } bel_csv_spare;
-bel_csv_cell bel_csv_table_cell(const bel_csv_field *field, bel_csv_spare *spare);
+bel_cell bel_csv_table_cell(const bel_csv_field *field, bel_csv_spare *spare);
 
 // Whether a bare number, read with a point, is another one where commas are in front of decimals:
 // "1.500" is 1500 then, and "1.5" none.

@@ -55,7 +55,7 @@ static uint64_t label_hash(const bel_csv_file *file, const char *at, int label,
         if (stop > BEL_CSV_ROW_END || (stop == BEL_CSV_ROW_END && i < label)) return 0;
     }
     if (label < 0) return 0;
-    bel_csv_cell cell = bel_csv_table_cell(&field, spare);
+    bel_cell cell = bel_csv_table_cell(&field, spare);
     const char *end = cell.text + cell.length;
     double number; // 1 and 1.0 are one class
     if (cell.length > 0 && bel_decimal_parse(cell.text, end, &number) == end)

@@ -2,11 +2,11 @@
 // All that decides what a block holds is fixed at opening, so blocks can be read in any order by
 // any thread, each with a batch of its own.
 //
-// There are three ways to a batch: without maps and padding a source writes straight into the
-// rows; with maps one record's memory serves all in turn; padded, all records must be there
-// before the longest is known. The fingerprint begins with a version number ("input 2"), which
-// must rise when the same description gives other blocks; of a filter it has the records that
-// were kept, of maps their number and identities, as code cannot be compared.
+// There are three ways to a batch: without maps and padding a source writes straight into the rows,
+// several at once where it can; with maps one record's memory serves all in turn; padded, all
+// records must be there before the longest is known. The fingerprint begins with a version number
+// ("input 2"), which must rise when the same description gives other blocks; of a filter it has the
+// records that were kept, of maps their number and identities, as code cannot be compared.
 #include "input/input.h"
 
 #include <string.h>
@@ -205,22 +205,39 @@ bel_batch *bel_batch_create(const bel_input *input)
                           length < batch_size ? length : batch_size, input->description.padded);
 }
 
-// Without maps and padding nobody looks at a record on its way: the source writes it into its row.
+// Reads records into the batch's rows from `*kept` on. Where bad ones are left out it is one
+// record.
+static bel_status *read_straight(const bel_input *input, const int64_t *numbers, int64_t count,
+                                 bel_batch *batch, int64_t *kept)
+{
+    const bel_source *source = input->stream->source;
+    void *const *rows = bel_batch_rows(batch, *kept);
+    bel_status *status = source->kind->read_rows != NULL
+                             ? source->kind->read_rows(source, numbers, count, rows)
+                             : source->kind->read(source, numbers[0], &(bel_sink){.rows = rows});
+    if (status == NULL) *kept += count;
+    return bel_bad_records_pass(input->bad, status);
+}
+
+// Without maps and padding no function looks at a record on its way: the source writes it into its
+// row, or several records into theirs.
 static bel_status *read_rows(const bel_input *input, int64_t first, int64_t count, bel_batch *batch)
 {
+    enum { AT_ONCE = 256 };
     const bel_record_stream *stream = input->stream;
     bel_position_cache *cache = batch->memory->cursor->cache;
+    const bool several = stream->source->kind->read_rows != NULL && input->bad == NULL;
+    int64_t numbers[AT_ONCE], kept = 0;
+    int waiting = 0;
     BEL_TRY(bel_batch_begin(batch));
-    int64_t kept = 0;
     for (int64_t i = 0; i < count; i++) {
         bel_position at;
         BEL_TRY(bel_positions_at(&stream->positions, cache, 0, first + i, &at));
         batch->memory->positions[i] = at;
-        if (at.number < 0) continue; // a hole
-        bel_sink sink = {.rows = bel_batch_rows(batch, kept)};
-        bel_status *status = stream->source->kind->read(stream->source, at.number, &sink);
-        if (status == NULL) kept++;
-        BEL_TRY(bel_bad_records_pass(input->bad, status));
+        if (at.number >= 0) numbers[waiting++] = at.number; // else a hole
+        if (waiting == 0 || (several && waiting < AT_ONCE && i + 1 < count)) continue;
+        BEL_TRY(read_straight(input, numbers, waiting, batch, &kept));
+        waiting = 0;
     }
     bel_batch_set_count(batch, kept);
     return NULL;

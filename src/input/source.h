@@ -40,6 +40,11 @@ typedef struct bel_source_kind {
     bel_status *(*check)(const bel_source *source, int64_t block);
     // Writes each field of record `number` to its bel_sink_place. Errors name their place.
     bel_status *(*read)(const bel_source *source, int64_t number, const bel_sink *sink);
+    // `read` of several records into rows that follow each other; rows[f]: the first one of field
+    // f. The error of the first record that has one; what is written is not looked at then. NULL:
+    // they are read one by one.
+    bel_status *(*read_rows)(const bel_source *source, const int64_t *numbers, int64_t count,
+                             void *const *rows);
     // Instead of `read`, of a source that is made of datasets: reads them into an empty record.
     // *out_skip, false before: there is no record here.
     bel_status *(*combine)(const bel_source *source, struct bel_cursor *cursor, bel_position at,

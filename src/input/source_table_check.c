@@ -13,7 +13,8 @@ enum { MOST_ERRORS = 10 };
 
 // A slot of a wave of grains.
 typedef struct check_slot {
-    bel_columns_row row;
+    bel_columns_block rows; // of a block
+    bel_table_block block;
     bel_table_scratch scratch;
     int64_t first, count, unlabelled, unknown; // of the grain
     int64_t *missing;                          // of the unlabelled, those with each text
@@ -52,6 +53,48 @@ static bel_label_state check_label(const bel_table_source *source, const bel_csv
     return (bel_label_state){BEL_FOUND_GOOD, -1};
 }
 
+// What was found out about row `i` of the grain; an error becomes the slot's.
+static void take_row(check_slot *slot, int64_t i, bel_label_state label, bel_status *status)
+{
+    slot->left_out[i] = label.kind != BEL_FOUND_GOOD;
+    slot->unlabelled += label.kind == BEL_FOUND_MISSING;
+    slot->unknown += label.kind == BEL_FOUND_UNKNOWN;
+    if (label.kind == BEL_FOUND_MISSING) slot->missing[label.missing]++;
+    if (label.kind == BEL_FOUND_UNKNOWN && slot->unknown == 1) {
+        slot->unknown_error = status;
+    } else if (label.kind == BEL_FOUND_GOOD && status != NULL && slot->error_count < MOST_ERRORS) {
+        slot->errors[slot->error_count++] = status;
+    } else {
+        bel_status_ignore(status); // counted, or there are enough
+    }
+}
+
+// The rows from `first` of the grain on.
+static void check_block(const bel_table_source *source, check_slot *slot, int64_t first)
+{
+    const bel_label_state good = {BEL_FOUND_GOOD, -1};
+    const bool labels_only = source->bad != NULL || source->unchecked;
+    bel_table_block *block = &slot->block;
+    block->known = true;
+    for (int i = 0; i < block->count; i++) {
+        const int64_t row = slot->first + first + i;
+        block->files[i] = bel_csv_set_find(&source->set, row, &block->rows[i]);
+        block->known = block->known && bel_csv_set_is_numbers(&source->set, row);
+    }
+    if (!labels_only) bel_table_source_read_block(source, block, &slot->rows, &slot->scratch);
+    for (int i = 0; i < block->count; i++) {
+        bel_label_state label = good;
+        bel_status *status = NULL;
+        if (labels_only) {
+            label = check_label(source, block->files[i], block->rows[i], &slot->scratch);
+        } else if ((block->wrong >> i & 1) != 0) {
+            label = block->labels[i];
+            status = block->errors[i];
+        }
+        take_row(slot, first + i, label, status);
+    }
+}
+
 static void check_grain(void *user, int number, int64_t first, int64_t count)
 {
     check *c = user;
@@ -63,31 +106,12 @@ static void check_grain(void *user, int number, int64_t first, int64_t count)
     memset(slot->missing, 0, (size_t)source->columns->missing.count * sizeof *slot->missing);
     slot->error_count = 0;
     size_t columns = (size_t)source->columns->count;
-    memset(slot->row.seen, 0, columns * sizeof *slot->row.seen);
+    memset(slot->rows.seen, 0, columns * sizeof *slot->rows.seen);
     memset(slot->scratch.unknown, 0, columns * sizeof *slot->scratch.unknown);
-    for (int64_t i = 0; i < count; i++) {
-        const char *at;
-        bel_label_state label = {BEL_FOUND_GOOD, -1};
-        bel_status *status = NULL;
-        const bel_csv_file *file = bel_csv_set_find(&source->set, first + i, &at);
-        if (source->bad != NULL || source->unchecked) {
-            label = check_label(source, file, at, &slot->scratch);
-        } else {
-            status =
-                bel_table_source_read_row(source, file, at, &slot->row, &slot->scratch, &label);
-        }
-        slot->left_out[i] = label.kind != BEL_FOUND_GOOD;
-        slot->unlabelled += label.kind == BEL_FOUND_MISSING;
-        slot->unknown += label.kind == BEL_FOUND_UNKNOWN;
-        if (label.kind == BEL_FOUND_MISSING) slot->missing[label.missing]++;
-        if (label.kind == BEL_FOUND_UNKNOWN && slot->unknown == 1) {
-            slot->unknown_error = status;
-        } else if (label.kind == BEL_FOUND_GOOD && status != NULL &&
-                   slot->error_count < MOST_ERRORS) {
-            slot->errors[slot->error_count++] = status;
-        } else {
-            bel_status_ignore(status); // counted, or there are enough
-        }
+    for (int64_t i = 0; i < count; i += slot->block.count) {
+        int64_t rest = count - i;
+        slot->block.count = (int)(rest < BEL_COLUMNS_BLOCK ? rest : BEL_COLUMNS_BLOCK);
+        check_block(source, slot, i);
     }
 }
 
@@ -106,8 +130,8 @@ static bel_status *note_rows(check *c, const check_slot *slot)
 static void merge_categories(check *c, const check_slot *slot)
 {
     for (int i = 0; i < c->source->columns->count; i++) {
-        c->seen[i].cells += slot->row.seen[i].cells;
-        c->seen[i].unknown += slot->row.seen[i].unknown;
+        c->seen[i].cells += slot->rows.seen[i].cells;
+        c->seen[i].unknown += slot->rows.seen[i].unknown;
         if (c->unknown_cells[i].file == NULL) c->unknown_cells[i] = slot->scratch.unknown[i];
     }
 }
@@ -155,6 +179,22 @@ static bel_status *gather_errors(check *c)
     return status;
 }
 
+// Memory for a block of rows, of which nothing is kept.
+static bel_columns_block make_rows(const bel_columns *columns)
+{
+    const size_t rows = BEL_COLUMNS_BLOCK;
+    const size_t lists = (size_t)columns->list_count * (size_t)columns->list_most;
+    int64_t *label = bel_xcalloc(rows * ((size_t)columns->label_count + 1), sizeof *label);
+    return (bel_columns_block){
+        .x = bel_xcalloc(rows * (size_t)columns->x_width + 1, sizeof(float)),
+        .ids = bel_xcalloc(rows * (size_t)columns->id_count + 1, sizeof(int64_t)),
+        .lists = bel_xcalloc(rows * lists + 1, sizeof(int64_t)),
+        .class_number = label,
+        .number = (double *)label,
+        .weight = bel_xcalloc(rows, sizeof(float)),
+        .seen = bel_xcalloc((size_t)columns->count, sizeof(bel_category_cells))};
+}
+
 static void make_slots(check *c, int threads)
 {
     const bel_columns *columns = c->source->columns;
@@ -168,17 +208,8 @@ static void make_slots(check *c, int threads)
     for (int i = 0; i < c->slot_count; i++) {
         check_slot *slot = &c->slots[i];
         slot->missing = bel_xcalloc(texts, sizeof *slot->missing);
-        int64_t *label = bel_xcalloc((size_t)columns->label_count + 1, sizeof *label);
-        size_t lists = (size_t)columns->list_count * (size_t)columns->list_most;
-        slot->row =
-            (bel_columns_row){.x = bel_xcalloc((size_t)columns->x_width + 1, sizeof(float)),
-                              .ids = bel_xcalloc((size_t)columns->id_count + 1, sizeof(int64_t)),
-                              .lists = bel_xcalloc(lists + 1, sizeof(int64_t)),
-                              .class_number = label,
-                              .number = (double *)label,
-                              .weight = bel_xcalloc(1, sizeof(float)),
-                              .crossed = bel_xcalloc(count, sizeof(uint64_t)),
-                              .seen = bel_xcalloc(count, sizeof(bel_category_cells))};
+        slot->rows = make_rows(columns);
+        bel_table_scratch_init(c->source, &slot->scratch);
         slot->scratch.unknown = bel_xcalloc(count, sizeof *slot->scratch.unknown);
     }
 }
@@ -187,20 +218,18 @@ static void free_slots(check *c)
 {
     for (int i = 0; i < c->slot_count; i++) {
         check_slot *slot = &c->slots[i];
-        bel_columns_row *row = &slot->row;
+        bel_columns_block *rows = &slot->rows;
         for (int e = 0; e < slot->error_count; e++)
             bel_status_ignore(slot->errors[e]); // of a wave behind the tenth error
         bel_status_ignore(slot->unknown_error); // the same
         bel_free(slot->missing);
-        bel_free(row->x);
-        bel_free(row->ids);
-        bel_free(row->lists);
-        bel_free(row->class_number);
-        bel_free(row->weight);
-        bel_free(row->crossed);
-        bel_free(row->seen);
-        bel_free(slot->scratch.spare.text);
-        bel_free(slot->scratch.unknown);
+        bel_free(rows->x);
+        bel_free(rows->ids);
+        bel_free(rows->lists);
+        bel_free(rows->class_number);
+        bel_free(rows->weight);
+        bel_free(rows->seen);
+        bel_table_scratch_deinit(&slot->scratch);
     }
     bel_free(c->slots);
 }

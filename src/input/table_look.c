@@ -45,9 +45,9 @@ static void split_row(const bel_table_look *in, bel_look_slot *s, const bel_csv_
     }
 }
 
-static bel_csv_cell cell_of(bel_look_slot *s, int column)
+static bel_cell cell_of(bel_look_slot *s, int column)
 {
-    bel_csv_cell cell = bel_csv_table_cell(&s->fields[column], &s->spare);
+    bel_cell cell = bel_csv_table_cell(&s->fields[column], &s->spare);
     if (cell.text == s->spare.text && cell.length > 0) // the next one takes the place
         cell.text = bel_arena_copy(s->arena, cell.text, cell.length);
     return cell;
@@ -62,7 +62,7 @@ static void take_row(bel_table_look *in, bel_look_slot *s, int64_t row)
             bel_column_gatherer_take_number(&s->gatherers[c], s->numbers[c], row);
             continue;
         }
-        bel_csv_cell cell = cell_of(s, c);
+        bel_cell cell = cell_of(s, c);
         if (bel_columns_is_missing(in->description, cell.text, cell.length)) {
             of->missing++;
         } else {
@@ -75,7 +75,7 @@ static bool lacks_label(const bel_table_look *in, bel_look_slot *s)
 {
     for (int c = in->label; c >= 0 && c < in->count; c++) {
         if (in->uses[c] != BEL_GUESS_LABEL || s->is_number[c]) continue;
-        bel_csv_cell cell = bel_csv_table_cell(&s->fields[c], &s->spare);
+        bel_cell cell = bel_csv_table_cell(&s->fields[c], &s->spare);
         if (bel_columns_is_missing(in->description, cell.text, cell.length)) return true;
     }
     return false;

@@ -79,7 +79,7 @@ void bel_table_cells_destroy(bel_table_cells *cells)
 
 static void set_text(const bel_csv_field *field, bel_csv_spare *spare, bel_str *out_text)
 {
-    bel_csv_cell cell = bel_csv_table_cell(field, spare);
+    bel_cell cell = bel_csv_table_cell(field, spare);
     out_text->length = 0;
     bel_str_append(out_text, cell.text, cell.length);
 }
@@ -236,13 +236,30 @@ static bel_status *cell_error(const bel_table_lines *lines, const bel_csv_file *
                    (long long)(at - file->text) + 1, message);
 }
 
+// A cell of the row; its error.
+static bel_status *take_cell(bel_table_lines *lines, const bel_csv_file *file,
+                             const bel_column *column, const bel_csv_field *field,
+                             const bel_columns_block *row)
+{
+    char expected[BEL_COLUMN_EXPECTED];
+    bel_cell cell = bel_csv_table_cell(field, &lines->spare);
+    if (bel_columns_put(lines->columns, column, &cell, 1, row) == 0) return NULL;
+    bel_columns_expected(lines->columns, column, cell, expected);
+    char *got = bel_csv_quote(field);
+    char *message = bel_strf("column \"%s\": expected %s, got %s", column->name, expected, got);
+    bel_status *status = cell_error(lines, file, field->text, message);
+    bel_free(message);
+    bel_free(got);
+    return status;
+}
+
 static bel_status *take_fields(bel_table_lines *lines, const bel_csv_file *file,
-                               const bel_columns_row *row)
+                               const bel_columns_block *row)
 {
     const char *at = file->text, *zero = memchr(at, '\0', (size_t)(file->end - at));
     bel_csv_stop stop = BEL_CSV_DELIMITER;
     if (zero != NULL) return cell_error(lines, file, zero, "expected text, got a zero byte");
-    bel_columns_row_begin(lines->columns, row);
+    bel_columns_begin(lines->columns, row, 1);
     for (int i = 0; i < lines->field_count; i++) {
         bel_csv_field field;
         if (stop != BEL_CSV_DELIMITER) return cell_error(lines, file, at, "too few fields");
@@ -251,24 +268,15 @@ static bel_status *take_fields(bel_table_lines *lines, const bel_csv_file *file,
         if (lines->wanted[i] >= 0) set_text(&field, &lines->spare, &lines->cells[lines->wanted[i]]);
         if (lines->places[i] < 0) continue;
         const bel_column *column = &lines->columns->items[lines->places[i]];
-        char expected[BEL_COLUMN_EXPECTED];
-        bel_csv_cell cell = bel_csv_table_cell(&field, &lines->spare);
-        if (bel_columns_row_put(lines->columns, column, cell.text, cell.length, row, expected))
-            continue;
-        char *got = bel_csv_quote(&field);
-        char *message = bel_strf("column \"%s\": expected %s, got %s", column->name, expected, got);
-        bel_status *status = cell_error(lines, file, field.text, message);
-        bel_free(message);
-        bel_free(got);
-        return status;
+        BEL_TRY(take_cell(lines, file, column, &field, row));
     }
     if (stop == BEL_CSV_DELIMITER) return cell_error(lines, file, at, "too many fields");
-    bel_columns_row_end(lines->columns, row);
+    bel_columns_end(lines->columns, row, 1);
     return NULL;
 }
 
 bel_status *bel_table_lines_take(bel_table_lines *lines, const char *text, size_t length,
-                                 const bel_columns_row *row, bool *out_is_header)
+                                 const bel_columns_block *row, bool *out_is_header)
 {
     bel_csv_file file = {.path = SOURCE,
                          .delimiter = lines->columns->delimiter,

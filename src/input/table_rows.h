@@ -40,7 +40,7 @@ size_t bel_table_lines_next(bel_table_lines *lines, const char *text, size_t len
 // Takes a row. *out_is_header: it was that, and nothing was written. DATA_LOSS begins with
 // "SOURCE:line:column: "; INVALID_ARGUMENT: the header has no such column.
 bel_status *bel_table_lines_take(bel_table_lines *lines, const char *text, size_t length,
-                                 const bel_columns_row *row, bool *out_is_header) BEL_MUST_USE;
+                                 const bel_columns_block *row, bool *out_is_header) BEL_MUST_USE;
 
 // The cell of a wanted column in the row that was taken last.
 const bel_str *bel_table_lines_cell(const bel_table_lines *lines, int name);

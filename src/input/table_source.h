@@ -1,4 +1,4 @@
-// The parts of the reader of tables (source_table.c): a row, and the look at all of them.
+// The parts of the reader of tables (source_table.c): a block of rows, and the look at all of them.
 #ifndef BELFRY_INPUT_TABLE_SOURCE_H
 #define BELFRY_INPUT_TABLE_SOURCE_H
 
@@ -12,6 +12,7 @@ typedef struct bel_table_source {
     const bel_columns *columns;
     bel_csv_set set;
     int **places;      // of each file: the column that each of its fields is; -1: none
+    int *layouts;      // of each file: the first one with the same places
     int *label_fields; // of each file: the field of the (first) label, read or not; -1: none
     bel_holdout holdout;
     bool unchecked; // cells are read and not looked at before
@@ -26,11 +27,14 @@ typedef struct bel_unknown_cell {
     bel_csv_field field;
 } bel_unknown_cell;
 
-// What reading a row needs beside it; of one thread.
+// Memory for reading blocks; of one thread.
 typedef struct bel_table_scratch {
-    uint64_t *crossed;
+    const char **starts; // [rows of a block][fields, and BEL_CSV_SPARE_STARTS]: of each field
+    size_t start_count;  // of a row
+    uint64_t *crossed;   // of bel_columns_block; NULL: no columns are crossed
     bel_csv_spare spare;
-    bel_unknown_cell *unknown; // [columns]: the first of each category; NULL: nobody asks
+    bel_arena *arena;          // of cells with doubled quotes; NULL: there was none
+    bel_unknown_cell *unknown; // [columns]: the first of each category; NULL: not wanted
 } bel_table_scratch;
 
 // What a row's label is.
@@ -50,13 +54,28 @@ bel_label_state bel_table_source_find_label(const bel_table_source *source,
                                             const bel_csv_file *file, const char *at,
                                             bel_table_scratch *s);
 
-// Reads the row at `at`, whose structure was checked. *out_label (NULL: not asked for): that of a
-// row that is an error. Where another cell is the error, only whether the label is missing: such
-// rows are none to learn from, and often hold sums of the others.
-bel_status *bel_table_source_read_row(const bel_table_source *source, const bel_csv_file *file,
-                                      const char *at, const bel_columns_row *row,
-                                      bel_table_scratch *s,
-                                      bel_label_state *out_label) BEL_MUST_USE;
+// Rows that are read together, and what was found out about them.
+typedef struct bel_table_block {
+    int count; // at most BEL_COLUMNS_BLOCK
+    const bel_csv_file *files[BEL_COLUMNS_BLOCK];
+    const char *rows[BEL_COLUMNS_BLOCK]; // where each begins
+    bool
+        known; // all rows are plain numbers, whose elements are not wanted: columns of numbers that cannot
+               // be wrong then are passed over
+    bel_row_bits wrong; // those that are errors
+    bel_status *errors[BEL_COLUMNS_BLOCK];
+    // Those of rows that are errors. Where another cell is the error, only whether the label is
+    // missing: such rows are none to learn from, and often hold sums of the others.
+    bel_label_state labels[BEL_COLUMNS_BLOCK];
+} bel_table_block;
+
+void bel_table_scratch_init(const bel_table_source *source, bel_table_scratch *s);
+void bel_table_scratch_deinit(bel_table_scratch *s);
+
+// Reads the rows of a block, whose structure was checked; `crossed` of `to` is the scratch's.
+// Errors are the caller's.
+void bel_table_source_read_block(const bel_table_source *source, bel_table_block *block,
+                                 const bel_columns_block *to, bel_table_scratch *s);
 
 // Looks at every cell of the rows, on all cores (source_table_check.c): DATA_LOSS with the first
 // ten that are wrong. Rows without a label, and those of classes that training did not have, are

@@ -24,7 +24,7 @@ typedef struct sample {
 } sample;
 
 // A cell as a number that is equal for equal values.
-static double key_of(const bel_columns *d, const bel_column *c, bel_csv_cell cell)
+static double key_of(const bel_columns *d, const bel_column *c, bel_cell cell)
 {
     double number = NAN;
     bel_date date;

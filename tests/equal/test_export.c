@@ -411,18 +411,20 @@ static void bind_table(bel_predictor *predictor, const bel_columns *columns, con
     const bel_column *codes = &columns->items[bel_columns_find(columns, "code")];
     for (int i = 0; i < ROWS; i++) {
         table_row row = row_at(i);
-        char text[32], expected[BEL_COLUMN_EXPECTED];
-        const bel_columns_row out = {.x = x, .ids = hashes, .class_number = &class_number};
+        char text[32];
+        const bel_columns_block out = {.x = x, .ids = hashes, .class_number = &class_number};
         for (int n = 0; n < 5; n++)
             numbers[n][i] = row.numbers[n];
         colour[i] = row.colour == 4 ? -1 : row.colour; // 3 is the missing value, after the others
         town[i] = row.town == 3 ? -1 : row.town;
-        bel_columns_row_begin(columns, &out);
+        bel_columns_begin(columns, &out, 1);
         snprintf(text, sizeof text, "2017-%02d-11", row.month + 1);
-        assert_true(bel_columns_row_put(columns, dates, text, strlen(text), &out, expected));
+        bel_cell cell = {text, strlen(text)};
+        assert_int_equal(bel_columns_put(columns, dates, &cell, 1, &out), 0);
         memcpy(day[i], x + dates->x_place, sizeof day[i]);
         snprintf(text, sizeof text, "k%d", row.code);
-        assert_true(bel_columns_row_put(columns, codes, text, strlen(text), &out, expected));
+        cell.length = strlen(text);
+        assert_int_equal(bel_columns_put(columns, codes, &cell, 1, &out), 0);
         to_places(&keys, &hashes[codes->id_place], 1, &code[i]);
     }
     for (int n = 0; n < 5; n++)

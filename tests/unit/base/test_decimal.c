@@ -1,6 +1,7 @@
 // Fast number parser: both of its paths give the same bits as strtod.
 #include "base/decimal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/rng.h"
@@ -179,10 +180,69 @@ static void test_short_numbers(void **state)
 #endif
 }
 
+// Whole texts, of all lengths and with whatever behind them.
+static void test_short_texts(void **state)
+{
+    (void)state;
+    static const char alphabet[] =
+        "01234567890123456789012345678901234567890123456789....--, +e\xff";
+    bel_rng_key key = bel_rng_key_make(8, "texts", 0);
+    int given = 0;
+    for (uint64_t i = 0; i < 400000; i++) {
+        uint32_t words[4];
+        bel_rng_block(key, 0, i, words);
+        char text[BEL_DECIMAL_ROOM];
+        for (int c = 0; c < BEL_DECIMAL_ROOM; c++)
+            text[c] = alphabet[(words[c / 3] >> (10 * (c % 3)) & 1023) % (sizeof alphabet - 1)];
+        const size_t length = words[3] % (BEL_DECIMAL_ROOM + 1);
+        double got = 1, expected = 2;
+        if (!bel_decimal_read_short(text, length, sizeof text, &got)) continue;
+        given++;
+        bool whole = bel_decimal_parse(text, text + length, &expected) == text + length;
+        if (!whole || memcmp(&got, &expected, sizeof got) != 0)
+            fail_msg("\"%.*s\": got %a, expected %a", (int)length, text, got, expected);
+    }
+    double value;
+    assert_false(bel_decimal_read_short("123456789", 9, 9, &value));
+    assert_false(bel_decimal_read_short("1", 1, 1, &value)); // no room
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    assert_true(given > 100000);
+    assert_true(bel_decimal_read_short("-12345.67", 9, 9, &value) && value == -12345.67);
+    assert_true(bel_decimal_read_short("-0,,,,,,,", 2, 9, &value) && signbit(value));
+#endif
+}
+
+// Numbers of 15 to 20 digits, among them those that lie halfway between two doubles, or next to it.
+static void test_long_numbers(void **state)
+{
+    (void)state;
+    bel_rng_key key = bel_rng_key_make(9, "long", 0);
+    for (uint64_t i = 0; i < 200000; i++) {
+        uint32_t words[4];
+        char text[80];
+        bel_rng_block(key, 0, i, words);
+        uint64_t digits = (uint64_t)words[0] << 32 | words[1];
+        if (i % 3 == 0) { // halfway
+            digits = (digits >> 10 | (uint64_t)1 << 53) * 2 + 1;
+            digits += words[3] % 3 - 1;
+        }
+        int exponent = i % 3 == 0 ? 0 : (int)(words[2] % 60) - 30;
+        if (i % 2 == 0) {
+            snprintf(text, sizeof text, "%s0.000%llue%d", words[3] % 2 == 0 ? "" : "-",
+                     (unsigned long long)digits, exponent);
+        } else {
+            snprintf(text, sizeof text, "%llue%d", (unsigned long long)digits, exponent);
+        }
+        assert_like_strtod(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_short_numbers),
+        cmocka_unit_test(test_short_texts),
+        cmocka_unit_test(test_long_numbers),
         cmocka_unit_test(test_chosen_numbers),
         cmocka_unit_test(test_many_numbers),
         cmocka_unit_test(test_stops_behind_the_number),

@@ -161,22 +161,22 @@ typedef struct row {
 
 static void put(const bel_columns *columns, row *r, const char *const *cells)
 {
-    const bel_columns_row to = {.x = r->x,
-                                .ids = r->ids,
-                                .lists = r->lists,
-                                .class_number = &r->label,
-                                .weight = &r->weight,
-                                .crossed = r->crossed};
-    char expected[BEL_COLUMN_EXPECTED];
+    const bel_columns_block to = {.x = r->x,
+                                  .ids = r->ids,
+                                  .lists = r->lists,
+                                  .class_number = &r->label,
+                                  .weight = &r->weight,
+                                  .crossed = r->crossed};
     int cell = 0;
-    bel_columns_row_begin(columns, &to);
+    bel_columns_begin(columns, &to, 1);
     for (int i = 0; i < columns->count; i++) {
         const bel_column *column = &columns->items[i];
         if (column->kind == BEL_COLUMN_CROSS) continue;
-        const char *text = cells[cell++];
-        assert_true(bel_columns_row_put(columns, column, text, strlen(text), &to, expected));
+        const bel_cell one = {cells[cell], strlen(cells[cell])};
+        assert_int_equal(bel_columns_put(columns, column, &one, 1, &to), 0);
+        cell++;
     }
-    bel_columns_row_end(columns, &to);
+    bel_columns_end(columns, &to, 1);
 }
 
 static void rows_become_elements(void **state)
@@ -259,12 +259,12 @@ static void wrong_cells_say_what_was_expected(void **state)
     bel_columns *columns;
     row r;
     char expected[BEL_COLUMN_EXPECTED];
-    const bel_columns_row to = {.x = r.x,
-                                .ids = r.ids,
-                                .lists = r.lists,
-                                .class_number = &r.label,
-                                .weight = &r.weight,
-                                .crossed = r.crossed};
+    const bel_columns_block to = {.x = r.x,
+                                  .ids = r.ids,
+                                  .lists = r.lists,
+                                  .class_number = &r.label,
+                                  .weight = &r.weight,
+                                  .crossed = r.crossed};
     BEL_ASSERT_OK(bel_columns_parse(everything, "c.yaml", &columns));
     static const struct {
         const char *name, *cell, *says;
@@ -277,8 +277,9 @@ static void wrong_cells_say_what_was_expected(void **state)
                  {"y", "maybe", "a class, one of \"no\" \"yes\""}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const bel_column *column = &columns->items[bel_columns_find(columns, cases[i].name)];
-        assert_false(bel_columns_row_put(columns, column, cases[i].cell, strlen(cases[i].cell), &to,
-                                         expected));
+        const bel_cell cell = {cases[i].cell, strlen(cases[i].cell)};
+        assert_int_equal(bel_columns_put(columns, column, &cell, 1, &to), 1);
+        bel_columns_expected(columns, column, cell, expected);
         assert_non_null(strstr(expected, cases[i].says));
     }
     bel_columns_destroy(columns);
