@@ -59,6 +59,11 @@ void bel_linux_drop_pages(const void *mapped, size_t size_bytes)
                 MADV_DONTNEED);
 }
 
+void bel_linux_read_huge_pages(const void *mapped, size_t size_bytes)
+{
+    madvise((void *)(uintptr_t)mapped, round_up(size_bytes, page_bytes()), MADV_HUGEPAGE);
+}
+
 void bel_linux_keep_freed_memory(void)
 {
     enum { MMAP_THRESHOLD = 32 << 20, TRIM_THRESHOLD = 256 << 20, TOP_PAD = 16 << 20 };

@@ -14,6 +14,10 @@ void bel_linux_forget_pages(void *memory, size_t size_bytes);
 // process any more, and are read again when needed.
 void bel_linux_drop_pages(const void *mapped, size_t size_bytes);
 
+// Lets the system read these bytes of a file, mapped for reading, from the disk into huge pages if
+// the file system can. Bytes that are in memory already stay as they are.
+void bel_linux_read_huge_pages(const void *mapped, size_t size_bytes);
+
 // Makes malloc of this process keep freed memory, also blocks of megabytes, instead of returning it
 // to the system at once, and share it between all threads. For code that constantly allocates and
 // frees such blocks. Threads that have used malloc before keep separate arenas.

@@ -49,7 +49,7 @@ bel_status *bel_csv_file_open(bel_csv_file *file, const char *path, char delimit
 
 void bel_csv_file_close(bel_csv_file *file)
 {
-    bel_number_list_deinit(&file->row_starts);
+    bel_offset_list_deinit(&file->row_starts);
     bel_number_list_deinit(&file->tall_rows);
     bel_number_list_deinit(&file->tall_breaks);
     bel_number_list_deinit(&file->numbers);
@@ -243,7 +243,7 @@ static bel_status *note_numbers(bel_csv_file *file, bool numbers)
 
 static bel_status *note_row(bel_csv_file *file, const char *row, int64_t breaks)
 {
-    BEL_TRY(bel_number_list_append(&file->row_starts, row - file->text));
+    BEL_TRY(bel_offset_list_append(&file->row_starts, &(int64_t){row - file->text}, 1));
     if (breaks == 0) return NULL;
     const bel_number_list *tall = &file->tall_breaks;
     int64_t before = tall->count > 0 ? tall->items[tall->count - 1] : 0;
@@ -290,14 +290,16 @@ bel_status *bel_csv_file_read_label(const bel_csv_file *file, const bel_csv_labe
 
 int64_t bel_csv_file_line(const bel_csv_file *file, const char *at)
 {
-    const bel_number_list *starts = &file->row_starts, *tall = &file->tall_rows;
+    const bel_offset_list *starts = &file->row_starts;
+    const bel_number_list *tall = &file->tall_rows;
     int64_t offset = at - file->text;
-    if (starts->count == 0 || offset < starts->items[0]) return 1 + count_breaks(file->text, at);
-    int64_t row = (int64_t)bel_last_at_most(starts->items, starts->count, offset);
+    if (starts->count == 0 || offset < bel_offset_list_at(starts, 0))
+        return 1 + count_breaks(file->text, at);
+    int64_t row = (int64_t)bel_offset_list_last_at_most(starts, offset);
     int64_t line = 1 + count_breaks(file->text, file->rows) + row;
     if (tall->count > 0 && tall->items[0] <= row)
         line += file->tall_breaks.items[bel_last_at_most(tall->items, tall->count, row)];
-    return line + count_breaks(file->text + starts->items[row], at);
+    return line + count_breaks(file->text + bel_offset_list_at(starts, (size_t)row), at);
 }
 
 bel_status *bel_csv_file_error(const bel_csv_file *file, const char *at, const char *format, ...)

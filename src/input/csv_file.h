@@ -7,6 +7,7 @@
 #include "input/csv_split.h"
 #include "input/file_view.h"
 #include "input/number_list.h"
+#include "input/offset_list.h"
 
 // Immutable once opened and indexed, so thread-safe.
 typedef struct bel_csv_file {
@@ -17,7 +18,7 @@ typedef struct bel_csv_file {
     const char *text; // behind the byte-order mark
     const char *end;  // before blank lines at the end
     const char *rows; // behind the header
-    bel_number_list row_starts;
+    bel_offset_list row_starts;
     // Rows are lines, but for those with line breaks inside quotes: the number of the row behind
     // each of these, and how many such breaks there are before that.
     bel_number_list tall_rows, tall_breaks;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "input/ahead.h"
 #include "input/paths.h"
 
 bel_status *bel_csv_set_open(bel_csv_set *set, bel_arena *arena, const char *const *paths,
@@ -86,7 +87,7 @@ static const bel_csv_file *find(const bel_csv_set *set, int64_t *row)
 const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, const char **out_row)
 {
     const bel_csv_file *file = find(set, &number);
-    *out_row = file->text + file->row_starts.items[number];
+    *out_row = file->text + bel_offset_list_at(&file->row_starts, (size_t)number);
     return file;
 }
 
@@ -95,6 +96,18 @@ bool bel_csv_set_is_numbers(const bel_csv_set *set, int64_t number)
     const bel_csv_file *file = find(set, &number);
     if (file->numbers.count == 0) return false;
     return ((uint64_t)file->numbers.items[number / 64] >> number % 64 & 1) != 0;
+}
+
+// Fetches the entry in the list of kept rows, then the row's offset, then its bytes.
+void bel_csv_set_ahead(const bel_csv_set *set, int64_t number, int step)
+{
+    if (step == 0) {
+        if (set->kept.count > 0) bel_ahead_fetch(&set->kept.items[number], sizeof number);
+        return;
+    }
+    const bel_csv_file *file = find(set, &number);
+    bel_ahead_fetch_record(&file->row_starts, (size_t)number, step, file->text,
+                           (size_t)(file->end - file->text));
 }
 
 bel_status *bel_csv_set_check(const bel_csv_set *set, int64_t block)

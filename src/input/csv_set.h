@@ -40,6 +40,9 @@ const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, con
 // Whether a row is known to be plain numbers (csv_numbers.h).
 bool bel_csv_set_is_numbers(const bel_csv_set *set, int64_t number);
 
+// A step of fetching a row before it is read (ahead.h).
+void bel_csv_set_ahead(const bel_csv_set *set, int64_t number, int step);
+
 // Before a block is read: files that have become shorter are errors (bel_file_view_turn).
 bel_status *bel_csv_set_check(const bel_csv_set *set, int64_t block) BEL_MUST_USE;
 

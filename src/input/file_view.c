@@ -22,8 +22,10 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/cgroup.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/linux_memory.h"
 #include "base/log.h"
 #include "base/long_wait.h"
 #include "base/str.h"
@@ -111,11 +113,23 @@ static uint64_t sample_of(const char *data, size_t size)
     return bel_hash64_more(hash, data + size - PIECE, PIECE);
 }
 
+// Huge pages make a file that is read in any order cheaper to read: a walk through page tables is
+// shorter and covers more. A page that is missed takes megabytes from the disk then, so a file that
+// is likely to leave memory again keeps small ones.
+static bool stays_in_memory(size_t size)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    uint64_t limit = bel_cgroup_memory_limit("");
+    return size <= (all < limit ? all : limit) / 2;
+}
+
 // Maps `size` bytes, not 0; the errors of the mapping name `path`.
 static bel_status *map(const char *path, int descriptor, size_t size, bel_file_view *view)
 {
     void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (memory == MAP_FAILED) return bel_file_error(errno, "map", path);
+    if (stays_in_memory(size)) bel_linux_read_huge_pages(memory, size);
     note_mapping(memory, size, path);
     view->data = view->memory = memory;
     view->size = size;

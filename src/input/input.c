@@ -18,6 +18,7 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include "input/ahead.h"
 #include "input/batch.h"
 #include "input/opened.h"
 
@@ -221,20 +222,18 @@ static bel_status *read_straight(const bel_input *input, const int64_t *numbers,
 
 // Without maps and padding no function looks at a record on its way: the source writes it into its
 // row, or several records into theirs.
-static bel_status *read_rows(const bel_input *input, int64_t first, int64_t count, bel_batch *batch)
+static bel_status *read_rows(const bel_input *input, bel_ahead *ahead, bel_batch *batch)
 {
     enum { AT_ONCE = 256 };
-    const bel_record_stream *stream = input->stream;
-    bel_position_cache *cache = batch->memory->cursor->cache;
-    const bool several = stream->source->kind->read_rows != NULL && input->bad == NULL;
+    const bel_position *positions = batch->memory->positions;
+    const int64_t count = batch->position_count;
+    const bool several = input->stream->source->kind->read_rows != NULL && input->bad == NULL;
     int64_t numbers[AT_ONCE], kept = 0;
     int waiting = 0;
     BEL_TRY(bel_batch_begin(batch));
     for (int64_t i = 0; i < count; i++) {
-        bel_position at;
-        BEL_TRY(bel_positions_at(&stream->positions, cache, 0, first + i, &at));
-        batch->memory->positions[i] = at;
-        if (at.number >= 0) numbers[waiting++] = at.number; // else a hole
+        bel_ahead_reach(ahead, i);
+        if (positions[i].number >= 0) numbers[waiting++] = positions[i].number; // else a hole
         if (waiting == 0 || (several && waiting < AT_ONCE && i + 1 < count)) continue;
         BEL_TRY(read_straight(input, numbers, waiting, batch, &kept));
         waiting = 0;
@@ -245,19 +244,18 @@ static bel_status *read_rows(const bel_input *input, int64_t first, int64_t coun
 
 // With fixed shapes a record is copied into the batch as soon as it is mapped, so that one record's
 // memory serves all of them.
-static bel_status *read_mapped(const bel_input *input, int64_t first, int64_t count,
-                               bel_batch *batch)
+static bel_status *read_mapped(const bel_input *input, bel_ahead *ahead, bel_batch *batch)
 {
     bel_batch_memory *memory = batch->memory;
     bel_record *record = &memory->records[0];
     int64_t kept = 0;
     BEL_TRY(bel_batch_begin(batch));
-    for (int64_t i = first; i < first + count; i++) {
+    for (int64_t i = 0; i < batch->position_count; i++) {
         bool skip;
+        bel_ahead_reach(ahead, i);
         bel_arena_reset(memory->arena);
-        bel_status *status =
-            bel_record_stream_read(input->stream, memory->cursor, 0, i, record, &skip);
-        memory->positions[i - first] = memory->cursor->at;
+        bel_status *status = bel_record_stream_read_at(input->stream, memory->cursor,
+                                                       memory->positions[i], record, &skip);
         bool there = status == NULL && !skip;
         if (there) status = bel_batch_place(batch, kept, record);
         if (there && status == NULL) kept++;
@@ -268,18 +266,17 @@ static bel_status *read_mapped(const bel_input *input, int64_t first, int64_t co
 }
 
 // How long the longest record is shows when all of them are there.
-static bel_status *read_padded(const bel_input *input, int64_t first, int64_t count,
-                               bel_batch *batch)
+static bel_status *read_padded(const bel_input *input, bel_ahead *ahead, bel_batch *batch)
 {
     bel_batch_memory *memory = batch->memory;
     int64_t kept = 0;
     bel_arena_reset(memory->arena);
-    for (int64_t i = first; i < first + count; i++) {
+    for (int64_t i = 0; i < batch->position_count; i++) {
         bool skip;
         bel_record *record = &memory->records[kept];
-        bel_status *status =
-            bel_record_stream_read(input->stream, memory->cursor, 0, i, record, &skip);
-        memory->positions[i - first] = memory->cursor->at;
+        bel_ahead_reach(ahead, i);
+        bel_status *status = bel_record_stream_read_at(input->stream, memory->cursor,
+                                                       memory->positions[i], record, &skip);
         bool there = status == NULL && !skip;
         if (there && input->bad != NULL) status = bel_batch_check(batch, record); // else below
         if (there && status == NULL) kept++;
@@ -288,6 +285,20 @@ static bel_status *read_padded(const bel_input *input, int64_t first, int64_t co
     BEL_TRY(bel_batch_place_padded(batch, kept));
     bel_batch_set_count(batch, kept);
     return NULL;
+}
+
+// Where the records are is known before the first of them is read, so they are fetched ahead.
+static bel_status *read_positions(const bel_input *input, int64_t first, bel_batch *batch)
+{
+    const bel_record_stream *stream = input->stream;
+    bel_batch_memory *memory = batch->memory;
+    BEL_TRY(bel_positions_range(&stream->positions, memory->cursor->cache, 0, first,
+                                batch->position_count, memory->positions));
+    bel_ahead ahead = bel_ahead_begin(stream->source, memory->positions, batch->position_count);
+    bool straight = stream->description->map_count == 0 && stream->source->kind->read != NULL;
+    return input->description.padded ? read_padded(input, &ahead, batch)
+           : straight                ? read_rows(input, &ahead, batch)
+                                     : read_mapped(input, &ahead, batch);
 }
 
 bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *batch)
@@ -302,15 +313,11 @@ bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *bat
     bel_fault_point("input_reads");
     BEL_TRY(bel_record_stream_check(stream, block));
     int64_t left = length - block * batch_size, first = input->origin + block * batch_size;
-    int64_t count = left < batch_size ? left : batch_size;
     batch->block = block;
     batch->example_count = 0;
-    batch->position_count = count;
-    bool straight = stream->description->map_count == 0 && stream->source->kind->read != NULL;
+    batch->position_count = left < batch_size ? left : batch_size;
     bel_crash_set_block(block); // maps are the program's own
-    bel_status *status = input->description.padded ? read_padded(input, first, count, batch)
-                         : straight                ? read_rows(input, first, count, batch)
-                                                   : read_mapped(input, first, count, batch);
+    bel_status *status = read_positions(input, first, batch);
     bel_crash_set_block(-1);
     return status;
 }

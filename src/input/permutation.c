@@ -10,6 +10,7 @@
 #include "input/permutation.h"
 
 #include "base/check.h"
+#include "base/isa.h"
 #include "base/rng.h"
 
 void bel_permutation_init(bel_permutation *permutation, int64_t size, uint64_t seed, int stage,
@@ -36,16 +37,6 @@ void bel_permutation_init(bel_permutation *permutation, int64_t size, uint64_t s
     }
 }
 
-// Every output bit depends on every input bit: multiply and fold, twice.
-static inline uint64_t mix(uint64_t x)
-{
-    x ^= x >> 32;
-    x *= 0xD6E8FEB86659FD93u;
-    x ^= x >> 32;
-    x *= 0xD6E8FEB86659FD93u;
-    return x ^ x >> 32;
-}
-
 int64_t bel_permutation_at(const bel_permutation *permutation, int64_t index)
 {
     unsigned right_bits = permutation->right_bits;
@@ -55,10 +46,37 @@ int64_t bel_permutation_at(const bel_permutation *permutation, int64_t index)
     do {
         uint64_t left = value >> right_bits, right = value & right_mask;
         for (int round = 0; round < permutation->round_count; round += 2) {
-            left ^= mix(right ^ permutation->keys[round]) & left_mask;
-            right ^= mix(left ^ permutation->keys[round + 1]) & right_mask;
+            left ^= bel_permutation_mix(right ^ permutation->keys[round]) & left_mask;
+            right ^= bel_permutation_mix(left ^ permutation->keys[round + 1]) & right_mask;
         }
         value = left << right_bits | right;
     } while (value >= permutation->size);
     return (int64_t)value;
+}
+
+// All elements take a pass, then those that are outside take another one, and so on.
+void bel_permutation_apply(const bel_permutation *permutation, int64_t *indexes, int count)
+{
+    static const bel_permutation_kernels *const levels[] = {
+        BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_permutation_kernels)};
+    const bel_permutation_kernels *kernels = levels[bel_isa_get()];
+    uint64_t values[BEL_PERMUTATION_TOGETHER] = {0};
+    uint8_t elements[BEL_PERMUTATION_TOGETHER]; // whose values these are
+    for (int i = 0; i < count; i++) {
+        values[i] = (uint64_t)indexes[i];
+        elements[i] = (uint8_t)i;
+    }
+    while (count > 0) {
+        int outside = 0;
+        kernels->pass(permutation, count, values);
+        for (int i = 0; i < count; i++) { // no branch depends on a single element
+            uint64_t value = values[i];
+            uint8_t element = elements[i];
+            indexes[element] = (int64_t)value;
+            values[outside] = value;
+            elements[outside] = element;
+            outside += value >= permutation->size;
+        }
+        count = outside;
+    }
 }

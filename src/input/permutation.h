@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "base/isa_levels.h"
+
 enum { BEL_PERMUTATION_MAX_ROUNDS = 32 };
 
 // Immutable after init.
@@ -16,6 +18,16 @@ typedef struct bel_permutation {
     unsigned right_bits;
 } bel_permutation;
 
+// Every output bit depends on every input bit: multiply and fold, twice.
+static inline uint64_t bel_permutation_mix(uint64_t x)
+{
+    x ^= x >> 32;
+    x *= 0xD6E8FEB86659FD93u;
+    x ^= x >> 32;
+    x *= 0xD6E8FEB86659FD93u;
+    return x ^ x >> 32;
+}
+
 // The permutation of a window of `size` >= 1 records. `stage` counts the shuffle stages of a
 // dataset, so that two of them with one seed differ.
 void bel_permutation_init(bel_permutation *permutation, int64_t size, uint64_t seed, int stage,
@@ -23,5 +35,19 @@ void bel_permutation_init(bel_permutation *permutation, int64_t size, uint64_t s
 
 // Where element `index`, 0 <= index < size, goes: a bijection onto the same range.
 int64_t bel_permutation_at(const bel_permutation *permutation, int64_t index);
+
+// The same for up to BEL_PERMUTATION_TOGETHER elements at once, each of which is replaced by where
+// it goes: an element takes a fraction of the time, as they do not wait for one another.
+enum { BEL_PERMUTATION_TOGETHER = 64 };
+void bel_permutation_apply(const bel_permutation *permutation, int64_t *indexes, int count);
+
+// One pass of the network over the first `count` values, in vectors; more of them may be changed.
+// All levels (base/isa_levels.h, permutation_isa.c) give the same numbers.
+typedef struct bel_permutation_kernels {
+    void (*pass)(const bel_permutation *permutation, int count,
+                 uint64_t values[BEL_PERMUTATION_TOGETHER]);
+} bel_permutation_kernels;
+
+BEL_ISA_LEVELS(BEL_ISA_DECLARE, bel_permutation_kernels)
 
 #endif

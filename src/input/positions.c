@@ -150,69 +150,130 @@ void bel_position_cache_destroy(bel_position_cache *cache)
     bel_free(cache);
 }
 
-static bel_status *order_at(const bel_position_stage *stage, bel_position_cache *cache,
-                            int64_t epoch, int64_t *position)
+// Positions are looked up several at a time, stage by stage, and stay where they are in `at`; those
+// below 0 are holes, which stages behind the one that made them leave alone.
+
+static bel_status *order_all(const bel_position_stage *stage, bel_position_cache *cache,
+                             bel_position *at, int64_t count)
 {
-    const int64_t *numbers;
-    size_t count;
     BEL_CHECK(stage->order < cache->hold_count);
-    BEL_TRY(
-        bel_epoch_orders_get(stage->orders, epoch, &cache->holds[stage->order], &numbers, &count));
-    BEL_CHECK(*position < (int64_t)count);
-    *position = numbers[*position];
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t *numbers;
+        size_t length;
+        if (at[i].number < 0) continue;
+        BEL_TRY(bel_epoch_orders_get(stage->orders, at[i].epoch, &cache->holds[stage->order],
+                                     &numbers, &length));
+        BEL_CHECK(at[i].number < (int64_t)length);
+        at[i].number = numbers[at[i].number];
+    }
     return NULL;
 }
 
-// Windows count from 0 over the epoch; position p is element p - start of its window, whose
-// permutation is made when the epoch or the window is another than that of the last look.
-static int64_t shuffle_at(const bel_position_stage *stage, bel_position_cache *cache, int64_t epoch,
-                          int64_t position)
+// The permutation of a window, made when the epoch or the window is another than that of the last
+// look.
+static const bel_permutation *permutation_of(const bel_position_stage *stage,
+                                             bel_position_cache *cache, int64_t epoch,
+                                             int64_t window, int64_t window_size)
 {
-    int64_t window_size = stage->stage.count > 0 ? stage->stage.count : stage->input_count;
-    int64_t window = position / window_size;
-    int64_t start = window * window_size;
     BEL_CHECK(stage->shuffle < cache->count);
     cached_permutation *cached = &cache->entries[stage->shuffle];
     if (cached->epoch != epoch || cached->window != window) {
-        int64_t left = stage->input_count - start; // the last window may be smaller
+        int64_t left = stage->input_count - window * window_size; // the last may be smaller
         bel_permutation_init(&cached->permutation, left < window_size ? left : window_size,
                              stage->stage.seed, stage->shuffle, epoch, window);
         cached->epoch = epoch;
         cached->window = window;
     }
-    return start + bel_permutation_at(&cached->permutation, position - start);
+    return &cached->permutation;
+}
+
+// Windows count from 0 over the epoch; position p is element p - start of its window. Neighbours
+// in `at` that are of one window go through its permutation together.
+static void shuffle_all(const bel_position_stage *stage, bel_position_cache *cache,
+                        bel_position *at, int64_t count)
+{
+    int64_t window_size = stage->stage.count > 0 ? stage->stage.count : stage->input_count;
+    for (int64_t i = 0; i < count;) {
+        if (at[i].number < 0) {
+            i++;
+            continue;
+        }
+        int64_t epoch = at[i].epoch, window = at[i].number / window_size;
+        int64_t start = window * window_size, elements[BEL_PERMUTATION_TOGETHER];
+        const bel_permutation *permutation =
+            permutation_of(stage, cache, epoch, window, window_size);
+        int n = 0;
+        for (; n < BEL_PERMUTATION_TOGETHER && i + n < count; n++) {
+            elements[n] = at[i + n].number - start;
+            bool same = elements[n] >= 0 && elements[n] < window_size;
+            if (!same || at[i + n].epoch != epoch) break;
+        }
+        bel_permutation_apply(permutation, elements, n);
+        for (int k = 0; k < n; k++)
+            at[i + k].number = start + elements[k];
+        i += n;
+    }
 }
 
 // The epoch on the inner side of a repeat: an outer repeat counts whole runs of this one. Epochs
 // are only keys, so they may wrap around, which takes two repeats whose counts no run ever reaches.
-static int64_t inner_epoch(const bel_position_stage *stage, int64_t outer, int64_t position)
+static int64_t inner_epoch(const bel_position_stage *stage, int64_t outer, int64_t turn)
 {
     bool forever = stage->stage.count == BEL_REPEAT_FOREVER; // an outer repeat follows only a take
     uint64_t run = forever ? 1 : (uint64_t)stage->stage.count;
-    return (int64_t)((uint64_t)outer * run + (uint64_t)(position / stage->input_count));
+    return (int64_t)((uint64_t)outer * run + (uint64_t)turn);
+}
+
+// Neighbours are mostly in the same turn, which saves the division.
+static void repeat_all(const bel_position_stage *stage, bel_position *at, int64_t count)
+{
+    int64_t turn = 0, start = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t position = at[i].number;
+        if (position < 0) continue;
+        if (position < start || position - start >= stage->input_count) {
+            turn = position / stage->input_count;
+            start = turn * stage->input_count;
+        }
+        at[i].epoch = inner_epoch(stage, at[i].epoch, turn);
+        at[i].number = position - start;
+    }
+}
+
+static bel_status *apply(const bel_position_stage *stage, bel_position_cache *cache,
+                         bel_position *at, int64_t count)
+{
+    const bel_stage *s = &stage->stage;
+    switch (s->kind) {
+    case BEL_STAGE_SHARD:
+        for (int64_t i = 0; i < count; i++)
+            if (at[i].number >= 0) at[i].number = at[i].number * s->count + s->index;
+        break;
+    case BEL_STAGE_TAKE: break;
+    case BEL_STAGE_SKIP:
+        for (int64_t i = 0; i < count; i++)
+            if (at[i].number >= 0) at[i].number += s->count;
+        break;
+    case BEL_STAGE_SHUFFLE: shuffle_all(stage, cache, at, count); break;
+    case BEL_STAGE_REPEAT: repeat_all(stage, at, count); break;
+    case BEL_STAGE_FILTER:
+        for (int64_t i = 0; i < count; i++)
+            if (at[i].number >= 0) at[i].number = stage->kept.items[at[i].number];
+        break;
+    case BEL_STAGE_SLIDE:
+    case BEL_STAGE_BUCKET: return order_all(stage, cache, at, count);
+    }
+    return NULL;
 }
 
 bel_status *bel_positions_before(const bel_positions *positions, size_t stage_count,
                                  bel_position_cache *cache, int64_t epoch, int64_t position,
                                  bel_position *out_position)
 {
-    for (size_t i = stage_count; i-- > 0 && position >= 0;) {
-        const bel_position_stage *stage = &positions->stages[i];
-        switch (stage->stage.kind) {
-        case BEL_STAGE_SHARD: position = position * stage->stage.count + stage->stage.index; break;
-        case BEL_STAGE_TAKE: break;
-        case BEL_STAGE_SKIP: position += stage->stage.count; break;
-        case BEL_STAGE_SHUFFLE: position = shuffle_at(stage, cache, epoch, position); break;
-        case BEL_STAGE_REPEAT:
-            epoch = inner_epoch(stage, epoch, position);
-            position %= stage->input_count;
-            break;
-        case BEL_STAGE_FILTER: position = stage->kept.items[position]; break;
-        case BEL_STAGE_SLIDE:
-        case BEL_STAGE_BUCKET: BEL_TRY(order_at(stage, cache, epoch, &position)); break;
-        }
-    }
-    *out_position = (bel_position){.epoch = epoch, .number = position};
+    bel_position at = {.epoch = epoch, .number = position};
+    for (size_t i = stage_count; i-- > 0;)
+        BEL_TRY(apply(&positions->stages[i], cache, &at, 1));
+    *out_position = at;
     return NULL;
 }
 
@@ -221,4 +282,16 @@ bel_status *bel_positions_at(const bel_positions *positions, bel_position_cache 
 {
     BEL_CHECK(position >= 0 && position < positions->length);
     return bel_positions_before(positions, positions->count, cache, epoch, position, out_position);
+}
+
+bel_status *bel_positions_range(const bel_positions *positions, bel_position_cache *cache,
+                                int64_t epoch, int64_t first, int64_t count,
+                                bel_position *out_positions)
+{
+    BEL_CHECK(first >= 0 && count >= 0 && count <= positions->length - first);
+    for (int64_t i = 0; i < count; i++)
+        out_positions[i] = (bel_position){.epoch = epoch, .number = first + i};
+    for (size_t i = positions->count; i-- > 0;)
+        BEL_TRY(apply(&positions->stages[i], cache, out_positions, count));
+    return NULL;
 }

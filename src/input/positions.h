@@ -71,7 +71,12 @@ bel_status *bel_positions_at(const bel_positions *positions, bel_position_cache 
                              int64_t epoch, int64_t position,
                              bel_position *out_position) BEL_MUST_USE;
 
-// The same by the first `stage_count` stages alone.
+// The same for `count` positions from `first` on, which costs less a position.
+bel_status *bel_positions_range(const bel_positions *positions, bel_position_cache *cache,
+                                int64_t epoch, int64_t first, int64_t count,
+                                bel_position *out_positions) BEL_MUST_USE;
+
+// One position by the first `stage_count` stages alone.
 bel_status *bel_positions_before(const bel_positions *positions, size_t stage_count,
                                  bel_position_cache *cache, int64_t epoch, int64_t position,
                                  bel_position *out_position) BEL_MUST_USE;

@@ -3,6 +3,7 @@
 #include "input/record_files.h"
 
 #include "base/hash.h"
+#include "input/ahead.h"
 #include "input/paths.h"
 
 bel_status *bel_record_files_open(bel_record_files *files, bel_arena *arena,
@@ -30,7 +31,7 @@ bel_status *bel_record_files_open(bel_record_files *files, bel_arena *arena,
 void bel_record_files_close(bel_record_files *files)
 {
     for (int i = 0; i < files->count; i++) {
-        bel_number_list_deinit(&files->items[i].starts);
+        bel_offset_list_deinit(&files->items[i].starts);
         bel_file_view_close(&files->items[i].view);
     }
     *files = (bel_record_files){0};
@@ -42,6 +43,14 @@ const bel_indexed_file *bel_record_files_find(const bel_record_files *files, int
     size_t file = bel_last_at_most(files->first_record, (size_t)files->count, number);
     *out_index = (size_t)(number - files->first_record[file]);
     return &files->items[file];
+}
+
+void bel_record_files_ahead(const bel_record_files *files, int64_t number, int step)
+{
+    size_t index;
+    if (step == 0) return;
+    const bel_indexed_file *file = bel_record_files_find(files, number, &index);
+    bel_ahead_fetch_record(&file->starts, index, step, file->view.data, file->view.size);
 }
 
 bel_status *bel_record_files_check(const bel_record_files *files, int64_t block)

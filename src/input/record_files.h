@@ -5,13 +5,13 @@
 
 #include "base/arena.h"
 #include "input/file_view.h"
-#include "input/number_list.h"
+#include "input/offset_list.h"
 #include "input/source.h"
 
 typedef struct bel_indexed_file {
     const char *path;
     bel_file_view view;
-    bel_number_list starts; // offset of each record's first byte
+    bel_offset_list starts; // offset of each record's first byte
 } bel_indexed_file;
 
 // Immutable once opened. Zero-initialise to begin.
@@ -34,6 +34,9 @@ void bel_record_files_close(bel_record_files *files);
 // The file of record `number`, and which of its records that is.
 const bel_indexed_file *bel_record_files_find(const bel_record_files *files, int64_t number,
                                               size_t *out_index);
+
+// A step of fetching a record before it is read (ahead.h).
+void bel_record_files_ahead(const bel_record_files *files, int64_t number, int step);
 
 // For a source's check: DATA_LOSS when a file has become shorter.
 bel_status *bel_record_files_check(const bel_record_files *files, int64_t block) BEL_MUST_USE;

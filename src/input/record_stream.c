@@ -30,19 +30,12 @@ static bel_status *apply_map(const bel_map_stage *stage, bel_record *record, boo
     return status;
 }
 
-bel_status *bel_record_stream_read(const bel_record_stream *stream, bel_cursor *cursor,
-                                   int64_t epoch, int64_t position, bel_record *record,
-                                   bool *out_skip)
+bel_status *bel_record_stream_read_at(const bel_record_stream *stream, bel_cursor *cursor,
+                                      bel_position at, bel_record *record, bool *out_skip)
 {
     const bel_description *description = stream->description;
-    *out_skip = false;
-    bel_position at;
-    BEL_TRY(bel_positions_at(&stream->positions, cursor->cache, epoch, position, &at));
-    cursor->at = at;
-    if (at.number < 0) {
-        *out_skip = true;
-        return NULL;
-    }
+    *out_skip = at.number < 0;
+    if (*out_skip) return NULL;
     BEL_TRY(bel_source_read_record(stream->source, cursor, at, record, out_skip));
     record->epoch = at.epoch;
     for (size_t i = 0; i < description->map_count && !*out_skip; i++) {
@@ -50,6 +43,15 @@ bel_status *bel_record_stream_read(const bel_record_stream *stream, bel_cursor *
                     bel_record_origin(record));
     }
     return NULL;
+}
+
+bel_status *bel_record_stream_read(const bel_record_stream *stream, bel_cursor *cursor,
+                                   int64_t epoch, int64_t position, bel_record *record,
+                                   bool *out_skip)
+{
+    bel_position at;
+    BEL_TRY(bel_positions_at(&stream->positions, cursor->cache, epoch, position, &at));
+    return bel_record_stream_read_at(stream, cursor, at, record, out_skip);
 }
 
 // --- Cursors -------------------------------------------------------------------------------------

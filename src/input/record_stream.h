@@ -34,7 +34,6 @@ struct bel_cursor {
     bel_position_cache *cache;
     bel_cursor **inner; // one for each dataset that the source is made of
     int inner_count;
-    bel_position at;     // what was read last
     bel_record beside;   // where such a source reads what it adds to a record
     bel_epoch_hold hold; // of the source's order, where it has one by epochs
 };
@@ -54,6 +53,10 @@ const bel_source_field *bel_record_stream_field(const bel_record_stream *stream,
 bel_status *bel_record_stream_read(const bel_record_stream *stream, bel_cursor *cursor,
                                    int64_t epoch, int64_t position, bel_record *record,
                                    bool *out_skip) BEL_MUST_USE;
+// The same for a position that was looked up already. *out_skip also for a hole.
+bel_status *bel_record_stream_read_at(const bel_record_stream *stream, bel_cursor *cursor,
+                                      bel_position at, bel_record *record,
+                                      bool *out_skip) BEL_MUST_USE;
 
 // All that decides which records are where, as text for the fingerprint. `epochs`: the count that
 // the text has of a repeat that is the last stage; 0: its own.

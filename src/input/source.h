@@ -33,6 +33,9 @@ typedef struct bel_opening {
     bel_bad_records *bad;
 } bel_opening;
 
+// In how many steps a record is fetched into the caches before it is read (ahead.h).
+enum { BEL_AHEAD_STEPS = 3 };
+
 // What each kind of source does.
 typedef struct bel_source_kind {
     const char *name; // enters the fingerprint
@@ -45,6 +48,9 @@ typedef struct bel_source_kind {
     // they are read one by one.
     bel_status *(*read_rows)(const bel_source *source, const int64_t *numbers, int64_t count,
                              void *const *rows);
+    // Step `step`, from 0 on, of fetching record `number` into the caches. It waits for nothing but
+    // what the step before has fetched, and changes nothing. NULL: records cannot be fetched.
+    void (*ahead)(const bel_source *source, int64_t number, int step);
     // Instead of `read`, of a source that is made of datasets: reads them into an empty record.
     // *out_skip, false before: there is no record here.
     bel_status *(*combine)(const bel_source *source, struct bel_cursor *cursor, bel_position at,

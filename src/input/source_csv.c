@@ -309,6 +309,11 @@ static bel_status *csv_read(const bel_source *base, int64_t number, const bel_si
     return read_row(source, file, row, sink);
 }
 
+static void csv_ahead(const bel_source *base, int64_t number, int step)
+{
+    bel_csv_set_ahead(&((const bel_csv_source *)base)->set, number, step);
+}
+
 static bel_status *csv_check(const bel_source *base, int64_t block)
 {
     return bel_csv_set_check(&((const bel_csv_source *)base)->set, block);
@@ -364,6 +369,7 @@ static const bel_source_kind csv_kind = {
     .name = "csv",
     .check = csv_check,
     .read = csv_read,
+    .ahead = csv_ahead,
     .origin = csv_origin,
     .file = csv_file,
     .describe = csv_describe,

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/hash.h"
+#include "input/ahead.h"
 #include "input/file_view.h"
 #include "input/paths.h"
 #include "input/source.h"
@@ -146,6 +147,15 @@ static bel_status *idx_read(const bel_source *base, int64_t number, const bel_si
     return NULL;
 }
 
+static void idx_ahead(const bel_source *base, int64_t number, int step)
+{
+    const idx_source *source = (const idx_source *)base;
+    size_t size = (size_t)source->images.item_bytes;
+    if (step + 1 < BEL_AHEAD_STEPS) return; // where a record begins is known without a list
+    bel_ahead_fetch(source->images.items + (size_t)number * size, size);
+    if (base->field_count > 1) bel_ahead_fetch(source->labels.items + number, 1);
+}
+
 static void idx_origin(const bel_source *base, int64_t number, bel_str *out_text)
 {
     const idx_source *source = (const idx_source *)base;
@@ -180,6 +190,7 @@ static const bel_source_kind idx_kind = {
     .name = "idx",
     .check = idx_check,
     .read = idx_read,
+    .ahead = idx_ahead,
     .origin = idx_origin,
     .describe = idx_describe,
     .destroy = idx_destroy,

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/hash.h"
+#include "input/ahead.h"
 #include "input/source.h"
 
 typedef struct memory_source {
@@ -25,6 +26,18 @@ static bel_status *memory_read(const bel_source *base, int64_t number, const bel
         if (size > 0) memcpy(to, from + (size_t)number * size, size);
     }
     return NULL;
+}
+
+static void memory_ahead(const bel_source *base, int64_t number, int step)
+{
+    const memory_source *source = (const memory_source *)base;
+    if (step + 1 < BEL_AHEAD_STEPS) return;
+    for (int i = 0; i < base->field_count; i++) {
+        const bel_source_field *field = &base->fields[i];
+        size_t size = (size_t)bel_shape_elements(&field->shape) * bel_dtype_size(field->dtype);
+        const unsigned char *from = source->data[i].data.data;
+        if (size > 0) bel_ahead_fetch(from + (size_t)number * size, size);
+    }
 }
 
 static void memory_origin(const bel_source *base, int64_t number, bel_str *out_text)
@@ -49,6 +62,7 @@ static void memory_destroy(bel_source *base)
 static const bel_source_kind memory_kind = {
     .name = "memory",
     .read = memory_read,
+    .ahead = memory_ahead,
     .origin = memory_origin,
     .describe = memory_describe,
     .destroy = memory_destroy,

@@ -69,6 +69,11 @@ static bel_status *table_read(const bel_source *base, int64_t number, const bel_
     return table_read_rows(base, &number, 1, places);
 }
 
+static void table_ahead(const bel_source *base, int64_t number, int step)
+{
+    bel_csv_set_ahead(&((const bel_table_source *)base)->set, number, step);
+}
+
 static bel_status *table_check(const bel_source *base, int64_t block)
 {
     return bel_csv_set_check(&((const bel_table_source *)base)->set, block);
@@ -109,6 +114,7 @@ static const bel_source_kind table_kind = {
     .check = table_check,
     .read = table_read,
     .read_rows = table_read_rows,
+    .ahead = table_ahead,
     .origin = table_origin,
     .file = table_file,
     .describe = table_describe,

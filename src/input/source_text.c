@@ -18,9 +18,10 @@ static bel_status *text_read(const bel_source *base, int64_t number, const bel_s
     size_t line;
     const bel_indexed_file *file =
         bel_record_files_find(&((const text_source *)base)->files, number, &line);
-    const char *start = file->view.data + file->starts.items[line];
+    const char *start = file->view.data + bel_offset_list_at(&file->starts, line);
     const char *end = file->view.data + file->view.size;
-    if (line + 1 < file->starts.count) end = file->view.data + file->starts.items[line + 1];
+    if (line + 1 < file->starts.count)
+        end = file->view.data + bel_offset_list_at(&file->starts, line + 1);
     if (end > start && end[-1] == '\n') {
         end--;
         if (end > start && end[-1] == '\r') end--;
@@ -36,6 +37,11 @@ static void text_origin(const bel_source *base, int64_t number, bel_str *out_tex
     const bel_indexed_file *file =
         bel_record_files_find(&((const text_source *)base)->files, number, &line);
     bel_str_printf(out_text, "%s:%zu", file->path, line + 1);
+}
+
+static void text_ahead(const bel_source *base, int64_t number, int step)
+{
+    bel_record_files_ahead(&((const text_source *)base)->files, number, step);
 }
 
 static bel_status *text_check(const bel_source *base, int64_t block)
@@ -61,6 +67,7 @@ static const bel_source_kind text_kind = {
     .name = "text",
     .check = text_check,
     .read = text_read,
+    .ahead = text_ahead,
     .origin = text_origin,
     .describe = text_describe,
     .destroy = text_destroy,
@@ -71,7 +78,8 @@ static bel_status *index_lines(bel_indexed_file *file)
     const char *data = file->view.data, *end = data + file->view.size, *line = data;
     if (file->view.size >= 3 && memcmp(data, "\xEF\xBB\xBF", 3) == 0) line += 3;
     while (line < end) {
-        BEL_TRY_CTX(bel_number_list_append(&file->starts, line - data), "%s", file->path);
+        BEL_TRY_CTX(bel_offset_list_append(&file->starts, &(int64_t){line - data}, 1), "%s",
+                    file->path);
         const char *stop = memchr(line, '\n', (size_t)(end - line));
         line = stop == NULL ? end : stop + 1;
     }

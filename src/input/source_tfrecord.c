@@ -71,7 +71,8 @@ static bel_status *index_records(bel_indexed_file *file)
                 "it: at byte %zu",
                 file->path, file->starts.count, at, size);
         }
-        BEL_TRY_CTX(bel_number_list_append(&file->starts, (int64_t)at), "%s", file->path);
+        BEL_TRY_CTX(bel_offset_list_append(&file->starts, &(int64_t){(int64_t)at}, 1), "%s",
+                    file->path);
         at += HEADER_BYTES + (size_t)length + CHECKSUM_BYTES;
     }
     return NULL;
@@ -190,7 +191,7 @@ static bel_status *tfrecord_read(const bel_source *base, int64_t number, const b
     const tfrecord_source *source = (const tfrecord_source *)base;
     size_t index;
     const bel_indexed_file *file = bel_record_files_find(&source->files, number, &index);
-    const char *record = file->view.data + file->starts.items[index];
+    const char *record = file->view.data + bel_offset_list_at(&file->starts, index);
     BEL_TRY_CTX(read_checked(source, record, sink), "%s: record %zu", file->path, index);
     return NULL;
 }
@@ -201,6 +202,11 @@ static void tfrecord_origin(const bel_source *base, int64_t number, bel_str *out
     const bel_indexed_file *file =
         bel_record_files_find(&((const tfrecord_source *)base)->files, number, &index);
     bel_str_printf(out_text, "%s: record %zu", file->path, index);
+}
+
+static void tfrecord_ahead(const bel_source *base, int64_t number, int step)
+{
+    bel_record_files_ahead(&((const tfrecord_source *)base)->files, number, step);
 }
 
 static bel_status *tfrecord_check(const bel_source *base, int64_t block)
@@ -238,6 +244,7 @@ static const bel_source_kind tfrecord_kind = {
     .name = "tfrecord",
     .check = tfrecord_check,
     .read = tfrecord_read,
+    .ahead = tfrecord_ahead,
     .origin = tfrecord_origin,
     .describe = tfrecord_describe,
     .destroy = tfrecord_destroy,

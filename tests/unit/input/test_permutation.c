@@ -2,6 +2,7 @@
 // stage, and all orders equally likely.
 #include "input/permutation.h"
 
+#include "base/isa.h"
 #include "unit/input/test_fixture.h"
 
 static void test_is_a_bijection(void **state)
@@ -124,6 +125,37 @@ static void test_large_orders_look_random(void **state)
     }
 }
 
+// Elements that go together go where each goes alone, at each level that this processor has.
+static void test_elements_together(void **state)
+{
+    (void)state;
+    static const bel_permutation_kernels *const levels[] = {
+        BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_permutation_kernels)};
+    static const int64_t sizes[] = {1, 2, 3, 63, 64, 65, 1000, 1025, 60000, 10000000, INT64_MAX};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        bel_permutation permutation;
+        bel_permutation_init(&permutation, sizes[s], 5, 1, 2, 3);
+        for (int count = 0; count <= BEL_PERMUTATION_TOGETHER; count++) {
+            int64_t indexes[BEL_PERMUTATION_TOGETHER], got[BEL_PERMUTATION_TOGETHER];
+            for (int i = 0; i < count; i++)
+                got[i] = indexes[i] =
+                    (int64_t)((uint64_t)(i + 1) * 0x9E3779B97F4A7C15u >> 1) % sizes[s];
+            bel_permutation_apply(&permutation, got, count);
+            for (int i = 0; i < count; i++)
+                assert_int_equal(got[i], bel_permutation_at(&permutation, indexes[i]));
+        }
+        uint64_t first[BEL_PERMUTATION_TOGETHER];
+        for (size_t level = 0; level <= (size_t)bel_isa_get(); level++) {
+            uint64_t values[BEL_PERMUTATION_TOGETHER];
+            for (int i = 0; i < BEL_PERMUTATION_TOGETHER; i++)
+                values[i] = (uint64_t)(i % sizes[s]);
+            levels[level]->pass(&permutation, BEL_PERMUTATION_TOGETHER, values);
+            if (level == 0) memcpy(first, values, sizeof first);
+            assert_memory_equal(values, first, sizeof first);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +163,7 @@ int main(void)
         cmocka_unit_test(test_every_part_of_the_key_matters),
         cmocka_unit_test(test_small_orders_are_equally_likely),
         cmocka_unit_test(test_large_orders_look_random),
+        cmocka_unit_test(test_elements_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,321 @@
+// A shuffled epoch of a large file beside an epoch in order, and the start on it; bench/input runs
+// it at 10^7 records.
+//   bench_shuffle make KIND FILE RECORDS WIDTH  writes a file of WIDTH numbers and a label a record
+//   bench_shuffle KIND FILE BATCH SECONDS       csv (numbers), table (columns looked at), idx or
+//                                               tfrecord
+// One thread reads blocks of both orders in turns, CHUNK records at a time. A record's cost is time
+// of this thread on the processor, so that other programs on the machine count little: the median
+// over the chunks, with the quartiles. The start is from the paths to the opened dataset, in wall
+// time and in time of all threads.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "belfry/columns.h"
+#include "input/input.h"
+#include "mlp.h"
+
+enum { CHUNK = 1 << 15, MOST_CHUNKS = 4096, CLASSES = 10 };
+
+// --- Files ---------------------------------------------------------------------------------------
+
+// The numbers of a record are pseudo-random and the same each time.
+static uint32_t noise(int64_t record, int column)
+{
+    uint64_t x = (uint64_t)record * 0x9E3779B97F4A7C15u + (uint64_t)column;
+    x ^= x >> 31;
+    x *= 0xD6E8FEB86659FD93u;
+    return (uint32_t)(x >> 32);
+}
+
+// "0.1234" to "9.9999", with a sign in half of the cases.
+static char *put_number(char *to, uint32_t random)
+{
+    uint32_t value = random % 100000;
+    if ((random & 0x80000000u) != 0) *to++ = '-';
+    *to++ = (char)('0' + value / 10000);
+    *to++ = '.';
+    for (uint32_t unit = 1000; unit > 0; unit /= 10)
+        *to++ = (char)('0' + value / unit % 10);
+    return to;
+}
+
+static void write_csv(FILE *out, int64_t records, int width)
+{
+    char *line = bel_xmalloc((size_t)width * 9 + 16);
+    for (int column = 0; column < width; column++)
+        fprintf(out, "f%d,", column);
+    fprintf(out, "label\n");
+    for (int64_t record = 0; record < records; record++) {
+        char *to = line;
+        for (int column = 0; column < width; column++) {
+            to = put_number(to, noise(record, column));
+            *to++ = ',';
+        }
+        *to++ = (char)('0' + record % CLASSES);
+        *to++ = '\n';
+        fwrite(line, 1, (size_t)(to - line), out);
+    }
+    bel_free(line);
+}
+
+static void write_big_endian(FILE *out, uint32_t value)
+{
+    for (int shift = 24; shift >= 0; shift -= 8)
+        fputc((int)(value >> shift & 255), out);
+}
+
+// FILE has the images, FILE.labels the labels.
+static void write_idx(FILE *out, FILE *labels, int64_t records, int width)
+{
+    unsigned char *item = bel_xmalloc((size_t)width);
+    write_big_endian(out, 0x0802);
+    write_big_endian(out, (uint32_t)records);
+    write_big_endian(out, (uint32_t)width);
+    write_big_endian(labels, 0x0801);
+    write_big_endian(labels, (uint32_t)records);
+    for (int64_t record = 0; record < records; record++) {
+        for (int i = 0; i < width; i++)
+            item[i] = (unsigned char)noise(record, i);
+        fwrite(item, 1, (size_t)width, out);
+        fputc((int)(record % CLASSES), labels);
+    }
+    bel_free(item);
+}
+
+static void write_little_endian(FILE *out, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        fputc((int)(value >> 8 * i & 255), out);
+}
+
+static char *put_tag(char *to, int field, size_t length)
+{
+    *to++ = (char)(field << 3 | 2); // a piece with its length in front
+    if (length >= 128) *to++ = (char)(length % 128 | 128);
+    *to++ = (char)(length < 128 ? length : length / 128);
+    return to;
+}
+
+static size_t tagged(size_t length)
+{
+    return length + (length < 128 ? 2 : 3);
+}
+
+// tf.train.Example { features { feature { key value { float_list { value } } } } } with one feature
+// "x"; up to some 4,000 numbers.
+static size_t put_example(char *to, int64_t record, int width)
+{
+    const char *begin = to;
+    size_t packed = (size_t)width * sizeof(float), list = tagged(packed), value = tagged(list);
+    size_t entry = tagged(1) + tagged(value), features = tagged(entry);
+    to = put_tag(to, 1, features);
+    to = put_tag(to, 1, entry);
+    to = put_tag(to, 1, 1);
+    *to++ = 'x';
+    to = put_tag(to, 2, value);
+    to = put_tag(to, 2, list);
+    to = put_tag(to, 1, packed);
+    for (int i = 0; i < width; i++, to += sizeof(float)) {
+        float number = (float)(noise(record, i) % 1000);
+        memcpy(to, &number, sizeof number);
+    }
+    return (size_t)(to - begin);
+}
+
+static void write_tfrecord(FILE *out, int64_t records, int width)
+{
+    char *data = bel_xmalloc((size_t)width * sizeof(float) + 64);
+    for (int64_t record = 0; record < records; record++) {
+        size_t size = put_example(data, record, width);
+        const uint64_t length = size; // little-endian machines alone, as those that are measured
+        write_little_endian(out, length, 8);
+        write_little_endian(out, bel_crc32c_masked(&length, sizeof length), 4);
+        fwrite(data, 1, size, out);
+        write_little_endian(out, bel_crc32c_masked(data, size), 4);
+    }
+    bel_free(data);
+}
+
+static int make(const char *kind, const char *path, int64_t records, int width)
+{
+    char *labels_path = bel_strf("%s.labels", path);
+    bool idx = strcmp(kind, "idx") == 0;
+    FILE *out = fopen(path, "wb"), *labels = idx ? fopen(labels_path, "wb") : NULL;
+    bel_free(labels_path);
+    if (out == NULL || (idx && labels == NULL)) {
+        fprintf(stderr, "bench_shuffle: cannot write %s\n", path);
+        return 1;
+    }
+    if (idx) write_idx(out, labels, records, width);
+    if (strcmp(kind, "csv") == 0) write_csv(out, records, width);
+    if (strcmp(kind, "tfrecord") == 0) write_tfrecord(out, records, width);
+    bool written = fclose(out) == 0;
+    if (labels != NULL) written = fclose(labels) == 0 && written;
+    if (!written) fprintf(stderr, "bench_shuffle: cannot write %s\n", path);
+    return written ? 0 : 1;
+}
+
+// --- Opening -------------------------------------------------------------------------------------
+
+// A description of the table's columns is made once; its cost is a part of the first opening.
+typedef struct data_file {
+    const char *kind, *path;
+    bel_columns *columns;
+} data_file;
+
+// The width of the one feature follows from the file's first record.
+static int64_t example_width(const char *path)
+{
+    FILE *in = fopen(path, "rb");
+    unsigned char head[8] = {0};
+    size_t got = in == NULL ? 0 : fread(head, 1, sizeof head, in);
+    if (in != NULL) fclose(in);
+    uint64_t size = 0;
+    for (size_t i = got; i-- > 0;)
+        size = size << 8 | head[i];
+    char *data = bel_xmalloc((size_t)size + 128);
+    int64_t width = 1;
+    while (width * (int64_t)sizeof(float) < (int64_t)size &&
+           put_example(data, 0, (int)width) < size)
+        width++;
+    bel_free(data);
+    return width;
+}
+
+static bel_status *describe(data_file *file, bel_dataset **out_data)
+{
+    const bel_csv_options numbers = {
+        .paths = &file->path, .path_count = 1, .label_column = "label", .class_count = CLASSES};
+    if (strcmp(file->kind, "csv") == 0) *out_data = bel_dataset_from_csv(&numbers);
+    if (strcmp(file->kind, "table") == 0) {
+        bel_csv_options table = {.paths = &file->path, .path_count = 1};
+        if (file->columns == NULL)
+            BEL_TRY(bel_columns_infer(&table, &(bel_columns_options){.label = "label"},
+                                      &file->columns));
+        table.table = file->columns;
+        *out_data = bel_dataset_from_csv(&table);
+    }
+    if (strcmp(file->kind, "idx") == 0) {
+        char *labels = bel_strf("%s.labels", file->path);
+        *out_data = bel_dataset_from_idx(file->path, labels, 1.0 / 255, CLASSES);
+        bel_free(labels);
+    }
+    if (strcmp(file->kind, "tfrecord") == 0) {
+        const bel_example_feature x = {.key = "x",
+                                       .field = "x",
+                                       .dtype = BEL_DTYPE_F32,
+                                       .shape = BEL_SHAPE(example_width(file->path))};
+        *out_data = bel_dataset_from_tfrecord(&(bel_tfrecord_options){
+            .paths = &file->path, .path_count = 1, .features = &x, .feature_count = 1});
+    }
+    return NULL;
+}
+
+static bel_status *open_file(data_file *file, bool shuffled, int64_t batch, bel_input **out_input)
+{
+    bel_dataset *data = NULL;
+    BEL_TRY(describe(file, &data));
+    if (shuffled) bel_dataset_shuffle(data, 0, 7);
+    bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
+    bel_dataset_batch(data, batch);
+    bel_status *status = bel_input_open(data, NULL, out_input);
+    bel_dataset_destroy(data);
+    return status;
+}
+
+// --- Reading -------------------------------------------------------------------------------------
+
+static double seconds_of(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+// Blocks of one order, from where it stopped.
+typedef struct reading {
+    const char *order;
+    bel_input *input;
+    bel_batch *batch;
+    int64_t next;
+    double ns[MOST_CHUNKS]; // a record of each chunk
+} reading;
+
+static bel_status *read_chunk(reading *r, int chunk)
+{
+    int64_t records = 0;
+    double begun = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    while (records < CHUNK) {
+        BEL_TRY(bel_input_read(r->input, r->next++, r->batch));
+        records += r->batch->example_count;
+    }
+    double taken = seconds_of(CLOCK_THREAD_CPUTIME_ID) - begun;
+    if (chunk >= 0) r->ns[chunk] = taken * 1e9 / (double)records;
+    return NULL;
+}
+
+static bel_status *read_both(const data_file *file, reading *both, double seconds)
+{
+    int chunks = 0;
+    BEL_TRY(read_chunk(&both[0], -1)); // memory of batches
+    BEL_TRY(read_chunk(&both[1], -1));
+    int64_t end_ns = bel_clock_ns() + (int64_t)(seconds * 1e9);
+    for (; chunks < MOST_CHUNKS && (chunks < 5 || bel_clock_ns() < end_ns); chunks++)
+        for (int i = 0; i < 2; i++)
+            BEL_TRY(read_chunk(&both[(chunks + i) % 2], chunks));
+    for (int i = 0; i < 2; i++) {
+        bench_median(both[i].ns, chunks); // sorts
+        printf("{\"bench\":\"shuffle\",\"kind\":\"%s\",\"order\":\"%s\",\"ns\":%.1f,"
+               "\"quartiles\":[%.1f,%.1f],\"chunks\":%d}\n",
+               file->kind, both[i].order, both[i].ns[chunks / 2], both[i].ns[chunks / 4],
+               both[i].ns[chunks * 3 / 4], chunks);
+    }
+    printf("{\"bench\":\"shuffle\",\"kind\":\"%s\",\"shuffled_over_in_order\":%.2f}\n", file->kind,
+           both[1].ns[chunks / 2] / both[0].ns[chunks / 2]);
+    return NULL;
+}
+
+static bel_status *measure(data_file *file, int64_t batch, double seconds)
+{
+    static reading both[2] = {{.order = "in order"}, {.order = "shuffled"}};
+    double wall = (double)bel_clock_ns() * 1e-9, cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    bel_status *status = open_file(file, true, batch, &both[1].input);
+    wall = (double)bel_clock_ns() * 1e-9 - wall;
+    cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    if (status == NULL) {
+        printf("{\"bench\":\"shuffle\",\"kind\":\"%s\",\"start_seconds\":%.3f,"
+               "\"start_cpu_seconds\":%.3f}\n",
+               file->kind, wall, cpu);
+        if (seconds > 0) status = open_file(file, false, batch, &both[0].input);
+    }
+    for (int i = 0; i < 2 && status == NULL && seconds > 0; i++)
+        both[i].batch = bel_batch_create(both[i].input);
+    if (status == NULL && seconds > 0) status = read_both(file, both, seconds);
+    for (int i = 0; i < 2; i++) {
+        bel_batch_destroy(both[i].batch);
+        bel_input_destroy(both[i].input);
+    }
+    bel_columns_destroy(file->columns);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 6 && strcmp(argv[1], "make") == 0)
+        return make(argv[2], argv[3], atoll(argv[4]), atoi(argv[5]));
+    if (argc != 5) {
+        fprintf(stderr, "usage: bench_shuffle make csv|idx|tfrecord FILE RECORDS WIDTH\n"
+                        "       bench_shuffle csv|table|idx|tfrecord FILE BATCH SECONDS\n");
+        return 2;
+    }
+    unsetenv("HOME"); // else the look at a table is kept for the next run
+    unsetenv("XDG_CACHE_HOME");
+    data_file file = {.kind = argv[1], .path = argv[2]};
+    return bench_end(measure(&file, atoll(argv[3]), strtod(argv[4], NULL)));
+}
