@@ -104,12 +104,12 @@ printf 'a,b,y\n1,"x",0\n2,"x\0z",1' >quoted.csv
 run_fails 3 'quoted.csv:3:5: expected text, got a zero byte' belfry columns quoted.csv
 printf 'a,a,y\r1,x,0\r2,y,1\r' >carriage.csv
 run_fails 3 'carriage.csv:1:6: lines end with CR alone' belfry columns carriage.csv
-check "first of all" test "$(grep -c 'are called' err.txt)" = 0
+check "first of all" test "$(grep -c 'have the name of an earlier' err.txt)" = 0
 awk 'BEGIN { for (i = 0; i < 15; i++) printf "a,"; print "b,y"; for (r = 0; r < 4; r++) { for (i = 0; i < 16; i++) printf "%d,", r;
     print r % 2 } }' >doubled.csv
 run_ok belfry columns doubled.csv
-equal "one line of columns with the same name" "$(grep -c 'are called' err.txt)" 1
-check "it ends after ten" grep -q '14 columns are called .*: column 2, "a"; .*; column 11, "a" …$' err.txt
+equal "one line of columns with the same name" "$(grep -c 'have the name of an earlier' err.txt)" 1
+check "it ends after ten" grep -q '14 columns have the name of an earlier one, .*: column 2, "a"; .*; column 11, "a" …$' err.txt
 printf 'a,b,y\n1,1,x,0\n2,2,y,1\n' >short.csv
 run_fails 3 'short.csv:2:7: expected 3 fields, got 4; hint: the header has one name less' belfry columns short.csv
 run_fails 2 'no column "Grade"; did you mean "grade"?' belfry columns points.csv --label_column Grade
