@@ -1,6 +1,6 @@
 // Parser of decimal numbers, correctly rounded, with fast paths for short ones.
 //
-// When all digits make an integer of at most 2^53 and the power of ten is at most 10^22, both are
+// If all digits make an integer of at most 2^53 and the power of ten is at most 10^22, both are
 // exact doubles. One multiplication or division then rounds once (Clinger 1990, "How to read
 // floating point numbers accurately"). A number of up to 19 digits, as programs print doubles, is
 // scaled as an integer of 128 bits and rounded once, while 5^power has 64 bits. bel_strtod parses
@@ -91,8 +91,8 @@ static const char *parse_exponent(const char *at, const char *end, int *out_expo
     return digits;
 }
 
-// number · 2^exponent to the nearest double, of two as near the even one. `more`: a part below 1
-// was left off the number, which has more than 54 bits then. The result is a normal double.
+// Rounds number · 2^exponent to the nearest double, ties to even. `more`: a part below 1 was left
+// off the number, which then has more than 54 bits. The result is a normal double.
 static double round_wide(wide number, int exponent, bool more)
 {
     uint64_t high = (uint64_t)(number >> 64);
@@ -109,13 +109,13 @@ static double round_wide(wide number, int exponent, bool more)
 static double scale_wide(uint64_t mantissa, int power)
 {
     if (power >= 0) return round_wide((wide)mantissa * fives[power], power, false);
-    int shift = 64 + __builtin_clzll(mantissa); // the quotient has 64 bits at the least
+    int shift = 64 + __builtin_clzll(mantissa); // the quotient has at least 64 bits
     wide number = (wide)mantissa << shift;
     wide quotient = number / fives[-power];
     return round_wide(quotient, power - shift, quotient * fives[-power] != number);
 }
 
-// Zeros in front of the first other digit of a number.
+// Number of leading zeros, before and after the decimal point.
 static int64_t count_leading_zeros(const char *at, const char *end)
 {
     int64_t zeros = 0;

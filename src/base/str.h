@@ -17,8 +17,8 @@ typedef struct bel_str {
 
 void bel_str_append(bel_str *str, const char *bytes, size_t length);
 void bel_str_puts(bel_str *str, const char *text);
-// Room for at least `size` bytes at the end, for a caller that writes there: `length` is then the
-// caller's to raise, and a zero byte to put behind.
+// Makes room for at least `size` bytes at the end and returns its start. The caller writes there,
+// raises `length` and puts a zero byte after the text.
 char *bel_str_room(bel_str *str, size_t size);
 void bel_str_printf(bel_str *str, const char *format, ...) BEL_PRINTF(2, 3);
 void bel_str_deinit(bel_str *str);
@@ -32,8 +32,8 @@ int bel_nearest_name(const char *word, const char *const *names, size_t count);
 // Returns the index of `text` in a list such as "a|b|c" (separator "|"); -1: not in the list.
 int bel_list_find(const char *list, const char *separator, const char *text);
 
-// Returns the bytes of the character at `text` by RFC 3629 (without overlong forms and surrogates);
-// 0: invalid. The text ends with a zero byte.
+// Returns the number of bytes of the character at `text` by RFC 3629 (without overlong forms and
+// surrogates); 0: invalid. The text ends with a zero byte.
 int bel_utf8_bytes(const char *text);
 
 // Parse an entire string as a number, in the "C" locale. False unless the text is exactly one
@@ -41,7 +41,7 @@ int bel_utf8_bytes(const char *text);
 bool bel_parse_i64(const char *text, size_t length, int64_t *out_value);
 bool bel_parse_f64(const char *text, size_t length, double *out_value);
 
-// Formats "12.3 MiB" and "1 h 02 min" for people. `text` needs 32 bytes and is returned.
+// Format "12.3 MiB" and "1 h 02 min". `text` needs 32 bytes and is returned.
 const char *bel_bytes_text(uint64_t bytes, char text[32]);
 const char *bel_seconds_text(double seconds, char text[32]);
 

@@ -1,10 +1,11 @@
-// Numbers are scaled in double and rounded once, so that large ones (years, ids, seconds) lose
-// nothing to F32 before their mean is taken away. Of a category that is not in the vocabulary all
-// elements are 0, and its row of a table is one that all such values share; a missing value is
-// a value of its own only where training had one.
+// Transformation of cells, one loop over the rows of a block for each kind of column. Numbers are
+// scaled in double and rounded once, so that large ones (years, ids, seconds) lose nothing to F32
+// before the mean is subtracted. A category's value outside the vocabulary sets all elements to 0,
+// and all such values share one row of a table. A missing value is a separate value only if
+// training had one.
 //
-// Each kind of column is a loop over the rows of a block. Loops over numbers have no calls in them,
-// so that the compiler makes vectors of them; what hashes and looks up goes cell by cell.
+// Loops over numbers contain no calls, so that the compiler vectorises them. Hashes and look-ups
+// work cell by cell.
 #include "columns/transform.h"
 
 #include <math.h>
@@ -17,8 +18,8 @@
 #include "columns/cell_number.h"
 #include "columns/date.h"
 
-// Texts whose hash stands for a value that is not known, and for a missing one: no cell has a zero
-// byte in it.
+// Texts whose hashes represent an unknown and a missing value. No cell contains a zero byte, so no
+// cell has these texts.
 static const char unknown_text[] = "\0unknown", missing_text[] = "\0missing";
 
 bel_columns_block bel_columns_block_from(const bel_columns *columns, const bel_columns_block *rows,
@@ -45,7 +46,7 @@ void bel_columns_begin(const bel_columns *columns, const bel_columns_block *rows
         rows->lists[i] = BEL_NO_ID;
 }
 
-// The rows of a set in turn: for (bel_row_bits left = rows; left != 0; left &= left - 1).
+// Lowest row of a set. Loop: for (bel_row_bits left = rows; left != 0; left &= left - 1).
 static int lowest(bel_row_bits rows)
 {
     return __builtin_ctz(rows);
@@ -55,7 +56,7 @@ static int lowest(bel_row_bits rows)
 
 static int bucket_of(const bel_column *column, double value)
 {
-    int low = 0, high = column->bound_count; // how many bounds are at most `value`
+    int low = 0, high = column->bound_count; // number of bounds that are at most `value`
     while (low < high) {
         int middle = (low + high) / 2;
         if (column->bounds[middle] <= value) {
@@ -67,7 +68,7 @@ static int bucket_of(const bel_column *column, double value)
     return low;
 }
 
-// What becomes of each value before it is clipped.
+// Scales each value, without clipping.
 static void scale(const bel_column *column, const double *values, int count, double *out)
 {
     const double mean = column->mean, deviation = column->deviation;
@@ -91,7 +92,7 @@ static void scale(const bel_column *column, const double *values, int count, dou
     }
 }
 
-// As fmin(fmax(number, -most), most), but for NaN, which becomes -most; without a call.
+// fmin(fmax(number, -most), most) without a call, except that NaN becomes -most.
 static inline double clipped(double number, double most)
 {
     number = number > -most ? number : -most;
@@ -127,7 +128,7 @@ bel_row_bits bel_columns_put_numbers(const bel_columns *columns, const bel_colum
         numbers[i] = (float)clipped(scaled[i], most);
     for (int i = 0; i < count; i++)
         x[i * stride] = numbers[i];
-    for (int i = 0; i < count && column->clip == 0; i++) // else all are finite
+    for (int i = 0; i < count && column->clip == 0; i++) // with a clip all are finite
         wrong |= (bel_row_bits)!isfinite(numbers[i]) << i;
     return wrong;
 }
@@ -172,7 +173,7 @@ static bool is_missing(const bel_columns *columns, const bel_column *column, bel
     return bel_column_is_missing(columns, column, cell.text, cell.length);
 }
 
-// A category or hash: its id, and where it is one of several their element.
+// Sets the ids of a category or hash and the elements of a category.
 static void put_categories(const bel_columns *columns, const bel_column *column,
                            const bel_cell *cells, bel_row_bits live, const bel_columns_block *rows)
 {
@@ -203,7 +204,7 @@ static void put_categories(const bel_columns *columns, const bel_column *column,
     rows->seen[number].unknown += seen.unknown;
 }
 
-// False: there are more values than there is room for.
+// False: more values than the list has room for.
 static bool put_list(const bel_column *column, bel_cell cell, int64_t *ids)
 {
     const char *text = cell.text, *end = text + cell.length;
@@ -222,30 +223,30 @@ static bool put_list(const bel_column *column, bel_cell cell, int64_t *ids)
     return true;
 }
 
-// Letters and digits of ASCII and all that lies above it make words.
+// True for bytes of words: ASCII letters and digits, and all bytes above ASCII.
 static bool in_word(unsigned char c)
 {
     return c >= 0x80 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// The hash of a word, without case of ASCII.
+// Hash of a word that ignores the case of ASCII letters.
 static uint64_t word_hash(const bel_column *column, const char *text, size_t length)
 {
     enum { LONGEST = 64 };
     char lower[LONGEST];
-    if (length > LONGEST) length = LONGEST; // what is longer is told apart by its beginning
+    if (length > LONGEST) length = LONGEST; // longer words count by their beginning
     for (size_t i = 0; i < length; i++)
         lower[i] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] - 'A' + 'a') : text[i];
     return bel_column_hash(column, lower, length);
 }
 
-// Single words, then with each word those that end with it, up to so many in a row; what is more
-// than there is room for is left out.
+// Writes the ids of a text: for each word the word's id, then those of the n-grams that end with
+// it, n at most column->grams. Omits ids that do not fit.
 static void put_text(const bel_column *column, bel_cell cell, int64_t *ids)
 {
     const char *text = cell.text;
     const size_t length = cell.length;
-    uint64_t last[BEL_TEXT_MOST_GRAMS] = {0}; // of the words before, the newest first
+    uint64_t last[BEL_TEXT_MOST_GRAMS] = {0}; // hashes of the words before, newest first
     int count = 0, words = 0;
     for (size_t i = 0; i < length && count < column->most;) {
         size_t from = i;
@@ -268,7 +269,7 @@ static void put_text(const bel_column *column, bel_cell cell, int64_t *ids)
     }
 }
 
-// Lists, or texts.
+// Writes the ids of lists or texts.
 static bel_row_bits put_several(const bel_columns *columns, const bel_column *column,
                                 const bel_cell *cells, bel_row_bits live,
                                 const bel_columns_block *rows)
@@ -334,7 +335,7 @@ static bel_row_bits put_dates(const bel_columns *columns, const bel_column *colu
 
 // --- The label, and how much it counts -----------------------------------------------------------
 
-// A class may have the text of a missing value, where the description says so.
+// A class may have the text of a missing value if the description names it as a class.
 static bool put_label(const bel_columns *columns, const bel_column *column, bel_cell cell, int i,
                       const bel_columns_block *rows)
 {

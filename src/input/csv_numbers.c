@@ -1,7 +1,7 @@
-// Eight bytes are looked at together, each by its highest bit: which are digits, delimiters, points
-// and minus signs, and whether the byte before each is one that may stand there. Only the last
-// rule, one point in a field at most, needs more than the byte before: a sum carries from each
-// point to the next delimiter, and shows a second point that it meets on the way.
+// Validation of eight bytes at a time. Masks of the bytes' highest bits mark digits, delimiters,
+// points and minus signs. Shifted masks check whether the byte before each allows it. The rule of
+// at most one point in a field needs more than the byte before: a sum carries from each point to
+// the next delimiter and detects a second point on the way.
 #include "input/csv_numbers.h"
 
 #include "base/decimal.h"
@@ -11,18 +11,18 @@
 
 static const uint64_t highest = 0x8080808080808080, eight_zeros = 0x3030303030303030;
 
-// What is carried from eight bytes to the next.
+// State between one group of eight bytes and the next.
 typedef struct before {
     uint64_t digit, delimiter; // the lowest byte's highest bit: the byte before was one
     uint64_t point;            // 1: the field has a point already
-    int alone;                 // how often eight bytes had no delimiter
+    int alone;                 // number of consecutive groups without a delimiter
 } before;
 
-// So often at most: a number of 309 digits is too large for a double.
+// Limit of that number: a value of 309 digits is too large for a double.
 enum { MOST_ALONE = 30 };
 
-// Whether the line may continue with `bytes`; *count grows by its delimiters. Digits and delimiters
-// only, as of integers, take half of the work.
+// True if the line may continue with `bytes`. Adds their delimiters to *count. Bytes with only
+// digits and delimiters, as in lines of integers, take half the work.
 static inline bool goes_on(uint64_t bytes, uint64_t wanted, before *b, size_t *count)
 {
     const uint64_t others = bel_decimal_others(bytes ^ eight_zeros);
@@ -62,7 +62,7 @@ bool bel_csv_line_is_numbers(const char *line, const char *end, char delimiter,
         memcpy(&bytes, line, sizeof bytes);
         if (!goes_on(bytes, wanted, &b, &count)) return false;
     }
-    // The rest, and zeros as of a last number behind it.
+    // The rest of the line, filled up with zeros, which extend the last number.
     bytes = eight_zeros;
     memcpy(&bytes, line, (size_t)(end - line));
     if (end > line && !goes_on(bytes, wanted, &b, &count)) return false;

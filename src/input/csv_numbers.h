@@ -1,14 +1,15 @@
-// Lines of CSV that are nothing but plain numbers, found faster than their cells are read: when a
-// file is opened its numbers are looked at, and such lines need no second look.
+// Detector of CSV lines that contain only plain numbers, faster than reading their cells. Opening
+// a file checks its numbers and skips the lines that are found here.
 #ifndef BELFRY_INPUT_CSV_NUMBERS_H
 #define BELFRY_INPUT_CSV_NUMBERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-// Whether the line [line, end), without its line end, has a number in every field, of the form
-// [-] digits [. digits], that is not too large for a double: bel_decimal_parse reads each as a
-// whole. Then *out_delimiters is how many delimiters it has. It may also say false of such a line.
+// True if every field of [line, end), a line without its line end, is a number of the form
+// [-] digits [. digits] within the range of double. bel_decimal_parse accepts each such field as a
+// whole. *out_delimiters is then the number of delimiters. The result may be false for such a line,
+// too.
 bool bel_csv_line_is_numbers(const char *line, const char *end, char delimiter,
                              size_t *out_delimiters);
 

@@ -1,7 +1,7 @@
-// Several files behave as one: a row's number is looked up among the first rows of the files, which
-// are few. Each file counts lines by itself, so that messages name the place that an editor shows.
-// Files are opened before anything is known of their columns: whoever reads the headers sets each
-// file's column_count before the rows are indexed.
+// Set of CSV files that behaves as one file. A binary search in first_row finds a row's file. Each
+// file counts its lines separately, so that messages name the line that an editor shows. Files are
+// opened before their columns are known. The caller reads the headers and sets each file's
+// column_count before it calls bel_csv_set_index.
 #include "input/csv_set.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ bel_status *bel_csv_set_check_content(const bel_csv_set *set)
         content = bel_hash64_more(content, file->view.data, file->view.size);
     }
     if (content == set->content) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s: it was changed while it was looked at", set->files[0].path);
+    return BEL_ERR(BEL_DATA_LOSS, "%s: it changed while it was read", set->files[0].path);
 }
 
 void bel_csv_set_close(bel_csv_set *set)
@@ -60,11 +60,11 @@ bel_status *bel_csv_set_index(bel_csv_set *set, const bel_csv_label *label, bool
     const bel_csv_file *first = &set->files[0];
     size_t size = (size_t)(first->end - first->text);
     bool ends = memchr(first->text, '\r', size) == NULL || memchr(first->text, '\n', size) != NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s: expected records behind the header, got none%s", first->path,
-                   ends ? "" : "; its lines end with CR alone, and those of CSV with LF or CR LF");
+    return BEL_ERR(BEL_DATA_LOSS, "%s: expected records after the header, got none%s", first->path,
+                   ends ? "" : "; its lines end with only CR, expected LF or CR LF");
 }
 
-// Files keep where all of their rows begin, as lines are counted by it.
+// The files keep the starts of all their rows, since line numbers are counted from them.
 void bel_csv_set_keep(bel_csv_set *set, bel_number_list *rows)
 {
     for (size_t i = 0; i < rows->count && set->kept.count > 0; i++)
@@ -75,7 +75,7 @@ void bel_csv_set_keep(bel_csv_set *set, bel_number_list *rows)
     *rows = (bel_number_list){0};
 }
 
-// The file of a row, and *row becomes its number there.
+// The file of a row. *row becomes the row's number in the file.
 static const bel_csv_file *find(const bel_csv_set *set, int64_t *row)
 {
     if (set->kept.count > 0) *row = set->kept.items[*row];

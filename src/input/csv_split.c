@@ -1,10 +1,10 @@
-// Quotes protect delimiters, line breaks and doubled quotes, and only where a field begins with
-// one; a quote anywhere else is a fault and is not guessed at. A carriage return ends a row only
-// before a line feed or the end of the text; alone it is text.
+// CSV splitter. Quotes protect delimiters, line breaks and doubled quotes, if the field begins with
+// a quote. A quote anywhere else is a fault; the splitter does not guess its meaning. A carriage
+// return ends a row only before a line feed or at the end of the text. Otherwise it is text.
 //
-// A field is a pointer into the file's text, which has no zero byte behind it: nothing here
-// reads at or behind `end`. Values with doubled quotes are made when they are asked for, as
-// hardly any field has them.
+// A field is a pointer into the file's text, which has no zero byte after it, so no function reads
+// at or after `end`. bel_csv_copy_value makes doubled quotes single on request, since hardly any
+// field has them.
 #include "input/csv_split.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ bool bel_csv_is_row_end(const char *at, const char *end)
     return *at == '\r' && (at + 1 == end || at[1] == '\n');
 }
 
-// `at` is a row end; the next row begins behind it.
+// Skips the row end at `at`; returns the start of the next row.
 static const char *skip_row_end(const char *at, const char *end)
 {
     if (at < end && *at == '\r') at++;
@@ -23,8 +23,9 @@ static const char *skip_row_end(const char *at, const char *end)
     return at;
 }
 
-// A field that begins with a quote ends at the first one that is not doubled; then the row or the
-// field must end, too. `out_field` is what is between the quotes, with doubled ones as they are.
+// Splits off a field that begins with a quote. It ends at the first quote that is not doubled,
+// after which a delimiter or a row end must follow. `out_field` is the text between the quotes,
+// with doubled quotes unchanged.
 static bel_csv_stop next_quoted(const char *text, const char *end, char delimiter,
                                 bel_csv_field *out_field, const char **out_next)
 {
@@ -59,7 +60,7 @@ bel_csv_stop bel_csv_next_field(const char *text, const char *end, char delimite
     const char *at = text;
     while (at < end && *at != delimiter && *at != '"' && *at != '\n' && *at != '\r')
         at++;
-    // A carriage return alone is text; only before a line feed or the end does it end the row.
+    // A carriage return ends the row only before a line feed or the end; otherwise it is text.
     while (at < end && *at == '\r' && !bel_csv_is_row_end(at, end)) {
         at++;
         while (at < end && *at != delimiter && *at != '"' && *at != '\n' && *at != '\r')
@@ -78,9 +79,10 @@ bel_csv_stop bel_csv_next_field(const char *text, const char *end, char delimite
 
 // --- Rows ----------------------------------------------------------------------------------------
 
-// Notes where fields begin behind the delimiters in the eight bytes at `at`, whose highest bits are
-// `found`; returns how many there are. Places are written without looking whether there are more,
-// two and then four, as how many there are cannot be predicted.
+// Stores the starts of fields after the delimiters in the eight bytes at `at`. `found` has the
+// highest bit of each delimiter's byte. Returns the number of delimiters. The loop stores two
+// starts at a time without a check between them, since the branch predictor cannot predict the
+// number.
 static inline int note_starts(const char *at, uint64_t found, const char **starts)
 {
     const uint64_t none = (uint64_t)1 << 63;
@@ -96,8 +98,8 @@ static inline int note_starts(const char *at, uint64_t found, const char **start
     return count;
 }
 
-// How many fields the text of a row without quotes has, up to `count`; where they begin. Behind the
-// text `room` bytes may be read.
+// Splits a row without quotes. Returns its number of fields (counting may stop above `count`) and
+// sets their starts. `room` bytes after the text are readable.
 static int split_plain(const char *row, const char *stop, size_t room, char delimiter, int count,
                        const char **starts)
 {
@@ -172,7 +174,7 @@ const char *bel_csv_fault_text(bel_csv_stop stop)
     case BEL_CSV_STRAY_QUOTE:
         return "expected no quote inside an unquoted field (quote the field and double the quote)";
     case BEL_CSV_AFTER_QUOTE:
-        return "expected a delimiter or the end of the line behind the closing quote";
+        return "expected a delimiter or the end of the line after the closing quote";
     case BEL_CSV_SHORT_ROW: return "expected more fields, got the end of the row";
     case BEL_CSV_DELIMITER:
     case BEL_CSV_ROW_END: break;

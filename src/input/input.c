@@ -1,12 +1,14 @@
-// Opening a dataset and reading its blocks: the records of a stream (record_stream.h) into batches.
-// All that decides what a block holds is fixed at opening, so blocks can be read in any order by
-// any thread, each with a batch of its own.
+// Opened dataset, and reading of its blocks: the records of a stream (record_stream.h) into
+// batches. Opening fixes the content of each block, so any thread can read blocks in any order,
+// with a separate batch for each thread.
 //
-// There are three ways to a batch: without maps and padding a source writes straight into the rows,
-// several at once where it can; with maps one record's memory serves all in turn; padded, all
-// records must be there before the longest is known. The fingerprint begins with a version number
-// ("input 2"), which must rise when the same description gives other blocks; of a filter it has the
-// records that were kept, of maps their number and identities, as code cannot be compared.
+// There are three ways to fill a batch. Without maps and padding a source writes straight into the
+// rows, several at once if it can. With maps one record's memory serves all records in turn. With
+// padding all records must be read before the longest is known.
+//
+// The fingerprint begins with a version number ("input 2"), which must rise when the same
+// description gives other blocks. It contains a filter's kept records. For maps it has only their
+// number and identities, since code cannot be compared.
 #include "input/input.h"
 
 #include <string.h>
@@ -24,7 +26,7 @@
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// The hash of all that decides which records are in which block.
+// Hash of all that determines the records of each block.
 static uint64_t take_fingerprint(const bel_input *input, int64_t epochs)
 {
     const bel_description *description = &input->description;
@@ -206,8 +208,7 @@ bel_batch *bel_batch_create(const bel_input *input)
                           length < batch_size ? length : batch_size, input->description.padded);
 }
 
-// Reads records into the batch's rows from `*kept` on. Where bad ones are left out it is one
-// record.
+// Reads records into the batch's rows from `*kept` on. `count` is 1 if bad records are left out.
 static bel_status *read_straight(const bel_input *input, const int64_t *numbers, int64_t count,
                                  bel_batch *batch, int64_t *kept)
 {
@@ -220,8 +221,8 @@ static bel_status *read_straight(const bel_input *input, const int64_t *numbers,
     return bel_bad_records_pass(input->bad, status);
 }
 
-// Without maps and padding no function looks at a record on its way: the source writes it into its
-// row, or several records into theirs.
+// Reads without maps and padding: the source writes one or several records directly into their
+// rows.
 static bel_status *read_rows(const bel_input *input, bel_ahead *ahead, bel_batch *batch)
 {
     enum { AT_ONCE = 256 };
@@ -242,8 +243,8 @@ static bel_status *read_rows(const bel_input *input, bel_ahead *ahead, bel_batch
     return NULL;
 }
 
-// With fixed shapes a record is copied into the batch as soon as it is mapped, so that one record's
-// memory serves all of them.
+// Reads records of fixed shapes. Each is copied into the batch as soon as it is mapped, so that one
+// record's memory serves all of them.
 static bel_status *read_mapped(const bel_input *input, bel_ahead *ahead, bel_batch *batch)
 {
     bel_batch_memory *memory = batch->memory;
@@ -265,7 +266,7 @@ static bel_status *read_mapped(const bel_input *input, bel_ahead *ahead, bel_bat
     return NULL;
 }
 
-// How long the longest record is shows when all of them are there.
+// Reads padded batches: the length of the longest record is known only after all are read.
 static bel_status *read_padded(const bel_input *input, bel_ahead *ahead, bel_batch *batch)
 {
     bel_batch_memory *memory = batch->memory;
@@ -287,7 +288,7 @@ static bel_status *read_padded(const bel_input *input, bel_ahead *ahead, bel_bat
     return NULL;
 }
 
-// Where the records are is known before the first of them is read, so they are fetched ahead.
+// The records' places are known before the first one is read, so they can be prefetched.
 static bel_status *read_positions(const bel_input *input, int64_t first, bel_batch *batch)
 {
     const bel_record_stream *stream = input->stream;
@@ -316,7 +317,7 @@ bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *bat
     batch->block = block;
     batch->example_count = 0;
     batch->position_count = left < batch_size ? left : batch_size;
-    bel_crash_set_block(block); // maps are the program's own
+    bel_crash_set_block(block); // names the block if a map, the program's code, crashes
     bel_status *status = read_positions(input, first, batch);
     bel_crash_set_block(-1);
     return status;

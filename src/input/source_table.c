@@ -1,12 +1,12 @@
-// CSV files as a description of columns has them (belfry/columns.h). Each file's columns are found
-// by name in its own header, so files may have them in any order, and others beside them. Rows are
-// read in blocks (source_table_block.c).
+// Source of CSV rows that are read as a description of columns says (belfry/columns.h). Each file's
+// columns are found by name in its header, so files may have them in any order, among others. Rows
+// are read in blocks (source_table_block.c).
 //
-// When the files are opened every cell is read once, on all cores, so that nothing wrong shows up
-// in the middle of a training; rows without a label are left out then, and counted in the log.
-// Values of categories that training did not have are counted then, and said where they are most.
-// Not a second time where the description was made of the same rows in this process. Where bad rows
-// are left out as they are read, labels alone are looked at before.
+// Opening reads every cell once, on all cores, so that no error shows up in the middle of a
+// training. Rows without a label are left out then, and counted in the log. Opening also counts
+// values of categories that training did not have, and reports columns where they are the majority.
+// It skips this check if the description was made of the same rows in this process. If bad rows are
+// left out as they are read, opening checks only the labels.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,8 +22,8 @@ static void *place_of(void *const *places, int field)
     return field < 0 ? NULL : places[field];
 }
 
-// Reads rows one after the other to `places`, where the first of each field's rows goes, as far as
-// they are good.
+// Reads rows up to the first error. places[f] receives the first row of field f, and the others
+// follow it.
 static bel_status *table_read_rows(const bel_source *base, const int64_t *numbers, int64_t count,
                                    void *const *places)
 {
@@ -53,7 +53,7 @@ static bel_status *table_read_rows(const bel_source *base, const int64_t *number
         bel_table_source_read_block(source, &block, &to, &s);
         for (; block.wrong != 0; block.wrong &= block.wrong - 1) {
             bel_status *error = block.errors[__builtin_ctz(block.wrong)];
-            if (status != NULL) bel_status_ignore(error); // the first one is told
+            if (status != NULL) bel_status_ignore(error); // the first one is reported
             if (status == NULL) status = error;
         }
     }
@@ -92,7 +92,8 @@ static const char *table_file(const bel_source *base, int64_t number)
     return bel_csv_set_find(&source->set, number, &at)->path;
 }
 
-// By the whole text: what changes it, notes among it, makes it another description.
+// The fingerprint covers the description's whole text. Any change, even of a note, makes another
+// description.
 static void table_describe(const bel_source *base, bel_str *out_text)
 {
     const bel_table_source *source = (const bel_table_source *)base;
@@ -142,17 +143,19 @@ static bel_status *missing_columns(const bel_table_source *source, const bel_csv
     for (int i = 0; i < file->column_count; i++)
         if (bel_columns_find(source->columns, names[i]) < 0)
             bel_str_printf(&others, "%s\"%s\"", others.length > 0 ? ", " : "", names[i]);
-    bel_status *status = BEL_ERR(
-        BEL_INVALID_ARGUMENT, "%s: no column %s, with which the model was trained%s%s%s",
-        file->path, missing.text, others.length > 0 ? "; here are, and were not there: " : "",
-        others.length > 0 ? others.text : "",
-        bel_csv_table_delimiter_hint(names, file->column_count, file->delimiter));
+    bel_status *status =
+        BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column %s, with which the model was trained%s%s%s",
+                file->path, missing.text,
+                others.length > 0 ? "; columns here that training did not have: " : "",
+                others.length > 0 ? others.text : "",
+                bel_csv_table_delimiter_hint(names, file->column_count, file->delimiter));
     bel_str_deinit(&missing);
     bel_str_deinit(&others);
     return status;
 }
 
-// Of two columns of one name the first counts, as when the description was made.
+// Finds a file's columns. The first of two columns of one name counts, as when the description was
+// made.
 static bel_status *place_columns(bel_table_source *source, int number)
 {
     bel_csv_file *file = &source->set.files[number];
@@ -210,9 +213,10 @@ static void make_fields(bel_table_source *source)
                   kind == BEL_LABEL_NUMBER ? BEL_DTYPE_F64 : BEL_DTYPE_I64,
                   kind == BEL_LABEL_SEVERAL ? BEL_SHAPE(c->label_count) : bel_shape_scalar());
 }
+
 // --- Opening -------------------------------------------------------------------------------------
 
-// Files with the same columns at the same places are read in one go.
+// Finds files with the same columns at the same places. Their rows are read in one run.
 static void find_layouts(bel_table_source *source)
 {
     const bel_csv_set *set = &source->set;
@@ -226,8 +230,8 @@ static void find_layouts(bel_table_source *source)
     }
 }
 
-// Another file in the place of one that was looked at has other rows to hold out, and its numbers
-// would be scaled as the other's.
+// A file that replaced the one that was looked at has other rows to hold out. Its numbers would be
+// scaled as those of the old file.
 static bel_status *check_unchanged(const bel_table_source *source)
 {
     const bel_columns *c = source->columns;
@@ -237,7 +241,7 @@ static bel_status *check_unchanged(const bel_table_source *source)
                    source->set.files[0].path);
 }
 
-// Whether the description was made of these very rows.
+// Whether the description was made of the same rows.
 static bool was_seen(const bel_table_source *source)
 {
     const bel_columns *c = source->columns;

@@ -1,24 +1,24 @@
-// A block of rows of a table, a column at a time: rows are split, then each column's cells go to
-// their elements by columns/transform.h, in the look at all cells, training, evaluation and
-// prediction alike. Cells of numbers are read as they are in the file; those that are no bare
-// number are split off and read carefully, to the same bits. Columns come in the order of the
-// fields, and a row is left alone behind its first wrong cell: so its error is that of a reading
-// from left to right.
+// Reader of a block of a table's rows, one column at a time. Rows are split, then
+// columns/transform.h turns each column's cells into elements. The check of all cells, training,
+// evaluation and prediction all use it. Cells of numbers are read as they are in the file. Cells
+// that are not bare numbers are read carefully, to the same bits. Columns come in the order of the
+// fields, and a row is not read further after its first wrong cell. So a row's error is the one
+// that reading from left to right finds.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/decimal.h"
 #include "input/table_source.h"
 
-// A part of a block whose files have the same columns at the same places.
+// Part of a block whose files have the same columns at the same places.
 typedef struct run {
     const bel_table_source *source;
     bel_table_block *block;
     bel_table_scratch *s;
     int first, count;        // rows of the block
-    bel_row_bits live;       // of the run: those without an error so far
-    bel_columns_block to;    // from its first row on
-    const char *const *ends; // of the file of each row; NULL: none is near a row
+    bel_row_bits live;       // the run's rows without an error so far
+    bel_columns_block to;    // from the run's first row on
+    const char *const *ends; // end of each row's file; NULL: no row is near it
 } run;
 
 void bel_table_scratch_init(const bel_table_source *source, bel_table_scratch *s)
@@ -135,7 +135,7 @@ static void note_unknown(run *r, int field_number, const bel_column *column, con
 
 // --- Columns -------------------------------------------------------------------------------------
 
-// A cell without quotes and spaces, for as long as the block is read.
+// A cell without quotes and spaces, valid until the block is read.
 static bel_cell cell_of(run *r, int row, int field_number)
 {
     bel_table_scratch *s = r->s;
@@ -147,7 +147,7 @@ static bel_cell cell_of(run *r, int row, int field_number)
     return cell;
 }
 
-// Whether a number that was read as it is in the file is what the careful way would read.
+// Whether the careful way would read the same number from a text that was read as it is.
 static bool is_bare(const bel_columns *columns, const bel_column *column, const char *from,
                     const char *to)
 {
@@ -155,8 +155,8 @@ static bool is_bare(const bel_columns *columns, const bel_column *column, const 
            !bel_column_is_missing_number(columns, column, from, (size_t)(to - from));
 }
 
-// The short numbers of a column; returns the rows whose cell is something else. A loop without
-// calls. `ends` is NULL where every row has BEL_DECIMAL_ROOM behind it.
+// Reads the short numbers of a column; returns the rows whose cell is something else. The loop
+// makes no calls. `ends` is NULL if every row has BEL_DECIMAL_ROOM bytes after it.
 static bel_row_bits read_short_numbers(const char *const *starts, size_t stride,
                                        const char *const *ends, int count, double *values)
 {
@@ -171,7 +171,8 @@ static bel_row_bits read_short_numbers(const char *const *starts, size_t stride,
     return others;
 }
 
-// The numbers of the rows' cells as they are in the files; returns the rows of something else.
+// Reads the bare numbers of a column as they are in the files; returns the rows whose cell is
+// something else.
 static bel_row_bits read_bare_numbers(const run *r, int field, const bel_column *column,
                                       double *values)
 {
@@ -239,7 +240,7 @@ static void split_rows(run *r)
         near = near || stop > BEL_CSV_ROW_END ||
                file->end - starts[file->column_count] < BEL_DECIMAL_ROOM;
         if (stop <= BEL_CSV_ROW_END) continue;
-        // Only when the file was changed since it was indexed.
+        // Only if the file was changed since it was indexed.
         for (int f = 0; f <= file->column_count; f++)
             starts[f] = r->block->rows[i] + 1;
         note_error(r, row, bel_csv_file_error(file, fault, "%s", bel_csv_fault_text(stop)), false);
@@ -247,7 +248,7 @@ static void split_rows(run *r)
     if (!near) r->ends = NULL;
 }
 
-// Whether a column takes every number that a double is, and no cell that is one is missing.
+// Whether a column accepts every double, and no number stands for a missing value.
 static bool takes_all_numbers(const bel_columns *columns, const bel_column *column)
 {
     return column->kind == BEL_COLUMN_NUMBER && columns->decimal == '.' &&
@@ -255,7 +256,7 @@ static bool takes_all_numbers(const bel_columns *columns, const bel_column *colu
            (column->scale == BEL_SCALE_BUCKETS || column->clip > 0);
 }
 
-// The column that a field is; NULL: it is not to be read.
+// Column of a field; NULL: the field is not read.
 static const bel_column *column_of(const run *r, int field)
 {
     const bel_table_source *source = r->source;

@@ -95,12 +95,12 @@ run_ok belfry train --columns none --model_dir double --train_files double.csv -
 check "repeated names are reported" grep -q 'double.csv: two columns are called "a", so other files must' err.txt
 printf '0.5,2,1\n1.5,3,0\n' >bare.csv
 run_ok belfry train --columns none --model_dir bare --train_files bare.csv --train_steps 1
-check "a header of numbers is reported" grep -q 'bare.csv: the first row holds numbers alone.*(--no_header)' err.txt
+check "a header of numbers is reported" grep -q 'bare.csv: the first row contains only numbers.*--no_header' err.txt
 run_ok belfry train --columns none --model_dir named --train_files bare.csv --no_header --train_steps 1
-check "not with a real header" sh -c "! grep -q 'holds numbers alone' err.txt"
+check "not with a real header" sh -c "! grep -q 'contains only numbers' err.txt"
 printf '0,1,2\n1.5,3,0\n' >counted.csv
 run_ok belfry train --columns none --model_dir counted --train_files counted.csv --train_steps 1
-check "not if its numbers count columns" sh -c "! grep -q 'holds numbers alone' err.txt"
+check "not if its numbers count columns" sh -c "! grep -q 'contains only numbers' err.txt"
 
 # --- Settings files
 printf 'seed: 1\ntrain_steps: many\n' >bad.yaml

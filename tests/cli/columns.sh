@@ -48,7 +48,7 @@ for file in renamed.csv fewer.csv; do
     run_fails 2 "$file: no column \"age\", with which the model was trained" belfry evaluate --model_dir model --eval_files $file
     run_fails 2 "$file: no column \"age\"" fit "$file-model" --eval_files $file --train_steps 1
 done
-run_fails 2 'here are, and were not there: "Age"' belfry predict --model_dir model --eval_files renamed.csv
+run_fails 2 'columns here that training did not have: "Age"' belfry predict --model_dir model --eval_files renamed.csv
 run_fails 2 'the label is column "3" here, but it was "stays" in training' belfry evaluate --model_dir model \
     --eval_files headless.csv --no_header --label_column 3
 run_fails 2 'the label is column "income" here, but it was "stays" in training' \

@@ -47,7 +47,7 @@ run_ok belfry predict --model_dir alone --eval_files tags-eval.csv
 equal "a line for each row" "$(wc -l <out.txt)" 300
 
 # --- Errors
-run_fails 3 'tags-train.csv:4:1: column "tags": expected at most 2 ids, each alone or as id:weight' \
+run_fails 3 'tags-train.csv:4:1: column "tags": expected at most 2 ids, each as id or id:weight' \
     belfry train_and_evaluate --model_dir bad "${tags[@]}" --id_list_most 2
 run_fails 2 'no column "tag"; did you mean "tags"' belfry train_and_evaluate --model_dir bad "${tags[@]}" --id_list_columns tag
 run_fails 2 '--id_list_weights has no effect without --id_list_columns' belfry train --model_dir bad --model wide_deep \

@@ -53,7 +53,7 @@ check "large ids are distinguished" grep -qx 'accuracy 1' out.txt
 run_ok belfry evaluate --eval_files ids.csv --model_dir ids
 check "also when they are evaluated" grep -qx 'accuracy 1' out.txt
 sed '3s/^[0-9]*/1.5/' ids.csv >broken.csv
-run_fails 3 'broken.csv:3:1: column "id": expected a whole number, got "1.5"' \
+run_fails 3 'broken.csv:3:1: column "id": expected an integer, got "1.5"' \
     belfry evaluate --eval_files broken.csv --model_dir ids
 run_fails 2 'batch' belfry bench linear.onnx --batch 0
 finish

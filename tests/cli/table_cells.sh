@@ -49,7 +49,7 @@ awk 'BEGIN { print "flag,number,y"; for (i = 0; i < 300; i++) printf "%s,%d,%s\n
 values=(--label_column y --num_epochs 5 --no_report --categorical number)
 run_ok belfry train_and_evaluate "${values[@]}" --train_files values.csv --eval_files values.csv --model_dir values
 loss=$(metric loss)
-check "known values are not reported" test "$(grep -c 'training told apart' err.txt)" = 0
+check "known values are not reported" test "$(grep -c 'that training distinguished' err.txt)" = 0
 sed '2,$s/,\([0-9]\),/,\1.0,/' values.csv >fractions.csv
 run_ok belfry evaluate --model_dir values --eval_files fractions.csv
 equal "loss with 1.0 for 1" "$(metric loss)" "$loss"
@@ -57,11 +57,11 @@ sed '2,$s/^True/TRUE/; 2,$s/^False/FALSE/' values.csv >upper.csv
 for verb in evaluate predict; do
     run_ok belfry $verb --model_dir values --eval_files upper.csv
     check "$verb names new values" grep -q \
-        'column "flag": 300 of 300 values are none that training told apart.*upper.csv:2:1: "TRUE"$' err.txt
+        'column "flag": 300 of 300 values are not among those that training distinguished.*upper.csv:2:1: "TRUE"$' err.txt
 done
 sed '2,$s/^True/TRUE/' values.csv >third.csv
 run_ok belfry evaluate --model_dir values --eval_files third.csv
-check "a third of unknown values is not reported" test "$(grep -c 'training told apart' err.txt)" = 0
+check "a third of unknown values is not reported" test "$(grep -c 'that training distinguished' err.txt)" = 0
 
 # --- Texts for missing values that training did not have
 awk -F, -v OFS=, 'NR % 10 == 3 { $2 = "unknown" } NR % 10 == 4 { $2 = -999 } { print }' values.csv >marked.csv
@@ -103,7 +103,7 @@ run_fails 3 'zero.csv:3:4: expected text, got a zero byte' belfry columns zero.c
 printf 'a,b,y\n1,"x",0\n2,"x\0z",1' >quoted.csv
 run_fails 3 'quoted.csv:3:5: expected text, got a zero byte' belfry columns quoted.csv
 printf 'a,a,y\r1,x,0\r2,y,1\r' >carriage.csv
-run_fails 3 'carriage.csv:1:6: lines end with CR alone' belfry columns carriage.csv
+run_fails 3 'carriage.csv:1:6: lines end with only CR' belfry columns carriage.csv
 check "first of all" test "$(grep -c 'have the name of an earlier' err.txt)" = 0
 awk 'BEGIN { for (i = 0; i < 15; i++) printf "a,"; print "b,y"; for (r = 0; r < 4; r++) { for (i = 0; i < 16; i++) printf "%d,", r;
     print r % 2 } }' >doubled.csv
@@ -123,7 +123,7 @@ run_fails 2 'no column "flag"|fields have semicolons between them' belfry predic
 run_fails 3 'standard input: expected rows of CSV, got none' stream
 check "no output before it" test ! -s out.txt
 head -1 values.csv >rows.txt
-run_fails 3 'standard input: expected records behind the header, got none' stream
+run_fails 3 'standard input: expected records after the header, got none' stream
 printf 'flag,number\nTr\0ue,1\n' >rows.txt
 run_fails 3 'standard input:2:3: expected text, got a zero byte' stream
 

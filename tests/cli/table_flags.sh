@@ -320,6 +320,6 @@ check "rows without a label are left out all the same" grep -q '1 of 300 rows ha
 # --- Names and hints
 cp all.csv idx.csv
 run_ok belfry train --train_files idx.csv --label_column grade --num_epochs 1 --model_dir idx
-run_fails 3 'column "colour": expected a number, got|hint: texts are categories where no flag such as --class_count' \
+run_fails 3 'column "colour": expected a number, got|hint: texts are categories unless a flag such as --class_count' \
     belfry train --train_files all.csv --label_column w --class_count 4 --num_epochs 1 --model_dir bad
 finish

@@ -143,7 +143,7 @@ static void test_reads_no_further_than_the_end(void **state)
 
 // bel_decimal_parse_short on random texts of BEL_DECIMAL_ROOM bytes, dense in digits, points and
 // minus signs. If it returns a number, the bits and the end are those of bel_decimal_parse.
-// Exponents are the exception: it leaves them to the caller. Plain numbers it must always parse.
+// Exponents are the exception: it leaves them to the caller. It must always parse plain numbers.
 static void test_short_numbers(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void test_short_numbers(void **state)
 #endif
 }
 
-// Whole texts, of all lengths and with whatever behind them.
+// bel_decimal_read_short on texts of all lengths, with random bytes after them.
 static void test_short_texts(void **state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static void test_short_texts(void **state)
 #endif
 }
 
-// Numbers of 15 to 20 digits, among them those that lie halfway between two doubles, or next to it.
+// Numbers of 15 to 20 digits, among them those halfway between two doubles, or next to it.
 static void test_long_numbers(void **state)
 {
     (void)state;

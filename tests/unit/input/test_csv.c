@@ -436,7 +436,7 @@ static void test_structure_and_labels_are_checked_when_opened(void **state)
         {"a,y\n1,\"2\n5,6\n", ":2:3: ", "closing quote"},
         {"a,\"y\n", ":1:3: ", "closing quote"},
         {"a,y\n1\"2,3\n", ":2:2: ", "quote"},
-        {"a,y\n\"1\"2,3\n", ":2:4: ", "behind the closing quote"},
+        {"a,y\n\"1\"2,3\n", ":2:4: ", "after the closing quote"},
         {"a,y\n\"1\n\",3\n4,10\n",
          ":4:3: ", "label \"y\": expected a whole number in 0..9, got \"10\""},
         {"a,y\n1,-1\n", ":2:3: ", "got \"-1\""},
@@ -542,7 +542,7 @@ static void test_vectors_are_exact(void **state)
     bel_input_destroy(input);
     it.options.vector_dtype = BEL_DTYPE_I32;
     BEL_ASSERT_FAILS(read_all(case_dataset(&it), &input, &batch), BEL_DATA_LOSS,
-                     "a.csv:2:1: column \"a\": expected a whole number of 32 bits");
+                     "a.csv:2:1: column \"a\": expected a 32-bit integer");
     it.options.vector_dtype = BEL_DTYPE_I64;
     it.options.scale = 2;
     BEL_ASSERT_FAILS(read_all(case_dataset(&it), &input, &batch), BEL_INVALID_ARGUMENT,
@@ -567,7 +567,7 @@ static void test_other_files(void **state)
     BEL_ASSERT_FAILS(open_bytes("\xFF\xFEx\0\n\0", 6), BEL_DATA_LOSS,
                      "a.csv: expected CSV in UTF-8");
     BEL_ASSERT_FAILS(open_bytes("x\0\n\0001\0\n", 7), BEL_DATA_LOSS, "a.csv:1:2: expected text");
-    BEL_ASSERT_FAILS(open_bytes("x,y\r1,2\r", 8), BEL_DATA_LOSS, "its lines end with CR alone");
+    BEL_ASSERT_FAILS(open_bytes("x,y\r1,2\r", 8), BEL_DATA_LOSS, "its lines end with only CR");
     BEL_ASSERT_FAILS(open_bytes("x,y\n1,2\0\n", 9), BEL_DATA_LOSS,
                      "a.csv:2:4: expected text, got a zero byte");
 }
@@ -586,7 +586,7 @@ static void test_wrong_options(void **state)
     it.options.class_count = -1;
     BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "class_count");
     it.options.class_count = 0;
-    it.options.delimiter = '.'; // could belong to a number
+    it.options.delimiter = '.'; // could be part of a number
     BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "delimiter");
     it.options.delimiter = ',';
     it.options.path_count = 0;
@@ -830,7 +830,7 @@ static void test_bad_id_lists(void **state)
                     "\"a|b|c\"");
     assert_bad_list("a|", false, "got \"a|\"");
     assert_bad_list("|", false, "got \"|\"");
-    assert_bad_list("a:x", true, "each alone or as id:weight, with '|' between them, got \"a:x\"");
+    assert_bad_list("a:x", true, "each as id or id:weight, with '|' between them, got \"a:x\"");
     assert_bad_list("a:1e99", true, "got \"a:1e99\"");
     assert_bad_list(":1", true, "got \":1\"");
     csv_case it;

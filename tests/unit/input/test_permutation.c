@@ -77,7 +77,7 @@ static double chi_square(const int *counts, int count, double expected)
     return sum;
 }
 
-// Over epochs all orders of a few records come up equally often. The limits are the 99.99 % points
+// Over epochs all orders of a few records occur equally often. The limits are the 99.99 % points
 // of chi-square with 1, 5, 23 and 119 degrees of freedom. Keys are fixed, so the test always gives
 // the same result.
 static void test_small_orders_are_equally_likely(void **state)
@@ -125,7 +125,7 @@ static void test_large_orders_look_random(void **state)
     }
 }
 
-// Elements that go together go where each goes alone, at each level that this processor has.
+// bel_permutation_apply gives bel_permutation_at's results, at each ISA level of this CPU.
 static void test_elements_together(void **state)
 {
     (void)state;

@@ -193,7 +193,7 @@ static const char mixed[] =
     "  - {name: t, kind: list, most: 3}\n"
     "  - {name: y, kind: label, classes: [no, yes]}\n";
 
-// Row `i` of a table of them: numbers short and long, missing ones, quotes, spaces.
+// Appends row `i` of a table of `mixed`: short, long and missing numbers, quotes, spaces.
 static void put_mixed_row(bel_str *text, int i)
 {
     static const char *const a[] = {"1",     "-20", "NA",  "3.25",
@@ -217,7 +217,7 @@ static char *mixed_file(int rows, bool newline)
     return path;
 }
 
-// All fields of a dataset's rows, read in batches of `size`, one field after the other.
+// Appends the rows of a dataset, read in batches of `size`, to `fields`, one string per field.
 static void gather(const char *path, const bel_columns *columns, int64_t size, bel_str *fields,
                    int *out_count)
 {
@@ -237,7 +237,7 @@ static void gather(const char *path, const bel_columns *columns, int64_t size, b
     bel_input_destroy(input);
 }
 
-// Rows are the same whatever block they are in, and whatever stands behind the last one.
+// Rows are the same in a block of any size, and with or without a newline after the last one.
 static void test_blocks_are_as_single_rows(void **state)
 {
     (void)state;
@@ -262,7 +262,7 @@ static void test_blocks_are_as_single_rows(void **state)
     bel_columns_destroy(columns);
 }
 
-// Numbers are those of strtod, scaled, in files of plain numbers, too.
+// Numbers equal those of strtod after scaling, also in files of plain numbers.
 static void test_blocks_of_numbers(void **state)
 {
     (void)state;
@@ -292,7 +292,7 @@ static void test_blocks_of_numbers(void **state)
     bel_str_deinit(&text);
 }
 
-// Files that have columns at other places may have rows in one block.
+// Rows of files that have the columns at different places may be in one block.
 static void test_blocks_of_several_files(void **state)
 {
     (void)state;
@@ -315,8 +315,9 @@ static void test_blocks_of_several_files(void **state)
     bel_columns_destroy(columns);
 }
 
-// A wrong cell is told with its line and column wherever in a block it is, the first of a row, and
-// rows in their order; the look at all cells tells of several, reading of the first.
+// A wrong cell at any place of a block is reported with its line and column. Only a row's first
+// wrong cell is reported, and rows come in their order. The check of all cells reports several
+// errors, reading only the first.
 static void test_errors_within_blocks(void **state)
 {
     (void)state;
@@ -362,7 +363,7 @@ static void test_errors_within_blocks(void **state)
     bel_columns_destroy(columns);
 }
 
-// The structure of rows is looked at when they are indexed, also among rows of numbers.
+// Indexing checks the structure of rows, also among rows of numbers.
 static void test_rows_of_another_length(void **state)
 {
     (void)state;
@@ -373,7 +374,7 @@ static void test_rows_of_another_length(void **state)
     } cases[] = {{"a,b\n1,2\n3\n", "t.csv:3:2: expected 2 fields, got 1"},
                  {"a,b\n1,2\n3,4,5\n", "t.csv:3:5: expected 2 fields, got 3"},
                  {"a,b\n1,2\n3,4,", "t.csv:3:5: expected 2 fields, got 3"},
-                 {"a,b\n", "expected records behind the header, got none"},
+                 {"a,b\n", "the header, got none"},
                  {"a,b\n\"1,2\n", "t.csv:2:1: expected a closing quote"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *path = file_of(cases[i].text);
