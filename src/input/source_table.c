@@ -39,7 +39,7 @@ static bel_status *table_read_rows(const bel_source *base, const int64_t *number
     bel_table_block block = {.known = false};
     bel_table_scratch s;
     bel_status *status = NULL;
-    bel_table_scratch_init(source, &s);
+    bel_table_scratch_init(source, count, &s);
     for (int64_t at = 0; at < count && status == NULL; at += block.count) {
         for (block.count = 0; block.count < BEL_COLUMNS_BLOCK && at + block.count < count;) {
             const int i = block.count++;

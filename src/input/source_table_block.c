@@ -21,8 +21,9 @@ typedef struct run {
     const char *const *ends; // end of each row's file; NULL: no row is near it
 } run;
 
-void bel_table_scratch_init(const bel_table_source *source, bel_table_scratch *s)
+void bel_table_scratch_init(const bel_table_source *source, int64_t row_count, bel_table_scratch *s)
 {
+    const size_t rows = row_count < BEL_COLUMNS_BLOCK ? (size_t)row_count : BEL_COLUMNS_BLOCK;
     const bel_columns *columns = source->columns;
     int most = 0;
     bool crosses = false;
@@ -31,9 +32,8 @@ void bel_table_scratch_init(const bel_table_source *source, bel_table_scratch *s
     for (int c = 0; c < columns->count; c++)
         crosses = crosses || columns->items[c].crossed;
     *s = (bel_table_scratch){.start_count = (size_t)most + BEL_CSV_SPARE_STARTS};
-    s->starts = bel_xmalloc(BEL_COLUMNS_BLOCK * s->start_count * sizeof *s->starts);
-    if (crosses)
-        s->crossed = bel_xcalloc(BEL_COLUMNS_BLOCK * (size_t)columns->count, sizeof *s->crossed);
+    s->starts = bel_xmalloc(rows * s->start_count * sizeof *s->starts);
+    if (crosses) s->crossed = bel_xcalloc(rows * (size_t)columns->count, sizeof *s->crossed);
 }
 
 void bel_table_scratch_deinit(bel_table_scratch *s)

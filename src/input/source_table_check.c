@@ -210,7 +210,7 @@ static void make_slots(check *c, int threads)
         check_slot *slot = &c->slots[i];
         slot->missing = bel_xcalloc(texts, sizeof *slot->missing);
         slot->rows = make_rows(columns);
-        bel_table_scratch_init(c->source, &slot->scratch);
+        bel_table_scratch_init(c->source, BEL_COLUMNS_BLOCK, &slot->scratch);
         slot->scratch.unknown = bel_xcalloc(count, sizeof *slot->scratch.unknown);
     }
 }

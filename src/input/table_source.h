@@ -70,7 +70,9 @@ typedef struct bel_table_block {
     bel_label_state labels[BEL_COLUMNS_BLOCK];
 } bel_table_block;
 
-void bel_table_scratch_init(const bel_table_source *source, bel_table_scratch *s);
+// For blocks of at most `row_count` rows.
+void bel_table_scratch_init(const bel_table_source *source, int64_t row_count,
+                            bel_table_scratch *s);
 void bel_table_scratch_deinit(bel_table_scratch *s);
 
 // Reads the rows of a block, whose structure was checked; `crossed` of `to` is the scratch's. The
