@@ -84,7 +84,7 @@ static bel_status *count_error(const bel_csv_file *file, const char *row, const 
                                int expected, int got)
 {
     bool blank = got == 1 && bel_csv_is_row_end(row, file->end);
-    bool first = row == file->rows && file->rows != file->text; // behind a header
+    bool first = row == file->rows && file->rows != file->text; // after a header
     bool unnamed = first && got == expected + 1;
     bool ended = unnamed && bel_csv_is_row_end(at, file->end); // with a delimiter
     const char *hint = blank   ? " (a blank line)"
@@ -128,9 +128,9 @@ static bel_csv_field plain_field(const char *row, const char *end, char delimite
     }
 }
 
-// What a pass over a row finds.
+// Result of a pass over a row.
 typedef struct row_pass {
-    const char *next; // where the next row begins
+    const char *next; // start of the next row
     int64_t breaks;   // line breaks within
     bool numbers;     // it is plain numbers
 } row_pass;
@@ -186,8 +186,8 @@ static bel_status *pass_plain_row(const bel_csv_file *file, const char *row,
     return NULL;
 }
 
-// Where the row at `row` ends, and what is in it. With `label` (NULL: the row may be bad) its
-// fields are counted and the label is looked at.
+// Finds the end of the row at `row`, and its contents. With `label` (NULL: the row may be bad) it
+// counts the fields and checks the label.
 static bel_status *pass_row(const bel_csv_file *file, const char *row, const bel_csv_label *label,
                             row_pass *out)
 {
@@ -274,9 +274,9 @@ bel_status *bel_csv_file_read_label(const bel_csv_file *file, const bel_csv_labe
         *out_label = value;
         return NULL;
     }
-    char expected[64] = "a whole number";
+    char expected[64] = "an integer";
     if (label->class_count > 0) {
-        bel_snprintf(expected, sizeof expected, "a whole number in 0..%lld",
+        bel_snprintf(expected, sizeof expected, "an integer in 0..%lld",
                      (long long)label->class_count - 1);
     }
     char *got = bel_csv_quote(field);

@@ -438,7 +438,7 @@ static void test_structure_and_labels_are_checked_when_opened(void **state)
         {"a,y\n1\"2,3\n", ":2:2: ", "quote"},
         {"a,y\n\"1\"2,3\n", ":2:4: ", "after the closing quote"},
         {"a,y\n\"1\n\",3\n4,10\n",
-         ":4:3: ", "label \"y\": expected a whole number in 0..9, got \"10\""},
+         ":4:3: ", "label \"y\": expected an integer in 0..9, got \"10\""},
         {"a,y\n1,-1\n", ":2:3: ", "got \"-1\""},
         {"a,y\n1,2.0\n", ":2:3: ", "got \"2.0\""},
         {"a,y\n1,\n", ":2:3: ", "got an empty field"},
