@@ -200,8 +200,9 @@ static inline void put_eight(uint64_t bytes, char *out)
     memcpy(out, &bytes, sizeof bytes);
 }
 
-// Writes a number as "%.9g" does. Writes all nine digits if any are needed, which is faster than the
-// exact number; later writes overwrite the excess. The longest text, -1.23456789e-38, leaves room.
+// Writes a number as "%.9g" does. Writes all nine digits if any are needed, which is faster than
+// the exact number; later writes overwrite the excess. The longest text, -1.23456789e-38, leaves
+// room.
 static size_t put_number(bool negative, nine digits, int exponent, char *out)
 {
     char *to = out;

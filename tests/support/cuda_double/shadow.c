@@ -8,10 +8,11 @@
 //
 // A new reader replaces a reader that is ordered before it. Two readers are enough within one
 // launch: a writer collides with at least one of them. If three unordered launches read one cell,
-// the third is forgotten. If several writers write different bytes of a cell, only the last is kept.
+// the third is forgotten. If several writers write different bytes of a cell, only the last is
+// kept.
 //
 // Atomic accesses of different threads do not collide. Nor do plain accesses of threads that hold a
-// lock. A thread holds a lock from a successful atomicCAS(lock, 0, 1) to the next write of the lock.
+// lock. A thread holds a lock from a successful atomicCAS(lock, 0, 1) to the lock's next write.
 //
 // Shared memory has separate cells, which count only for the block that runs.
 // This file is compiled without sanitizers: it runs on the stacks of kernels.
