@@ -313,7 +313,7 @@ static bel_status *missing_column(const bel_csv_source *source, const char *name
     bool places = are_places(source->like);
     bel_status *status = BEL_ERR(
         BEL_INVALID_ARGUMENT, "%s: no column \"%s\", with which the model was trained%s%s%s",
-        source->options->paths[0], name, some ? "; here are, and were not there: " : "",
+        source->options->paths[0], name, some ? "; columns here that training did not have: " : "",
         some ? words.text : "",
         places ? "; hint: it was trained on files without a header (--no_header)" : "");
     bel_str_deinit(&words);

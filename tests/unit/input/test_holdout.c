@@ -193,7 +193,7 @@ static void refused(void **state)
     bel_input *input;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         BEL_ASSERT_FAILS(open_and_destroy(dataset_of(&t, &wrong[i]), &input), BEL_INVALID_ARGUMENT,
-                         i < 6 ? "expected a share" : "of 3 rows none");
+                         i < 6 ? "expected a share" : "takes all 3 rows or none");
     table_deinit(&t);
 }
 
