@@ -1,5 +1,6 @@
 // Gradient rules of convolutions and pools. Each gradient is a separate operation with the
-// original's attributes; that of a transposed convolution is the convolution that it reverses.
+// original's attributes, so pads and strides are written once. The gradient of a transposed
+// convolution is the convolution that it reverses.
 #include <string.h>
 
 #include "autodiff/rules.h"

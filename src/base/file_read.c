@@ -1,5 +1,6 @@
 // Reader of entire files in memory, which unpacks packed ones. Separate from file.c, which uses no
-// library. The system's size is only a hint: a pipe has none, and a file may grow meanwhile.
+// library. The system's size is only a hint: a pipe has none, and a file may grow meanwhile. So
+// only the end of the file ends the read.
 #include "base/file.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
-// Options: their values, and the readers of the command line and of YAML. Both readers end in
-// give(), which checks a text against its row and stores it unless a stronger source has set it.
+// Options: their values, and the readers of the command line and of YAML.
+//
+// Both readers end in give(), so that a text is checked against its row in one place. give() keeps
+// the value of a stronger source: the command line is stronger than YAML.
 #include "base/options.h"
 
 #include <string.h>

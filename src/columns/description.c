@@ -4,6 +4,7 @@
 // order the model would be another one.
 #include "columns/description.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -256,7 +257,8 @@ static bel_status *check_number(const bel_column *column, const char *source)
 {
     bool good = isfinite(column->mean) && isfinite(column->deviation) && column->deviation > 0;
     if (!good) return fault(column, source, "expected a mean and a deviation above 0");
-    if (!(column->clip >= 0)) return fault(column, source, "expected a clip of 0 or more");
+    if (!(column->clip >= 0 && column->clip <= FLT_MAX)) // columns/transform.c relies on it
+        return fault(column, source, "expected a clip from 0 to 3.4e38");
     if (column->kind != BEL_COLUMN_NUMBER) return NULL;
     if (!isfinite(column->fill)) return fault(column, source, "expected a fill that is a number");
     if (column->scale == BEL_SCALE_MIN_MAX && !(column->high > column->low)) {

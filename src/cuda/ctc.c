@@ -1,5 +1,6 @@
 // CTCLoss and its gradient: see kernels/ctc_body.h. Sums over paths are in the CPU's order, with
-// its wide-exponent numbers (ops/kernels/wide.h).
+// its wide-exponent numbers (ops/kernels/wide.h), so the bits are the CPU's. A block computes one
+// example at a time in a slot of the workspace, so memory does not grow with the batch.
 #include "cuda/kernels/ctc.h"
 
 #include "cuda/device.h"

@@ -1,5 +1,6 @@
 // GPUs as devices. A device is created on first use and kept, with the GPU's primary context: a
 // context takes a second and some hundred MB to create, and the end of the process releases it.
+// The table of devices is under one mutex.
 #include "cuda/device.h"
 
 #include <string.h>

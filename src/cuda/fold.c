@@ -1,5 +1,7 @@
-// ReduceMin, ReduceProd, ReduceL1, ReduceL2 and ReduceProdGrad: see kernels/fold.cu. The CPU folds
-// the elements of a result in order, in double, so one thread makes each result.
+// ReduceMin, ReduceProd, ReduceL1, ReduceL2 and ReduceProdGrad: see kernels/fold.cu.
+//
+// The CPU folds the elements of a result in order, in double. One thread makes each result, so the
+// bits are the CPU's.
 #include "cuda/kernels/fold.h"
 
 #include "cuda/device.h"

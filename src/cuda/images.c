@@ -1,5 +1,6 @@
 // Images and windows for kernels: see images.h. Indices within an image are 32 bits, where division
-// is cheap; distances between images of a tensor may be larger.
+// is cheap; distances between images of a tensor may be larger. Images that do not fit are refused
+// here, before anything runs.
 #include "cuda/images.h"
 
 bel_cuda_image_steps bel_cuda_steps_of(const bel_image_steps *steps)

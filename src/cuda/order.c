@@ -1,4 +1,7 @@
 // ArgMax, ArgMin, TopK, CumSum: see kernels/order.cu.
+//
+// One thread takes a lane. For long contiguous lanes of ArgMax, ArgMin and TopK a block does, as
+// their result does not depend on the order. CumSum adds in the CPU's order.
 #include "ops/order.h"
 
 #include "cuda/device.h"

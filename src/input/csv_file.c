@@ -146,7 +146,7 @@ static size_t count_delimiters(const char *row, size_t length, char delimiter, b
     for (; length - i >= 8; i += 8) {
         uint64_t bytes;
         memcpy(&bytes, row + i, sizeof bytes);
-        count += (bel_csv_equal_bytes(bytes, wanted) >> 7) * 0x0101010101010101 >> 56;
+        count += (size_t)bel_csv_count_marked(bel_csv_equal_bytes(bytes, wanted));
         others |= bel_csv_equal_bytes(bytes, quote) | bel_csv_equal_bytes(bytes, turn) |
                   bel_csv_equal_bytes(bytes, 0);
     }

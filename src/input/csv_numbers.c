@@ -45,7 +45,7 @@ static inline bool goes_on(uint64_t bytes, uint64_t wanted, before *b, size_t *c
     b->digit = digits >> 56;
     b->delimiter = delimiters >> 56;
     b->alone = delimiters != 0 ? 0 : b->alone + 1;
-    *count += (delimiters >> 7) * 0x0101010101010101 >> 56;
+    *count += (size_t)bel_csv_count_marked(delimiters);
     return wrong == 0 && b->alone <= MOST_ALONE;
 }
 

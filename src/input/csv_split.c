@@ -86,7 +86,7 @@ bel_csv_stop bel_csv_next_field(const char *text, const char *end, char delimite
 static inline int note_starts(const char *at, uint64_t found, const char **starts)
 {
     const uint64_t none = (uint64_t)1 << 63;
-    const int count = (int)((found >> 7) * 0x0101010101010101 >> 56);
+    const int count = bel_csv_count_marked(found);
     int noted = 0;
     do {
         for (int i = 0; i < 2; i++) {

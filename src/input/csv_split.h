@@ -47,6 +47,12 @@ static inline uint64_t bel_csv_equal_bytes(uint64_t bytes, uint64_t wanted)
     return ~(((other & low) + low) | other | low);
 }
 
+// Number of bytes that such a mask marks.
+static inline int bel_csv_count_marked(uint64_t mask)
+{
+    return (int)((mask >> 7) * 0x0101010101010101 >> 56);
+}
+
 // The byte, repeated eight times.
 static inline uint64_t bel_csv_eight(char byte)
 {

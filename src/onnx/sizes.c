@@ -1,8 +1,8 @@
 // Symbolic sizes of open dimensions, from Shape to a shape.
 //
-// Operators that move elements (Gather, Concat, Slice …) are not implemented a second time here.
-// The node is built in a separate graph with the numbers 0, 1, 2 … instead of its elements and
-// computed, and the result gives the new place of each element. Operators that compute support
+// Operators that move elements (Gather, Concat, Slice …) are computed by their kernels: the node is
+// built in a separate graph with the numbers 0, 1, 2 … instead of its elements, and the result
+// gives the new place of each element. Operators that compute support
 // sums, products and quotients that are again a number times one size or two. Otherwise an element
 // becomes unknown, which is an error only if it is used. Sizes are at least 0, so no size equals a
 // negative number.

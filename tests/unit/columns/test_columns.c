@@ -139,7 +139,8 @@ static void wrong_texts_are_refused(void **state)
         {"{name: a, kind: number, missing: constant}", "expected a \"fill\""},
         {"{name: a, kind: number, scale: log, mean: 1e3, deviation: 1}",
          "expected a fill that is a number"},
-        {"{name: a, kind: date, mean: 0, deviation: 1, clip: -1}", "expected a clip of 0 or more"},
+        {"{name: a, kind: date, mean: 0, deviation: 1, clip: -1}", "expected a clip from 0 to"},
+        {"{name: a, kind: number, mean: 0, deviation: 1, clip: 1e39}", "expected a clip from 0 to"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bel_columns *columns;
